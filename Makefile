@@ -1,0 +1,63 @@
+# `make demo` and `make test` work straight after clone: they need Python 3.11 or newer, and make.
+# make VENV=DIR uses another environment; make PYTHON=python3.12 another interpreter.
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+BENCHMARKS ?= memory
+DIST ?= dist
+
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+OLD_PYTHON := murmuration needs Python 3.11 or newer; name one with: make PYTHON=python3.12
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench soak wheel constraints clean
+
+help: ## this list
+	@echo 'usage: make TARGET [ARGS="..."]      ARGS are handed to demo, test, bench and soak'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(STAMP) ## five peers on this machine learn to read digits; ends with a table and a report
+	@$(PY) -m scenarios run swarm $(ARGS)
+
+test: $(STAMP) ## every test, with the branch coverage of protocol/ and mechanisms/
+	@$(PY) -m pytest --cov $(ARGS)
+
+check: $(STAMP) ## style, types, and the arrows between the packages
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+	@$(VENV)/bin/lint-imports
+
+bench: $(STAMP) ## the benchmarks: make bench BENCHMARKS="memory" ARGS=--quick
+	@for name in $(BENCHMARKS); do $(PY) -m benchmarks $$name $(ARGS) || exit; done
+
+soak: $(STAMP) ## the long seeded schedules that `make test` leaves out
+	@$(PY) -m pytest -m soak $(ARGS)
+
+wheel: $(STAMP) ## dist/*.whl, built from the source distribution
+	@echo 'Building into $(DIST) ...'
+	@$(PY) -m build --outdir $(DIST) . >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log >&2; exit 1; }
+	@ls $(DIST)/*.whl
+
+constraints: ## choose the newest allowed versions again and write constraints.txt
+	@set -e; fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	$(PYTHON) -m venv "$$fresh/venv"; \
+	"$$fresh/venv/bin/python" -m pip install --quiet --editable '.[dev]'; \
+	{ sed -n '/^#/p' constraints.txt; \
+	  "$$fresh/venv/bin/python" -m pip freeze --all --exclude pip --exclude-editable | sed 's/+[a-z0-9.]*$$//'; } >"$$fresh/new"; \
+	cp "$$fresh/new" constraints.txt
+
+clean: ## remove the environment, caches and what was built (runs/ stays: it holds models)
+	@if test -f $(VENV)/pyvenv.cfg; then rm -rf $(VENV); fi
+	@rm -rf build dist *.egg-info .coverage .coverage.* htmlcov .hypothesis
+	@rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is newer than what it was made from, or the environment is brought up to date.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo '$(OLD_PYTHON)' >&2; exit 1; }
+	@echo 'Installing into $(VENV) (torch is large: the first time takes a few minutes) ...'
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
+	@# Modules are compiled when first imported: compiling all of torch here would double the wait.
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,288 @@
+"""The task file: its sections, how they are read, and what a swarm must agree on."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from node.config_values import (
+    choice,
+    key,
+    names,
+    plain_table,
+    read_section,
+    real,
+    shared_values,
+    text,
+    unknown_name,
+    whole,
+)
+from node.errors import ConfigError, one_line, reason, shown
+
+BUILT_IN_SOURCES = ("digits",)
+_LARGEST_SEED = 2**32 - 1
+_MOST_DIFFERENCES = 3
+_LONGEST_PARAMETERS = 1 << 18  # characters; a few thousand shared tensors
+_TASK_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"  # it becomes part of a folder's name
+_DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
+
+_seconds = real(above=0, at_most=86_400)
+
+
+@dataclass(frozen=True)
+class TaskSection:
+    """What the swarm learns. `seed` fixes initial model, test split and partition."""
+
+    name: str = key(text("letters, digits, '.', '_' and '-', at most 64", _TASK_NAME))
+    seed: int = key(whole(0, _LARGEST_SEED), 0)
+
+
+@dataclass(frozen=True)
+class ModelSection:
+    """The model: an import path (`class` in TOML) and its keyword arguments."""
+
+    cls: str = key(text("'package.module:Class'", rf"{_DOTTED}:{_DOTTED}"), name="class")
+    args: Mapping[str, Any] = key(plain_table("a table of text, numbers, booleans, lists"), factory=dict)
+
+
+@dataclass(frozen=True)
+class DataSection:
+    """Where the rows come from; `source` is a built-in set or a file, None needs --data."""
+
+    source: str | None = key(text("'digits', or a FILE.csv or FILE.npz"), None, shared=False)
+    target: str | None = key(text("the name of a column, or of an array of an npz"), None, shared=False)
+    features: tuple[str, ...] | None = key(names("a list of different column names"), None, shared=False)
+    test_fraction: float = key(real(above=0, below=1), 0.2)
+
+
+@dataclass(frozen=True)
+class TrainSection:
+    """Local training. `momentum` is the first moment's decay where `optimizer` is Adam."""
+
+    rounds: int = key(whole(1, 1_000_000), 20)
+    epochs: int = key(whole(1, 1000), 2)
+    batch_size: int = key(whole(1, 1_000_000), 16)
+    optimizer: str = key(choice("sgd", "adam", "adamw"), "sgd")
+    learning_rate: float = key(real(above=0, at_most=1000), 0.1)
+    momentum: float = key(real(at_least=0, below=1), 0.9)
+    weight_decay: float = key(real(at_least=0, at_most=1000), 0.0)
+    grad_clip: float | None = key(real(above=0), None)
+    parameters: str = key(text("a pattern of parameter names, such as '*' or 'layers.0.*'"), "*")
+
+
+@dataclass(frozen=True)
+class PrivacySection:
+    """Noise. With `mechanism` "none" the other keys are read and have no effect."""
+
+    mechanism: str = key(choice("none", more_to_come=True), "none")
+    epsilon: float = key(real(above=0), 8.0)
+    delta: float = key(real(above=0, below=1), 1e-5)
+    clipping_radius: float = key(real(above=0), 1.0)
+    window: int = key(whole(1, 1000), 3)
+    window_source: str = key(choice("raw", more_to_come=True), "raw")
+    calibration: str = key(choice("exact", more_to_come=True), "exact")
+
+
+@dataclass(frozen=True)
+class AggregationSection:
+    """Secure aggregation. The three timeouts are caps, and each node's own matter."""
+
+    protocol: str = key(choice("additive", more_to_come=True), "additive")
+    shares: str = key(choice("seed", "ring", "float"), "seed")
+    max_share_value: float = key(real(above=0, at_most=1e6), 100.0)
+    clip: float = key(real(above=0, at_most=1e4), 4.0)
+    min_participants: int = key(
+        whole(3, 1000, because=": with two, each subtracts its own update and has the other's"), 3
+    )
+    weighting: str = key(choice("uniform", more_to_come=True), "uniform")
+    group_timeout_s: float = key(_seconds, 120.0, shared=False)
+    shares_timeout_s: float = key(_seconds, 15.0, shared=False)
+    sums_timeout_s: float = key(_seconds, 15.0, shared=False)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task file, validated; every value is within the rule of its key."""
+
+    task: TaskSection
+    model: ModelSection
+    data: DataSection
+    train: TrainSection
+    privacy: PrivacySection
+    aggregation: AggregationSection
+
+
+def built_in_tasks() -> dict[str, Traversable]:
+    """The task files that come with the package, by name."""
+    folder = importlib.resources.files("node").joinpath("tasks")
+    files = sorted(folder.iterdir(), key=lambda file: file.name)
+    return {file.name.removesuffix(".toml"): file for file in files if file.name.endswith(".toml")}
+
+
+def load_task(name_or_path: str, overrides: Sequence[str]) -> Task:
+    """The task called `name_or_path` (a built-in name or FILE.toml) with `overrides` applied.
+
+    Overrides are `section.key=value`, the value in TOML syntax or a bare word. A relative
+    `data.source` is relative to the file that names it, in an override to the working
+    directory. Raises ConfigError.
+    """
+    table = _read_table(name_or_path)
+    for override in overrides:
+        _apply(table, override)
+    return read_task(table)
+
+
+def read_task(table: Mapping[str, object]) -> Task:
+    """The Task that a parsed TOML `table` describes; raises ConfigError."""
+    sections = get_type_hints(Task)
+    for given in table:
+        if given not in sections:
+            raise unknown_name("section", given, given, list(sections))
+    read = {name: read_section(cls, name, table.get(name, {})) for name, cls in sections.items()}
+    task = Task(**read)
+    _check_combinations(task, table)
+    return task
+
+
+def _check_combinations(task: Task, table: Mapping[str, object]) -> None:
+    """Refuse values that are fine by themselves and can not mean anything together."""
+    if task.data.target is not None and task.data.target in (task.data.features or ()):
+        raise ConfigError(
+            f"data.target = {shown(task.data.target)} stands in data.features too; "
+            "allowed: a column that the model does not see"
+        )
+    privacy = table.get("privacy", {})
+    if isinstance(privacy, dict) and privacy and "mechanism" not in privacy:
+        name, value = next(iter(privacy.items()))
+        raise ConfigError(
+            f"privacy.{name} = {shown(value)} has no effect without privacy.mechanism; "
+            "name one (this version has 'none', which adds no noise) or leave it out"
+        )
+
+
+def _read_table(name_or_path: str) -> dict[str, Any]:
+    """The parsed TOML of a built-in task or of a file."""
+    built_in = built_in_tasks()
+    if name_or_path in built_in:
+        return tomllib.loads(built_in[name_or_path].read_text("utf-8"))
+    if not name_or_path.endswith(".toml"):
+        raise ConfigError(
+            f"task {shown(name_or_path)} is not known; allowed: {', '.join(built_in)}, or a FILE.toml"
+        )
+    table = _read_file(Path(name_or_path))
+    _anchor_source(table, Path(name_or_path).parent)
+    return table
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    """The parsed TOML of `path`; ConfigError if it can not be read or is not TOML."""
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"task file {shown(str(path))} can not be read: {reason(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"task file {shown(str(path))} is not valid TOML: {reason(error)}") from None
+
+
+def _anchor_source(table: dict[str, Any], folder: Path) -> None:
+    """Make a relative data.source of a task file relative to that file's folder."""
+    data = table.get("data")
+    source = data.get("source") if isinstance(data, dict) else None
+    if isinstance(source, str) and source and source not in BUILT_IN_SOURCES:
+        table["data"] = {**table["data"], "source": str(folder / source)}
+
+
+def _apply(table: dict[str, Any], override: str) -> None:
+    """Set one `section.key=value` in `table`."""
+    dotted, equals, value = override.partition("=")
+    path = [part.strip() for part in dotted.split(".")]
+    if not equals or len(path) < 2 or not all(path):
+        raise ConfigError(
+            f"--set {shown(override)} is refused; allowed: section.key=value, such as train.rounds=5"
+        )
+    place = table
+    for part in path[:-1]:
+        place = place.setdefault(part, {})
+        if not isinstance(place, dict):
+            raise ConfigError(f"--set {shown(override)} is refused: {part} is a value, not a table of keys")
+    place[path[-1]] = _toml_value(value.strip())
+
+
+def _toml_value(written: str) -> object:
+    """What `written` means as a TOML value; the text itself where it is none."""
+    try:
+        table = tomllib.loads(f"value = {written}")
+    except (ValueError, RecursionError):
+        return written
+    return table["value"] if len(table) == 1 else written  # a line break may add keys
+
+
+def canonical_parameters(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> str:
+    """Canonical JSON of all that must be equal in a swarm: sorted keys, no spaces, ASCII.
+
+    `shapes` are the names and shapes of the shared parameters, in the vector's order. What
+    a node may choose for itself (its data, its timeouts) is left out.
+    """
+    agreed: dict[str, Any] = {entry.name: shared_values(getattr(task, entry.name)) for entry in fields(task)}
+    agreed["shapes"] = [[name, list(shape)] for name, shape in shapes]
+    return json.dumps(agreed, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def describe_difference(mine: str, theirs: str) -> str:
+    """Why two nodes do not fit: the first dotted keys that differ, with both values.
+
+    Both are `canonical_parameters`; `theirs` may be anything, the answer is one bounded line.
+    """
+    try:
+        here, there = _flat(json.loads(mine)), _flat(_parsed(theirs))
+    except (ValueError, RecursionError):
+        return "the other's parameters can not be read"
+    differing = [name for name in sorted(here.keys() | there.keys()) if here.get(name) != there.get(name)]
+    if not differing:
+        return "the parameters are the same"
+    told = [_both(name, here, there) for name in differing[:_MOST_DIFFERENCES]]
+    more = len(differing) - len(told)
+    return "; ".join(told) + (f"; and {more} more" if more else "")
+
+
+def _parsed(theirs: str) -> dict[str, Any]:
+    """The JSON object that `theirs` is; ValueError if it is too long or something else."""
+    if len(theirs) > _LONGEST_PARAMETERS:
+        raise ValueError
+    table = json.loads(theirs)
+    if not isinstance(table, dict):
+        raise ValueError
+    return table
+
+
+def _flat(value: object, name: str = "") -> dict[str, str]:
+    """The leaves of tables by dotted key, and of the list of shapes by number, as JSON."""
+    match value:
+        case dict() if value:
+            items = [(str(part), item) for part, item in value.items()]
+        case list() if name == "shapes":
+            items = [(str(number), item) for number, item in enumerate(value)]
+        case _:
+            return {name: json.dumps(value, sort_keys=True)}
+    leaves: dict[str, str] = {}
+    for part, item in items:
+        leaves |= _flat(item, f"{name}.{part}" if name else part)
+    return leaves
+
+
+def _both(name: str, here: Mapping[str, str], there: Mapping[str, str]) -> str:
+    """`name` with its value here and there, each bounded."""
+    values = (_clipped(side.get(name, "absent")) for side in (here, there))
+    return f"{_clipped(name)} is {next(values)} here and {next(values)} there"
+
+
+def _clipped(text: str) -> str:
+    """`text` on one line, at most 48 characters."""
+    line = one_line(text)
+    return line if len(line) <= 48 else line[:45] + "..."

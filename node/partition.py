@@ -1,0 +1,75 @@
+"""Division of rows among peers, and of a peer's rows into those to train on and to test on."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_DRAWS = 20
+
+Rows = NDArray[np.int64]
+
+
+def dirichlet(
+    labels: NDArray[np.integer], parts: int, alpha: float, rng: np.random.Generator, *, min_rows: int = 0
+) -> list[Rows]:
+    """Row numbers, sorted, of `parts` disjoint parts that together hold every row of `labels` (n,).
+
+    Each label's rows are divided by proportions drawn from Dirichlet(alpha): the smaller
+    alpha, the more a part keeps to few labels (Hsu et al. 2019, arXiv:1909.06335). Drawn
+    again until each part has `min_rows`; after 20 draws the largest part gives to the smallest.
+    Raises ValueError if there are not parts * min_rows rows.
+    """
+    if parts < 1 or parts * min_rows > len(labels):
+        raise ValueError(f"{len(labels)} rows can not make {parts} parts of at least {min_rows}")
+    divided = _draw(labels, parts, alpha, rng)
+    for _ in range(_DRAWS - 1):
+        if min(map(len, divided)) >= min_rows:
+            break
+        divided = _draw(labels, parts, alpha, rng)
+    return [np.sort(part) for part in _level(divided, min_rows)]
+
+
+def _draw(labels: NDArray[np.integer], parts: int, alpha: float, rng: np.random.Generator) -> list[Rows]:
+    """One division, each part in an order of its own; parts may be empty."""
+    pieces: list[list[Rows]] = [[] for _ in range(parts)]
+    for label in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == label))
+        shares = rng.dirichlet(np.full(parts, alpha))
+        cuts = np.round(np.cumsum(shares)[:-1] * len(rows)).astype(np.int64)
+        for own, piece in zip(pieces, np.split(rows, cuts), strict=True):
+            own.append(piece)
+    return [rng.permutation(np.concatenate(own)) if own else np.empty(0, np.int64) for own in pieces]
+
+
+def _level(divided: list[Rows], min_rows: int) -> list[Rows]:
+    """Move rows from the largest part to the smallest until each has `min_rows`."""
+    parts = list(divided)
+    while len(parts[low := _smallest(parts)]) < min_rows:
+        high = max(range(len(parts)), key=lambda part: len(parts[part]))
+        moved = min(min_rows - len(parts[low]), len(parts[high]) - min_rows)
+        parts[low] = np.concatenate([parts[low], parts[high][:moved]])
+        parts[high] = parts[high][moved:]
+    return parts
+
+
+def _smallest(parts: list[Rows]) -> int:
+    return min(range(len(parts)), key=lambda part: len(parts[part]))
+
+
+def even(rows: int, parts: int, rng: np.random.Generator) -> list[Rows]:
+    """Row numbers, sorted, of `parts` disjoint random parts of `rows` rows, equal to within one row."""
+    return [np.sort(part) for part in np.array_split(rng.permutation(rows), parts)]
+
+
+def hold_out(targets: NDArray, fraction: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """(kept, held out) row numbers of `targets` (n,), n >= 2, stratified by target.
+
+    About n * fraction rows are held out, at least one and at most n - 1: every so-maniest of
+    the rows in order of their targets, rows of one target being in random order.
+    """
+    count = min(max(1, round(len(targets) * fraction)), len(targets) - 1)
+    shuffled = rng.permutation(len(targets))
+    ordered = shuffled[np.argsort(targets[shuffled], kind="stable")]
+    picked = ((np.arange(count) + 0.5) * len(targets) / count).astype(np.int64)
+    return np.sort(np.delete(ordered, picked)), np.sort(ordered[picked])

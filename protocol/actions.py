@@ -1,0 +1,159 @@
+"""What a machine asks its shell to do. The shell carries actions out in the order of the list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from protocol.messages import (
+    Base,
+    Certificate,
+    CertificateRequest,
+    Group,
+    Key,
+    Message,
+    PieceRequest,
+    Sid,
+    Sum,
+)
+from protocol.vectors import Floats
+
+
+class Reason(StrEnum):
+    """Why a round ended with one's own update."""
+
+    GROUP_TIMEOUT = "group-timeout"
+    SHARES_TIMEOUT = "shares-timeout"
+    SUMS_TIMEOUT = "sums-timeout"
+    CONTRIBUTORS_DIFFER = "contributors-differ"
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send these messages, in order, to a node key (in a machine) or an endpoint (in a session).
+
+    `messages` may be a generator: bulk is built piece by piece, as fast as the wire takes it.
+    """
+
+    to: Key | str
+    messages: Iterable[Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """Before anything after this action is carried out: record durably that the offer is spent in `sid`."""
+
+    sid: Sid
+    round: int
+    clipped: int
+    """How many coordinates of the offer were cut to the bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Store these partial sums by (sid, sender, index): they are part of a certificate."""
+
+    sums: Iterable[Sum]
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The group's mean, (d,) float32, on base `group`'s base; `certificate` proves it."""
+
+    group: Group
+    sid: Sid
+    round: int
+    mean: Floats
+    certificate: Certificate
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The round ends with one's own update. `sid` is None where no group was found."""
+
+    reason: Reason
+    round: int
+    missing: tuple[Key, ...]
+    sid: Sid | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Two different SUMs of one sender, both signed, in one session. The sender is banned."""
+
+    sender: Key
+    first: Sum
+    second: Sum
+
+
+@dataclass(frozen=True, slots=True)
+class Healed:
+    """A certificate of a session this node was in: base = `group`'s base + mean, (d,) float32."""
+
+    group: Group
+    sid: Sid
+    mean: Floats
+    certificate: Certificate
+    source: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """A base that more than half of the known members show, fetched and checked against its digest."""
+
+    base: Base
+    vector: Floats
+    trusted: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """Load what is asked for, if it is kept, and send it to `to`."""
+
+    to: str
+    request: CertificateRequest | PieceRequest
+
+
+class Note(StrEnum):
+    """Kinds of things a user is told."""
+
+    JOINED = "joined"
+    LEFT = "left"
+    LOST = "lost"
+    COORDINATOR = "coordinator"
+    OTHER_SWARM = "other-swarm"
+    NOT_ALLOWED = "not-allowed"
+    WRONG_PIN = "wrong-pin"
+    REFUSED = "refused"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something a user is told; nothing depends on it. `text` says what about `who`."""
+
+    kind: Note
+    who: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fatal:
+    """This node cannot take part as it is configured: one line that says why.
+
+    `parameters`: the other side's canonical parameters, where those differ; else empty.
+    """
+
+    text: str
+    parameters: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Every member confirmed the last base, or the time to linger is over."""
+
+
+Action = (
+    Send | Spend | Keep | Completed | Failed | Evidence | Healed | Adopted | Serve | Notice | Fatal | Closed
+)

@@ -1,0 +1,236 @@
+"""The additive machine: two rounds of all-to-all, for one session (protocol, Part I, steps 2.1 to 3.4).
+
+    start --all n shares--> SUMS --all n sums--> Completed
+      |                       |
+      +-- T_shares, loss      +-- T_sums, loss, contributors differ
+      v                       v
+    Failed (x still fresh)  Failed (x is spent)
+
+What must stay true:
+- nothing sent before `Spend` depends on the vector; `Spend` comes once, before the first SUM;
+- after Failed or Completed nothing is ever sent, and nothing received changes anything;
+- `Completed` only when every member's sum is whole, signed, and over the same contributors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from protocol import codec
+from protocol.actions import Action, Completed, Evidence, Failed, Keep, Reason, Send, Spend
+from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.identity import NodeKey
+from protocol.messages import Certificate, Group, Key, Ready, Share, Sid, Sum
+from protocol.sealing import Channel, Ephemeral, derive
+from protocol.shares import Shares
+from protocol.totals import Total
+from protocol.vectors import Floats, Vector, piece_count, pieces, raw
+
+
+class Phase(Enum):
+    """Where a session is."""
+
+    SHARES = auto()
+    SUMS = auto()
+    DONE = auto()
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One member's place in one session: all that is fixed before it starts."""
+
+    group: Group
+    round: int
+    key: NodeKey
+    ephemeral: Ephemeral
+    dimension: int
+    shares: Shares
+    shares_timeout_s: float
+    sums_timeout_s: float
+
+    @property
+    def ephemerals(self) -> dict[Key, bytes]:
+        """Every member's X25519 key, by node key."""
+        return {ready.key: ready.ephemeral for ready in self.group.readys}
+
+
+def _header(sid: Sid, sender: Key, recipient: Key, index: int) -> bytes:
+    return b"share" + sid + sender + recipient + index.to_bytes(4, "big")
+
+
+class Additive:
+    """One member of one session. Vectors are (d,) float32; `rand` is 32 secret bytes, used once."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+        self._me = seat.key.public
+        self.sid = codec.session_id(seat.group)
+        self.members: tuple[Key, ...] = tuple(sorted(seat.ephemerals))
+        self._contributors = codec.contributors_hash(self.members)
+        self._others = tuple(key for key in self.members if key != self._me)
+        self._got: dict[Key, set[int]] = {key: set() for key in self._others}
+        self.headers: dict[Key, Sum] = {}
+        self._total = Total(seat.shares, seat.dimension, self.members)
+        self._accumulator: Vector | None = None
+        self.shares_since = self.sums_since = 0.0
+        self._clipped = 0
+        self.phase = Phase.SHARES
+        self.deadline: float | None = None
+
+    @property
+    def round(self) -> int:
+        """The number of this round."""
+        return self._seat.round
+
+    def ready_of(self, key: Key) -> Ready | None:
+        """Another member's READY; None for oneself and for strangers."""
+        readys = (ready for ready in self._seat.group.readys if ready.key == key != self._me)
+        return next(readys, None)
+
+    def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
+        """Round 2: one sealed share to every other member. NotFiniteError leaves nothing sent."""
+        if self._accumulator is not None or self.phase is not Phase.SHARES:
+            raise LocalProtocolError("a session starts once")
+        shares = self._seat.shares
+        accumulator, self._clipped = shares.encode(vector, derive(rand, b"rounding"))
+        sends: list[Action] = []
+        for key in self._others:
+            seed = derive(rand, b"mask", key)
+            shares.subtract(accumulator, seed)
+            sends.append(Send(key, self._sealed(key, seed)))
+        self._accumulator = accumulator
+        self.shares_since = now
+        self.deadline = now + self._seat.shares_timeout_s
+        return sends
+
+    def _sealed(self, recipient: Key, seed: bytes) -> Iterator[Share]:
+        shares, dimension = self._seat.shares, self._seat.dimension
+        channel = self._channel(self._me, recipient)
+        for index in range(shares.payload_count(dimension)):
+            header = _header(self.sid, self._me, recipient, index)
+            sealed = channel.seal(index, header, shares.payload(seed, dimension, index))
+            yield Share(self.sid, self._me, recipient, index, sealed)
+
+    def _channel(self, sender: Key, recipient: Key) -> Channel:
+        other = recipient if sender == self._me else sender
+        return self._seat.ephemeral.channel(self._seat.ephemerals[other], self.sid, sender, recipient)
+
+    def receive(self, message: Share | Sum, now: float) -> list[Action]:
+        """Take in one share or sum; RemoteProtocolError, and nothing changed, if it does not belong here."""
+        if self.phase is Phase.DONE or self._accumulator is None:
+            raise RemoteProtocolError(f"{type(message).__name__} for a session that is not running")
+        if message.sid != self.sid or message.sender not in self._got:
+            raise RemoteProtocolError(f"{type(message).__name__} of another session or sender")
+        match message:
+            case Share():
+                return self._receive_share(message, self._accumulator, now)
+            case Sum():
+                return self._receive_sum(message, now)
+
+    def _receive_share(self, share: Share, accumulator: Vector, now: float) -> list[Action]:
+        got = self._got[share.sender]
+        count = self._seat.shares.payload_count(self._seat.dimension)
+        if self.phase is not Phase.SHARES or share.recipient != self._me:
+            raise RemoteProtocolError("a share in the wrong phase or for another member")
+        if share.index >= count or share.index in got:
+            raise RemoteProtocolError(f"share piece {share.index} is out of range or here already")
+        header = _header(self.sid, share.sender, self._me, share.index)
+        plain = self._channel(share.sender, self._me).open(share.index, header, share.payload)
+        self._seat.shares.absorb(accumulator, share.index, plain)
+        got.add(share.index)
+        if any(len(pieces_got) < count for pieces_got in self._got.values()):
+            return []
+        return self._send_sums(accumulator, now)
+
+    def _send_sums(self, partial: Vector, now: float) -> list[Action]:
+        self.phase = Phase.SUMS
+        self.sums_since = now
+        self.deadline = now + self._seat.sums_timeout_s
+        header = self._own_header(partial)
+        self.headers[self._me] = header
+        for index, part in pieces(len(partial)):
+            self._total.add(self._me, index, raw(partial, part))
+        spend = Spend(self.sid, self._seat.round, self._clipped)
+        sends = [Send(key, _whole(header, partial)) for key in self._others]
+        return [spend, *sends, Keep(_whole(header, partial)), *self._result()]
+
+    def _own_header(self, partial: Vector) -> Sum:
+        digests = tuple(hashlib.sha256(raw(partial, part)).digest() for _, part in pieces(len(partial)))
+        unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
+        return codec.sign(unsigned, self._seat.key)
+
+    def _receive_sum(self, message: Sum, now: float) -> list[Action]:
+        header = message.header
+        known = self.headers.get(message.sender)
+        if header != known:
+            codec.verify(message, message.sender)
+            if known is not None:
+                return [Evidence(message.sender, known, header)]
+            if message.contributors != self._contributors:
+                return self._fail(Reason.CONTRIBUTORS_DIFFER, (message.sender,))
+        check_piece(message, self._seat.dimension)
+        self._total.add(message.sender, message.index, message.payload)
+        self.headers[message.sender] = header
+        return [Keep((message,)), *self._result()]
+
+    def _result(self) -> list[Action]:
+        if self.phase is not Phase.SUMS or self._total.missing():
+            return []
+        self._close()
+        mean = self._total.mean()
+        certificate = Certificate(self.sid, tuple(self.headers[key] for key in self.members))
+        return [Completed(self._seat.group, self.sid, self._seat.round, mean, certificate)]
+
+    def waiting_for(self) -> tuple[Key, ...]:
+        """The members whose share, or then whose sum, is not whole yet."""
+        match self.phase:
+            case Phase.SHARES:
+                count = self._seat.shares.payload_count(self._seat.dimension)
+                return tuple(key for key in self._others if len(self._got[key]) < count)
+            case Phase.SUMS:
+                return self._total.missing()
+            case Phase.DONE:
+                return ()
+
+    def unreachable(self, key: Key, now: float) -> list[Action]:
+        """A member can not be reached any more: without its whole sum this session is over at once."""
+        if self.phase is Phase.DONE or key not in self._total.missing():
+            return []
+        return self._fail(self._late, (key,))
+
+    def tick(self, now: float) -> list[Action]:
+        """End the session if its deadline is over."""
+        if self.deadline is None or now < self.deadline:
+            return []
+        return self._fail(self._late, self.waiting_for())
+
+    @property
+    def _late(self) -> Reason:
+        return Reason.SHARES_TIMEOUT if self.phase is Phase.SHARES else Reason.SUMS_TIMEOUT
+
+    def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
+        self._close()
+        return [Failed(reason, self._seat.round, missing, self.sid)]
+
+    def _close(self) -> None:
+        self.phase = Phase.DONE
+        self.deadline = None
+
+
+def _whole(header: Sum, partial: Vector) -> Iterator[Sum]:
+    """A partial sum as its pieces, without copying the vector."""
+    for index, part in pieces(len(partial)):
+        yield replace(header, index=index, payload=raw(partial, part))
+
+
+def check_piece(message: Sum, dimension: int) -> None:
+    """RemoteProtocolError unless the piece is the one its signed header names."""
+    if len(message.pieces) != piece_count(dimension) or message.index >= len(message.pieces):
+        raise RemoteProtocolError(f"a sum of {len(message.pieces)} pieces, piece {message.index}")
+    digest = hashlib.sha256(message.payload).digest()
+    if not hmac.compare_digest(digest, message.pieces[message.index]):
+        raise RemoteProtocolError(f"piece {message.index} of a sum is not what its header names")

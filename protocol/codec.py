@@ -1,0 +1,261 @@
+"""Bytes <-> messages, with every limit checked before anything is built.
+
+A frame is a 4-byte little-endian header length, the header (a msgpack array: version, type, fields), and
+the payload of bulk messages as raw bytes. Signatures are over the msgpack of a record's fields without
+the signature; a record is packed again before it is verified, so only one byte string is ever signed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import msgpack
+
+from protocol import identity
+from protocol.errors import RemoteProtocolError
+from protocol.messages import (
+    Accepted,
+    Announce,
+    Base,
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    Group,
+    Hello,
+    Key,
+    Message,
+    PieceRequest,
+    Ready,
+    Redirect,
+    Refused,
+    Roster,
+    Share,
+    Sum,
+)
+from protocol.sealing import TAG_BYTES
+from protocol.shares import MAX_MEMBERS
+from protocol.vectors import PIECE_BYTES
+
+VERSION = 1
+MAX_HEADER_BYTES = 192 * 1024
+MAX_PAYLOAD_BYTES = PIECE_BYTES + TAG_BYTES
+MAX_FRAME_BYTES = 4 + MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
+MAX_PIECES = 4096
+MAX_KNOWN = 256
+MAX_PARAMETERS_CHARS = 16 * 1024
+_MAX_INTEGER = 2**53
+
+Reader = Callable[[Any], Any]
+
+
+def _fail(what: str, value: object) -> RemoteProtocolError:
+    return RemoteProtocolError(f"{what} expected, not {type(value).__name__}")
+
+
+def _bytes(low: int, high: int) -> Reader:
+    def read(value: Any) -> bytes:
+        if type(value) is not bytes or not low <= len(value) <= high:
+            raise _fail(f"{low} to {high} bytes", value)
+        return value
+
+    return read
+
+
+def _text(high: int) -> Reader:
+    def read(value: Any) -> str:
+        if type(value) is not str or len(value) > high:
+            raise _fail(f"text of at most {high} characters", value)
+        return value
+
+    return read
+
+
+def _integer(low: int, high: int) -> Reader:
+    def read(value: Any) -> int:
+        if type(value) is not int or not low <= value <= high:
+            raise _fail(f"an integer from {low} to {high}", value)
+        return value
+
+    return read
+
+
+def _boolean(value: Any) -> bool:
+    if type(value) is not bool:
+        raise _fail("true or false", value)
+    return value
+
+
+def _many(read_one: Reader, high: int) -> Reader:
+    def read(value: Any) -> tuple[Any, ...]:
+        if type(value) is not list or len(value) > high:
+            raise _fail(f"a list of at most {high}", value)
+        return tuple(read_one(item) for item in value)
+
+    return read
+
+
+def _record(kind: type) -> Reader:
+    def read(value: Any) -> Any:
+        readers = _READERS[kind]
+        if type(value) is not list or len(value) != len(readers):
+            raise _fail(f"the fields of {kind.__name__}", value)
+        return kind(*(read_field(item) for read_field, item in zip(readers, value, strict=True)))
+
+    return read
+
+
+_KEY = _bytes(32, 32)
+_SIGNATURE = _bytes(identity.SIGNATURE_BYTES, identity.SIGNATURE_BYTES)
+_NONCE = _bytes(16, 16)
+_TIME = _integer(0, _MAX_INTEGER)
+_INDEX = _integer(0, MAX_PIECES - 1)
+_ROUND = _integer(0, 2**31 - 1)
+_KNOWN = _many(_record(Announce), MAX_KNOWN)
+_PARAMETERS = _text(MAX_PARAMETERS_CHARS)
+
+_READERS: dict[type, tuple[Reader, ...]] = {
+    Base: (_ROUND, _KEY, _integer(0, MAX_MEMBERS), _KEY),
+    Announce: (
+        *(_KEY, _text(260), _text(200), _KEY, _integer(3, MAX_MEMBERS), _NONCE, _TIME, _TIME, _TIME),
+        *(_ROUND, _record(Base), _boolean, _SIGNATURE),
+    ),
+    Ready: (_record(Announce), _KEY, _NONCE, _KEY, _SIGNATURE),
+    Hello: (_record(Announce), _NONCE, _boolean, _PARAMETERS, _KNOWN),
+    Roster: (_KEY, _NONCE, _KNOWN),
+    Refused: (_NONCE, _text(300), _PARAMETERS),
+    Accepted: (_NONCE,),
+    Redirect: (_NONCE, _record(Announce)),
+    Group: (_many(_record(Ready), MAX_MEMBERS), _integer(0, 2**31 - 1), _KEY, _SIGNATURE),
+    Share: (_KEY, _KEY, _KEY, _INDEX),
+    Sum: (_KEY, _KEY, _KEY, _many(_KEY, MAX_PIECES), _SIGNATURE, _INDEX),
+    CertificateRequest: (_KEY, _KEY, _SIGNATURE),
+    Certificate: (_KEY, _many(_record(Sum), MAX_MEMBERS)),
+    PieceRequest: (_KEY, _bytes(0, 32), _INDEX, _KEY, _SIGNATURE),
+    BasePiece: (_KEY, _INDEX),
+}
+_TYPES: tuple[type, ...] = (
+    *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
+    *(CertificateRequest, Certificate, PieceRequest, BasePiece),
+)
+_BULK = (Share, Sum, BasePiece)
+
+
+def _plain(value: Any) -> Any:
+    """What msgpack packs: records as lists of their fields, payloads left out."""
+    if type(value) in _READERS:
+        return [_plain(getattr(value, field.name)) for field in fields(value) if field.name != "payload"]
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """An encoded message: `head` (length and header) and `payload`, kept apart so as not to copy bulk."""
+
+    head: bytes
+    payload: bytes | memoryview
+
+    def __len__(self) -> int:
+        return len(self.head) + len(self.payload)
+
+    def join(self) -> bytes:
+        return self.head + bytes(self.payload) if len(self.payload) else self.head
+
+
+def encode(message: Message) -> Frame:
+    """The frame of a message."""
+    kind = type(message)
+    header = msgpack.packb([VERSION, _TYPES.index(kind), *_plain(message)])
+    return Frame(len(header).to_bytes(4, "little") + header, getattr(message, "payload", b""))
+
+
+def decode(frame: bytes | memoryview) -> Message:
+    """The message of a frame; RemoteProtocolError, and nothing built, if any limit or type is broken."""
+    view = memoryview(frame)
+    if not 4 <= len(view) <= MAX_FRAME_BYTES:
+        raise RemoteProtocolError(f"a frame of {len(view)} bytes; 4 to {MAX_FRAME_BYTES} are allowed")
+    end = 4 + int.from_bytes(view[:4], "little")
+    if end > min(len(view), 4 + MAX_HEADER_BYTES):
+        raise RemoteProtocolError("a frame whose header is cut off or too long")
+    header = _unpack(bytes(view[4:end]))
+    if not isinstance(header, list) or len(header) < 2 or header[:1] != [VERSION]:
+        raise RemoteProtocolError(f"not a frame of protocol version {VERSION}")
+    kind = _TYPES[_integer(0, len(_TYPES) - 1)(header[1])]
+    return _build(kind, header[2:], view[end:])
+
+
+def _unpack(header: bytes) -> object:
+    try:
+        return msgpack.unpackb(
+            header,
+            max_str_len=MAX_PARAMETERS_CHARS * 4,
+            max_bin_len=64,
+            max_array_len=MAX_PIECES,
+            max_map_len=0,
+            max_ext_len=0,
+        )
+    except (ValueError, msgpack.UnpackException, RecursionError) as error:
+        raise RemoteProtocolError("a header that is not msgpack within the limits") from error
+
+
+def _build(kind: type, values: list[Any], payload: memoryview) -> Message:
+    message = _record(kind)(values)
+    if kind not in _BULK:
+        if len(payload):
+            raise RemoteProtocolError(f"{kind.__name__} with {len(payload)} bytes after its header")
+        return message  # type: ignore[no-any-return]
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        raise RemoteProtocolError(f"a payload of {len(payload)} bytes; {MAX_PAYLOAD_BYTES} are allowed")
+    return replace(message, payload=bytes(payload))  # type: ignore[no-any-return]
+
+
+Signed = TypeVar("Signed", Announce, Ready, Group, Sum, CertificateRequest, PieceRequest)
+_LABELS: dict[type, bytes] = {
+    Announce: b"announce",
+    Ready: b"ready",
+    Group: b"group",
+    Sum: b"sum",
+    CertificateRequest: b"certificate-request",
+    PieceRequest: b"piece-request",
+}
+
+
+def canonical(record: Signed) -> bytes:
+    """The bytes under the signature: every field but the signature (and, for SUM, the piece)."""
+    whole: Any = record.header if isinstance(record, Sum) else record
+    return bytes(msgpack.packb(_plain(replace(whole, signature=b""))))
+
+
+def sign(record: Signed, key: identity.NodeKey) -> Signed:
+    """The record with `key`'s signature."""
+    return replace(record, signature=key.sign(_LABELS[type(record)], canonical(record)))
+
+
+def verify(record: Signed, key: Key) -> None:
+    """RemoteProtocolError unless `key` signed the record."""
+    identity.verify(key, _LABELS[type(record)], canonical(record), record.signature)
+
+
+def parameters_hash(parameters: str) -> bytes:
+    """SHA-256 of the canonical parameters: what all members of a swarm must share."""
+    return hashlib.sha256(b"murmuration/1/parameters" + parameters.encode()).digest()
+
+
+def session_id(group: Group) -> bytes:
+    """sid = H(task, round, attempt, sorted READYs, parameters): binds every message of a session.
+
+    Task, parameters and rounds stand in the READYs, which stand here in key order.
+    """
+    digest = hashlib.sha256(b"murmuration/1/sid" + group.attempt.to_bytes(4, "big"))
+    for ready in sorted(group.readys, key=lambda ready: ready.key):
+        digest.update(hashlib.sha256(canonical(ready) + ready.signature).digest())
+    return digest.digest()
+
+
+def contributors_hash(keys: tuple[Key, ...]) -> bytes:
+    """H(contributors): of the members whose shares are in a partial sum, in key order."""
+    return hashlib.sha256(b"murmuration/1/contributors" + b"".join(sorted(keys))).digest()

@@ -1,0 +1,151 @@
+"""Both sides of matchmaking in one node: seeking a group for its offer, and coordinating for others.
+
+Among peers the candidates are the live known ones and oneself, lowest key first: the first coordinates.
+With a tracker it is the only candidate, and this node collects no READY.
+"""
+
+from __future__ import annotations
+
+from protocol import codec
+from protocol.actions import Action, Note, Notice, Send
+from protocol.errors import RemoteProtocolError
+from protocol.introductions import Introductions
+from protocol.matchmaking import Matchmaker
+from protocol.messages import Accepted, Announce, Key, Ready, Redirect
+from protocol.seeking import MAX_TRIES, Seeker
+from protocol.standing import Settings, Standing
+
+
+class Coordination:
+    """Who gets this node's READY, and what it does with the READYs it gets. Sends go to node keys."""
+
+    def __init__(self, settings: Settings, standing: Standing, hellos: Introductions) -> None:
+        self._settings = settings
+        self._standing = standing
+        self._hellos = hellos
+        self._members = hellos.members
+        self._me = settings.key.public
+        self._matchmaker = None if settings.tracker else Matchmaker(settings.key, settings.min_participants)
+        self.seeker = Seeker(settings, standing)
+
+    @property
+    def known(self) -> int:
+        """The known members, oneself included, of which a group is more than half; 1 with a tracker."""
+        return 1 + (len(self._members.known(self._standing.round)) if self._matchmaker else 0)
+
+    @property
+    def deadline(self) -> float | None:
+        """When something is due here at the latest."""
+        times = (self.seeker.deadline, self._matchmaker.deadline if self._matchmaker else None)
+        return min((at for at in times if at is not None), default=None)
+
+    # -- coordinating ------------------------------------------------------------------------------
+
+    def announce(self, announce: Announce, now: float) -> None:
+        """An accepted peer's announcement, or one's own: groups wait for it."""
+        if self._matchmaker:
+            self._matchmaker.announce(announce, now)
+
+    def ready(self, ready: Ready, now: float) -> list[Action]:
+        """Take in a READY; one for another coordinator takes back what was sent here."""
+        if self._matchmaker is None or not self._hellos.accepts(ready.announce):
+            raise RemoteProtocolError("a READY that this node does not collect")
+        codec.verify(ready.announce, ready.key)
+        codec.verify(ready, ready.key)
+        self._members.learn(ready.announce, self._standing.round, now, direct=True)
+        if ready.coordinator != self._me:
+            self._matchmaker.withdraw(ready.key)
+            return []
+        actions = self._matchmaker.ready(ready, now)
+        elsewhere = self._members.get(self._first_candidate() or b"")
+        if elsewhere is not None and elsewhere.key != ready.key:
+            actions.append(Send(ready.key, (Redirect(ready.nonce, elsewhere),)))
+        outranking = self._matchmaker.outranking(ready)
+        shown = self._hellos.show(ready.announce.endpoint, outranking, now) if outranking else []
+        return [*actions, *shown]
+
+    def close_groups(self, now: float) -> list[Action]:
+        """The GROUPs that are due."""
+        return self._matchmaker.close_groups(now, self.known) if self._matchmaker else []
+
+    def drop(self, key: Key) -> None:
+        """A banned peer's READY does not count."""
+        if self._matchmaker:
+            self._matchmaker.withdraw(key)
+
+    # -- seeking -----------------------------------------------------------------------------------
+
+    def _first_candidate(self) -> Key | None:
+        """Whom this node would ask to coordinate now; None for itself."""
+        offer = self.seeker.offer
+        skipped = offer.skipped if offer else set()
+        live = [key for key in self._members.live(self._standing.round) if key not in skipped]
+        return live[0] if live and live[0] < self._me else None
+
+    def seek(self, now: float) -> list[Action]:
+        """READY to the first candidate, if an offer waits and that is not the one that has it."""
+        offer = self.seeker.offer
+        if offer is None or offer.tries >= MAX_TRIES:
+            return []
+        if self._settings.tracker:
+            return self._seek_at_tracker(self._settings.tracker, now)
+        coordinator, before = self._first_candidate() or self._me, self.seeker.coordinator
+        if coordinator == before:
+            return []
+        ready = self.seeker.ask(coordinator, now)
+        told = {key for key in (coordinator, before) if key is not None and key != self._me}
+        if before == self._me:
+            self.drop(self._me)
+        mine = self._to_myself(ready, now) if coordinator == self._me else []
+        return [*(Send(key, (ready,)) for key in sorted(told)), *mine]
+
+    def _to_myself(self, ready: Ready, now: float) -> list[Action]:
+        if self._matchmaker:
+            self._matchmaker.ready(ready, now)
+            self.seeker.accepted(ready.nonce, now)
+        return []
+
+    def _seek_at_tracker(self, endpoint: str, now: float) -> list[Action]:
+        tracker = self._hellos.tracker_key
+        if tracker is None or self.seeker.coordinator == tracker:
+            return []
+        return [Send(endpoint, (self.seeker.ask(tracker, now),))]
+
+    def accepted(self, accepted: Accepted, now: float) -> list[Action]:
+        """The coordinator holds the READY."""
+        self.seeker.accepted(accepted.nonce, now)
+        return []
+
+    def redirect(self, redirect: Redirect, now: float) -> list[Action]:
+        """The coordinator sends its own READY elsewhere: perhaps this node should, too."""
+        if not self.seeker.holds(redirect.nonce):
+            raise RemoteProtocolError("a redirection of a READY that is not the current one")
+        return self._hellos.news((redirect.coordinator,), now)
+
+    def lost(self, key: Key) -> None:
+        """A peer can not be reached: not waited for, and not asked."""
+        if self._matchmaker:
+            self._matchmaker.unreachable(key)
+        if self.seeker.coordinator == key:
+            self.seeker.skip(key)
+
+    def tick(self, now: float) -> list[Action]:
+        """Go on to the next candidate if the coordinator's answer is overdue."""
+        silent = self.seeker.silent(now)
+        if silent is None:
+            return []
+        if self._settings.tracker:
+            self.seeker.void()
+            return self._hellos.greet(self._settings.tracker, now)
+        self._members.suspect(silent)
+        self.seeker.skip(silent)
+        announce = self._members.get(silent)
+        who = announce.endpoint if announce else silent.hex()[:8]
+        return [Notice(Note.COORDINATOR, who, "does not answer; the next one is asked")]
+
+    def expired(self, now: float) -> bool:
+        """Whether T_group is over; the offer and its READY are dropped."""
+        if not self.seeker.expired(now):
+            return False
+        self.drop(self._me)
+        return True

@@ -1,0 +1,148 @@
+"""Which base a node should hold, and getting it: certificates first, then what a majority shows.
+
+Only a base that ranks above one's own is taken. A member of the session that made it fetches the
+certificate and recomputes it; a non-member can not verify history and adopts what more than half of the
+known members' signed announcements show, and says whom it trusted (protocol, Healing).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from protocol import codec
+from protocol.actions import Action, Adopted, Healed, Serve
+from protocol.errors import RemoteProtocolError
+from protocol.membership import Members
+from protocol.messages import (
+    Announce,
+    Base,
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    Key,
+    PieceRequest,
+    Sid,
+    Sum,
+)
+from protocol.recovery import BaseFetch, CertificateFetch, Past
+from protocol.standing import Settings, Standing
+
+REMEMBERED_SESSIONS = 8
+RETRY_S = 2.0
+
+
+class Healer:
+    """Looks at what the members show and runs one fetch at a time."""
+
+    def __init__(self, settings: Settings, standing: Standing, members: Members) -> None:
+        self._settings = settings
+        self._standing = standing
+        self._members = members
+        self._fetch: CertificateFetch | BaseFetch | None = None
+        self._tried: dict[tuple[bytes, Key, bool], float] = {}
+        self._retry_at: float | None = None
+        self.past: OrderedDict[Sid, Past] = OrderedDict()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is being fetched."""
+        return self._fetch is not None
+
+    def remember(self, sid: Sid, past: Past) -> None:
+        """Keep what is needed to check, and to serve, the certificate of a session."""
+        self.past[sid] = past
+        while len(self.past) > REMEMBERED_SESSIONS:
+            self.past.popitem(last=False)
+
+    def look(self, now: float) -> list[Action]:
+        """Start fetching a better base, if the members show one and nothing is being fetched."""
+        if self._fetch is not None:
+            return []
+        self._fetch = self._by_certificate(now) or self._by_majority(now)
+        if self._fetch is None:
+            return []
+        self._retry_at = None
+        return self._fetch.start(now)
+
+    def _fresh(self, base: Base, source: Key, certified: bool, now: float) -> bool:
+        """Whether this source has not failed us for this base lately."""
+        if now < self._tried.get((base.digest, source, certified), now):
+            self._retry_at = now + RETRY_S
+            return False
+        self._tried[base.digest, source, certified] = now + RETRY_S
+        return True
+
+    def _by_certificate(self, now: float) -> CertificateFetch | None:
+        mine = self._standing.base
+        for base, source in self._members.showing(self._standing.round):
+            past = self.past.get(base.sid)
+            if base.rank <= mine.rank:
+                return None
+            if past is None or past.base not in (mine, self._standing.previous):
+                continue
+            if self._fresh(base, source, True, now):
+                return CertificateFetch(past, base.sid, source, self._settings)
+        return None
+
+    def _by_majority(self, now: float) -> BaseFetch | None:
+        found = self._members.majority(self._standing.round, self._standing.base)
+        if found is None or found[0].rank <= self._standing.base.rank:
+            return None
+        base, trusted = found
+        live = set(self._members.live(self._standing.round))
+        for source in (key for key in trusted if key in live):
+            if self._fresh(base, source, False, now):
+                return BaseFetch(base, trusted, source, self._settings)
+        return None
+
+    def receive(self, message: Certificate | Sum | BasePiece, now: float) -> list[Action]:
+        """A reply to what is being fetched."""
+        if self._fetch is None:
+            raise RemoteProtocolError(f"{type(message).__name__} that was not asked for")
+        actions = self._fetch.receive(message, now)
+        if self._fetch.failed or any(isinstance(action, Healed | Adopted) for action in actions):
+            self._stop(now)
+        return actions
+
+    def unreachable(self, key: Key, now: float) -> None:
+        """The source is gone: try another at the next look."""
+        if self._fetch is not None and self._fetch.source == key:
+            self._stop(now)
+
+    def tick(self, now: float) -> None:
+        """Give up a fetch that stands still; forget old failures."""
+        if self._fetch is not None:
+            self._fetch.tick(now)
+            if self._fetch.failed:
+                self._stop(now)
+        if self._retry_at is not None and now >= self._retry_at:
+            self._retry_at = None
+        self._tried = {key: until for key, until in self._tried.items() if until > now}
+
+    def _stop(self, now: float) -> None:
+        self._fetch = None
+        self._retry_at = now + RETRY_S
+
+    @property
+    def deadline(self) -> float | None:
+        """When tick, and then look, should be called at the latest."""
+        return self._fetch.deadline if self._fetch else self._retry_at
+
+    def serve(
+        self, request: CertificateRequest | PieceRequest, accepts: Callable[[Announce], bool]
+    ) -> list[Action]:
+        """Answer a member of this swarm; certificates only to who was in their session."""
+        match request:
+            case CertificateRequest():
+                codec.verify(request, request.sender)
+            case PieceRequest():
+                codec.verify(request, request.sender)
+        announce = self._members.get(request.sender)
+        if announce is None or not accepts(announce):
+            raise RemoteProtocolError("a request of somebody who is not in this swarm")
+        past = self.past.get(request.sid)
+        wants_base = isinstance(request, PieceRequest) and not request.of
+        if not wants_base and (past is None or request.sender not in past.members):
+            raise RemoteProtocolError("a request for a session that its sender was not in")
+        return [Serve(announce.endpoint, request)]

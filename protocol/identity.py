@@ -1,0 +1,39 @@
+"""Node keys (Ed25519) and signatures with a label, so that one record never passes for another."""
+
+from __future__ import annotations
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from protocol.errors import RemoteProtocolError
+
+KEY_BYTES = 32
+SIGNATURE_BYTES = 64
+_DOMAIN = b"murmuration/1/"
+
+
+class NodeKey:
+    """A node's long-lived Ed25519 key (RFC 8032). `public` is its 32-byte name in the swarm."""
+
+    def __init__(self, seed: bytes) -> None:
+        """`seed`: the 32 secret bytes. Raises ValueError on another length."""
+        self._private = Ed25519PrivateKey.from_private_bytes(seed)
+        self.public = self._private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+    def sign(self, label: bytes, body: bytes) -> bytes:
+        """64-byte signature of `body` under `label`."""
+        return self._private.sign(_DOMAIN + label + b"\0" + body)
+
+    def __repr__(self) -> str:
+        return f"NodeKey(public={self.public.hex()[:8]}...)"
+
+
+def verify(public: bytes, label: bytes, body: bytes, signature: bytes) -> None:
+    """Raise RemoteProtocolError unless `signature` is `public`'s, over `body`, under `label`."""
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, _DOMAIN + label + b"\0" + body)
+    except (InvalidSignature, ValueError) as error:
+        raise RemoteProtocolError(
+            f"bad {label.decode()} signature in the name of {public.hex()[:8]}"
+        ) from error

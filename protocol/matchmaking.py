@@ -1,0 +1,174 @@
+"""The coordinator's side: collects signed READYs and closes groups. It sees no share and decides no sum.
+
+A room is one swarm: a task and its parameters. A group is closed when every announced, live peer of the
+room is READY with the same base, or `linger` after the min_participants-th such READY; it exceeds half of
+the known members. A READY with another base than the group's waits, and its owner is told what the others
+show.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from protocol import codec
+from protocol.actions import Action, Send
+from protocol.deadlines import Pace
+from protocol.errors import RemoteProtocolError
+from protocol.identity import NodeKey
+from protocol.messages import Accepted, Announce, Group, Key, Ready
+from protocol.shares import MAX_MEMBERS
+
+LINGER_CAP_S = 5.0
+LINGER_FLOOR_S = 1.0
+MAX_ROOMS = 256
+MAX_ANNOUNCED = 1024
+
+
+@dataclass(slots=True)
+class Room:
+    """Who is announced for one swarm, and whose READY is held since when."""
+
+    pace: Pace = field(default_factory=lambda: Pace(LINGER_FLOOR_S, LINGER_CAP_S))
+    announced: dict[Key, Announce] = field(default_factory=dict)
+    gone: set[Key] = field(default_factory=set)
+    readys: dict[Key, tuple[Ready, float]] = field(default_factory=dict)
+    attempt: int = 0
+
+
+class Matchmaker:
+    """One coordinator's waiting rooms. The shell of it sends to node keys.
+
+    `min_participants`: the coordinator's own floor; the larger of it and the task's counts.
+    """
+
+    def __init__(self, key: NodeKey, min_participants: int) -> None:
+        self._key = key
+        self._min_participants = min_participants
+        self._rooms: dict[tuple[str, bytes], Room] = {}
+        self.deadline: float | None = None
+
+    def room(self, swarm: tuple[str, bytes]) -> Room:
+        """The room of a swarm; RemoteProtocolError if there are too many."""
+        if swarm not in self._rooms and len(self._rooms) >= MAX_ROOMS:
+            raise RemoteProtocolError(f"more than {MAX_ROOMS} swarms")
+        return self._rooms.setdefault(swarm, Room())
+
+    def announce(self, announce: Announce, now: float) -> None:
+        """Take in a verified announcement; a newer one replaces an older, a leaving one removes."""
+        room = self.room(announce.swarm)
+        old = room.announced.get(announce.key)
+        if old is not None and old.issued_ms > announce.issued_ms:
+            return
+        if old is not None and old.instance != announce.instance:
+            room.readys.pop(announce.key, None)
+        if announce.leaving or announce.expiry_ms <= now * 1000:
+            self._remove(room, announce.key)
+            return
+        if old is None and len(room.announced) >= MAX_ANNOUNCED:
+            raise RemoteProtocolError(f"more than {MAX_ANNOUNCED} peers in a swarm")
+        room.announced[announce.key] = announce
+        room.gone.discard(announce.key)
+
+    def ready(self, ready: Ready, now: float) -> list[Action]:
+        """Take in a verified READY meant for this coordinator."""
+        if ready.coordinator != self._key.public:
+            raise RemoteProtocolError("a READY for another coordinator")
+        self.announce(ready.announce, now)
+        room = self.room(ready.announce.swarm)
+        if ready.key not in room.announced:
+            raise RemoteProtocolError("a READY that has expired")
+        room.readys[ready.key] = (ready, now)
+        return [Send(ready.key, (Accepted(ready.nonce),))]
+
+    def withdraw(self, key: Key) -> None:
+        """The READY of this peer no longer counts (it is going elsewhere)."""
+        for room in self._rooms.values():
+            room.readys.pop(key, None)
+
+    def unreachable(self, key: Key) -> None:
+        """Nobody waits for a peer that can not be reached, until it is heard again."""
+        for room in self._rooms.values():
+            room.readys.pop(key, None)
+            if key in room.announced:
+                room.gone.add(key)
+
+    def _remove(self, room: Room, key: Key) -> None:
+        room.announced.pop(key, None)
+        room.readys.pop(key, None)
+        room.gone.discard(key)
+
+    def of_task(self, task: str) -> tuple[Announce, ...]:
+        """The announced peers of a task, with whatever parameters."""
+        rooms = (room for (name, _), room in self._rooms.items() if name == task)
+        return tuple(announce for room in rooms for announce in room.announced.values())
+
+    def expire(self, now: float) -> tuple[Key, ...]:
+        """Forget the peers whose announcement ran out; who they were."""
+        expired = [
+            (room, announce.key)
+            for room in self._rooms.values()
+            for announce in room.announced.values()
+            if announce.expiry_ms <= now * 1000
+        ]
+        for room, key in expired:
+            self._remove(room, key)
+        for swarm in [swarm for swarm, room in self._rooms.items() if not room.announced]:
+            del self._rooms[swarm]
+        return tuple(key for _, key in expired)
+
+    def close_groups(self, now: float, known: int | None = None) -> list[Action]:
+        """Send every GROUP that is due, and set `deadline`.
+
+        `known`: how many members a group must exceed half of; None: those that are announced.
+        """
+        self.expire(now)
+        actions: list[Action] = []
+        due: list[float] = []
+        for room in self._rooms.values():
+            at = self._closing_time(room, known)
+            if at is not None and at <= now:
+                actions += self._close(room)
+            elif at is not None:
+                due.append(at)
+            due += [announce.expiry_ms / 1000 for announce in room.announced.values()]
+        self.deadline = min(due, default=None)
+        return actions
+
+    def _closing_time(self, room: Room, known: int | None) -> float | None:
+        """When the room's group is to be closed: None while there are too few READYs."""
+        keys = self._fitting(room)
+        arrivals = sorted(room.readys[key][1] for key in keys)
+        needed = self._needed(room, keys, len(room.announced) if known is None else known)
+        if len(keys) < needed:
+            return None
+        waiting = room.announced.keys() - room.gone - keys
+        return arrivals[needed - 1] + room.pace.allowed_s if waiting else arrivals[-1]
+
+    def _close(self, room: Room) -> list[Action]:
+        keys = self._fitting(room)
+        arrivals = sorted(room.readys[key][1] for key in keys)
+        room.pace.observe(arrivals[-1] - arrivals[0])
+        chosen = sorted(keys, key=lambda key: room.readys[key][1])[:MAX_MEMBERS]
+        readys = tuple(room.readys.pop(key)[0] for key in sorted(chosen))
+        group = codec.sign(Group(readys, room.attempt, self._key.public), self._key)
+        room.attempt += 1
+        return [Send(ready.key, (group,)) for ready in readys]
+
+    def _needed(self, room: Room, keys: frozenset[Key], known: int) -> int:
+        tasks = max((room.readys[key][0].announce.min_participants for key in keys), default=0)
+        return max(self._min_participants, tasks, min(known // 2 + 1, MAX_MEMBERS))
+
+    def _fitting(self, room: Room) -> frozenset[Key]:
+        """Whose READYs show the base that most of them show (the higher rank on a tie)."""
+        bases = Counter(ready.announce.base for ready, _ in room.readys.values())
+        if not bases:
+            return frozenset()
+        base = max(bases, key=lambda base: (bases[base], base.rank))
+        return frozenset(key for key, (ready, _) in room.readys.items() if ready.announce.base == base)
+
+    def outranking(self, ready: Ready) -> tuple[Announce, ...]:
+        """The announcements with a higher base than a READY's: its owner has something to fetch."""
+        room = self.room(ready.announce.swarm)
+        mine = ready.announce.base.rank
+        return tuple(announce for announce in room.announced.values() if announce.base.rank > mine)

@@ -1,0 +1,203 @@
+"""Everything that nodes say to each other, as frozen values. The codec turns them into bytes.
+
+Keys, digests and session ids are 32 bytes, nonces 16. Times are Unix milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+Key = bytes
+Sid = bytes
+NO_SID: Sid = bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Which agreed model a node holds, and the session that made it (zeros for the initial model)."""
+
+    generation: int
+    digest: bytes
+    members: int
+    sid: Sid
+
+    @property
+    def rank(self) -> tuple[int, int, bytes]:
+        """Higher wins: generation, then group size, then the smaller digest (protocol, Healing)."""
+        return self.generation, self.members, bytes(255 - byte for byte in self.digest)
+
+
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """ "I am here": who, where, for which task, with which base. Signed; replaced by a newer one."""
+
+    key: Key
+    endpoint: str
+    task: str
+    parameters: bytes
+    min_participants: int
+    instance: bytes
+    started_ms: int
+    issued_ms: int
+    expiry_ms: int
+    round: int
+    base: Base
+    leaving: bool
+    signature: bytes = b""
+
+    @property
+    def swarm(self) -> tuple[str, bytes]:
+        """What two nodes must share to aggregate: the task and the parameters hash."""
+        return self.task, self.parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """1.1: an announcement, an ephemeral key and the coordinator it is meant for. Good for one GROUP."""
+
+    announce: Announce
+    ephemeral: bytes
+    nonce: bytes
+    coordinator: Key
+    signature: bytes = b""
+
+    @property
+    def key(self) -> Key:
+        return self.announce.key
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """An introduction; `known` are others' announcements. `nonce` is echoed by a refusal."""
+
+    announce: Announce
+    nonce: bytes
+    wants_reply: bool
+    parameters: str
+    known: tuple[Announce, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """A tracker's answer to a Hello: its key and the peers it knows for the same task."""
+
+    key: Key
+    nonce: bytes
+    known: tuple[Announce, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a Hello or READY with this nonce is not accepted."""
+
+    nonce: bytes
+    reason: str
+    parameters: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The coordinator holds the READY with this nonce."""
+
+    nonce: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """The READY with this nonce went to a node that sends its own to `coordinator`."""
+
+    nonce: bytes
+    coordinator: Announce
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """1.2: the n READYs, in key order, signed by the coordinator that all of them name."""
+
+    readys: tuple[Ready, ...]
+    attempt: int
+    coordinator: Key
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """2.1: one sealed piece of share_ij, from `sender` to `recipient`."""
+
+    sid: Sid
+    sender: Key
+    recipient: Key
+    index: int
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """3.1: piece `index` of p_j under the header that `sender` signed for the whole of it."""
+
+    sid: Sid
+    sender: Key
+    contributors: bytes
+    pieces: tuple[bytes, ...]
+    signature: bytes
+    index: int = 0
+    payload: bytes | memoryview = b""
+
+    @property
+    def header(self) -> Sum:
+        """The signed part alone, as certificates carry it."""
+        return replace(self, index=0, payload=b"")
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateRequest:
+    """A member asks for the n signed SUM headers of `sid`."""
+
+    sid: Sid
+    sender: Key
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The n signed SUM headers of one session: proof of its result, with the pieces they name."""
+
+    sid: Sid
+    sums: tuple[Sum, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PieceRequest:
+    """`sender` asks for piece `index` of `of`'s partial sum in `sid`, or, with `of` empty, of base `sid`."""
+
+    sid: bytes
+    of: bytes
+    index: int
+    sender: Key
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class BasePiece:
+    """Piece `index` of the base model with this digest."""
+
+    digest: bytes
+    index: int
+    payload: bytes | memoryview = b""
+
+
+Message = (
+    Hello
+    | Roster
+    | Refused
+    | Accepted
+    | Redirect
+    | Ready
+    | Group
+    | Share
+    | Sum
+    | CertificateRequest
+    | Certificate
+    | PieceRequest
+    | BasePiece
+)

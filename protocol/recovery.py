@@ -1,0 +1,186 @@
+"""Fetching what a node missed: a certificate that proves a base, or a base that a majority shows.
+
+Both are small machines with one source, a window of pieces in flight, and a deadline that each piece
+moves on. A machine that ends without a result says so with `failed`; the session then tries elsewhere.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from protocol import codec
+from protocol.actions import Action, Adopted, Evidence, Healed, Keep, Send
+from protocol.additive import check_piece
+from protocol.errors import RemoteProtocolError
+from protocol.identity import NodeKey
+from protocol.messages import (
+    Base,
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    Group,
+    Key,
+    PieceRequest,
+    Sid,
+    Sum,
+)
+from protocol.standing import Settings
+from protocol.totals import Total
+from protocol.vectors import base_digest, piece, piece_bytes, piece_count
+
+WINDOW = 4
+PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Past:
+    """A session this node was a member of: enough to check its certificate and to see equivocation."""
+
+    group: Group
+    base: Base
+    seen: Mapping[Key, Sum]
+
+    @property
+    def members(self) -> tuple[Key, ...]:
+        """Node keys in key order."""
+        return tuple(sorted(ready.key for ready in self.group.readys))
+
+
+def check_certificate(certificate: Certificate, members: tuple[Key, ...], dimension: int) -> None:
+    """RemoteProtocolError unless it holds one signed SUM header of each member, over all of them."""
+    if tuple(header.sender for header in certificate.sums) != members:
+        raise RemoteProtocolError("a certificate with other senders than its session")
+    contributors = codec.contributors_hash(members)
+    for header in certificate.sums:
+        if header.sid != certificate.sid or header.contributors != contributors:
+            raise RemoteProtocolError("a certificate with a SUM of another session or group")
+        if len(header.pieces) != piece_count(dimension):
+            raise RemoteProtocolError("a certificate over vectors of another length")
+        codec.verify(header, header.sender)
+
+
+class _Fetch:
+    """What both machines share: requests in flight, progress and its deadline."""
+
+    def __init__(self, key: NodeKey, source: Key, wanted: Iterator[tuple[bytes, bytes, int]]) -> None:
+        self.source = source
+        self.failed = False
+        self.deadline: float | None = None
+        self._key = key
+        self._wanted = wanted
+
+    def _ask(self, count: int) -> list[Action]:
+        requests = []
+        for name, of, index in islice(self._wanted, count):
+            request = PieceRequest(name, of, index, self._key.public)
+            requests.append(codec.sign(request, self._key))
+        return [Send(self.source, requests)] if requests else []
+
+    def tick(self, now: float) -> None:
+        """Give up if nothing came for too long."""
+        if self.deadline is not None and now >= self.deadline:
+            self.failed = True
+            self.deadline = None
+
+
+class CertificateFetch(_Fetch):
+    """Fetch, verify and add up the certificate of a session this node was in."""
+
+    def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings) -> None:
+        dimension = settings.dimension
+        order = ((sid, member, index) for member in past.members for index in range(piece_count(dimension)))
+        super().__init__(settings.key, source, order)
+        self._past = past
+        self._sid = sid
+        self._dimension = dimension
+        self._total = Total(settings.shares.for_group(len(past.members)), dimension, past.members)
+        self._certificate: Certificate | None = None
+
+    def start(self, now: float) -> list[Action]:
+        """Ask for the headers."""
+        self.deadline = now + PATIENCE_S
+        request = codec.sign(CertificateRequest(self._sid, self._key.public), self._key)
+        return [Send(self.source, (request,))]
+
+    def receive(self, message: Certificate | Sum | BasePiece, now: float) -> list[Action]:
+        """Take in the headers, then the pieces; ends with Healed."""
+        match message:
+            case Certificate():
+                return self._headers(message, now)
+            case Sum():
+                return self._piece(message, now)
+            case _:
+                raise RemoteProtocolError("a piece of a base that was not asked for")
+
+    def _headers(self, certificate: Certificate, now: float) -> list[Action]:
+        if certificate.sid != self._sid or self._certificate is not None:
+            raise RemoteProtocolError("a certificate that was not asked for")
+        check_certificate(certificate, self._past.members, self._dimension)
+        self._certificate = certificate
+        self.deadline = now + PATIENCE_S
+        evidence: list[Action] = [
+            Evidence(header.sender, self._past.seen[header.sender], header)
+            for header in certificate.sums
+            if self._past.seen.get(header.sender, header) != header
+        ]
+        return [*evidence, *self._ask(WINDOW)]
+
+    def _piece(self, message: Sum, now: float) -> list[Action]:
+        if self._certificate is None or message.header not in self._certificate.sums:
+            raise RemoteProtocolError("a sum that the certificate does not hold")
+        check_piece(message, self._dimension)
+        self._total.add(message.sender, message.index, message.payload)
+        self.deadline = now + PATIENCE_S
+        actions: list[Action] = [Keep((message,)), *self._ask(1)]
+        if not self._total.missing():
+            self.deadline = None
+            mean = self._total.mean()
+            actions.append(Healed(self._past.group, self._sid, mean, self._certificate, self.source))
+        return actions
+
+
+class BaseFetch(_Fetch):
+    """Fetch a base that a majority of signed announcements shows, and check its digest."""
+
+    def __init__(self, base: Base, trusted: tuple[Key, ...], source: Key, settings: Settings) -> None:
+        dimension = settings.dimension
+        order = ((base.digest, b"", index) for index in range(piece_count(dimension)))
+        super().__init__(settings.key, source, order)
+        self._base = base
+        self._trusted = trusted
+        self._parameters = settings.parameters_hash
+        self._missing = set(range(piece_count(dimension)))
+        self._vector = np.empty(dimension, dtype="<f4")
+
+    def start(self, now: float) -> list[Action]:
+        """Ask for the first pieces."""
+        self.deadline = now + PATIENCE_S
+        return self._ask(WINDOW)
+
+    def receive(self, message: Certificate | Sum | BasePiece, now: float) -> list[Action]:
+        """Take in a piece; ends with Adopted, or with `failed` if the whole has another digest."""
+        if not isinstance(message, BasePiece) or message.digest != self._base.digest:
+            raise RemoteProtocolError("a reply that was not asked for")
+        if message.index not in self._missing:
+            raise RemoteProtocolError(
+                f"piece {message.index} of a base was not asked for, or is here already"
+            )
+        if len(message.payload) != piece_bytes(len(self._vector), message.index):
+            raise RemoteProtocolError(f"piece {message.index} of a base has {len(message.payload)} bytes")
+        self._vector[piece(len(self._vector), message.index)] = np.frombuffer(message.payload, dtype="<f4")
+        self._missing.discard(message.index)
+        self.deadline = now + PATIENCE_S
+        return self._ask(1) if self._missing else self._finish()
+
+    def _finish(self) -> list[Action]:
+        self.deadline = None
+        digest = base_digest(self._parameters, self._base.generation, self._vector)
+        if not hmac.compare_digest(digest, self._base.digest) or not np.isfinite(self._vector).all():
+            self.failed = True
+            return []
+        return [Adopted(self._base, self._vector, self._trusted)]

@@ -1,0 +1,61 @@
+"""Sealed shares: X25519 between the two READYs' ephemeral keys, HKDF-SHA256, ChaCha20-Poly1305.
+
+The key is bound to one session (salt = sid) and one direction (info = from || to), used for one share
+only, so the piece's index is a safe nonce (RFC 8439). The header is associated data.
+"""
+
+from __future__ import annotations
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from protocol.errors import RemoteProtocolError
+
+TAG_BYTES = 16
+
+
+def derive(root: bytes, label: bytes, *context: bytes) -> bytes:
+    """32 bytes from 32 secret bytes, one value for each (label, context): HKDF-Expand, RFC 5869, 2.3."""
+    info = b"murmuration/1/" + label + b"\0" + b"".join(context)
+    return HKDFExpand(algorithm=SHA256(), length=32, info=info).derive(root)
+
+
+class Ephemeral:
+    """An X25519 key (RFC 7748) that lives for one READY."""
+
+    def __init__(self, seed: bytes) -> None:
+        self._private = X25519PrivateKey.from_private_bytes(seed)
+        self.public = self._private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+    def channel(self, other: bytes, sid: bytes, sender: bytes, recipient: bytes) -> Channel:
+        """The channel from node key `sender` to node key `recipient`; `other` is the far ephemeral key."""
+        try:
+            secret = self._private.exchange(X25519PublicKey.from_public_bytes(other))
+        except ValueError as error:
+            raise RemoteProtocolError(f"unusable ephemeral key {other.hex()[:8]}") from error
+        info = b"murmuration/1/share" + sender + recipient
+        return Channel(HKDF(algorithm=SHA256(), length=32, salt=sid, info=info).derive(secret))
+
+
+class Channel:
+    """One direction between two members of one session."""
+
+    def __init__(self, key: bytes) -> None:
+        self._cipher = ChaCha20Poly1305(key)
+
+    def seal(self, index: int, header: bytes, plain: bytes) -> bytes:
+        """Ciphertext of piece `index`, 16 bytes longer than `plain`."""
+        return self._cipher.encrypt(index.to_bytes(12, "little"), plain, header)
+
+    def open(self, index: int, header: bytes, sealed: bytes) -> bytes:
+        """Plaintext of piece `index`; RemoteProtocolError if anything was changed."""
+        try:
+            return self._cipher.decrypt(index.to_bytes(12, "little"), sealed, header)
+        except InvalidTag as error:
+            raise RemoteProtocolError(
+                "a sealed share does not open: changed, or not from its sender"
+            ) from error

@@ -1,0 +1,185 @@
+"""Finding a group for an offer: READY to one coordinator, the next one when it does not answer.
+
+    idle --offer--> waiting --READY--> sent --Accepted--> accepted --GROUP--> a session
+                       ^                |  refused, no answer  |
+                       +----------------+----------------------+     T_group: own update
+
+Each try has a new ephemeral key and nonce. Only a GROUP that holds the READY of the current try counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from protocol import codec
+from protocol.deadlines import Pace
+from protocol.errors import RemoteProtocolError
+from protocol.messages import Group, Key, Ready
+from protocol.sealing import Ephemeral, derive
+from protocol.shares import MAX_MEMBERS
+from protocol.standing import Settings, Standing
+from protocol.vectors import Floats
+
+ACK_FLOOR_S = 2.0
+ACK_CAP_S = 5.0
+GROUP_FLOOR_S = 10.0
+MAX_TRIES = 64
+
+
+@dataclass
+class Try:
+    """One READY: the key behind it and whether the coordinator holds it."""
+
+    ready: Ready
+    ephemeral: Ephemeral
+    sent_at: float
+    ack_until: float | None
+
+
+@dataclass
+class Offer:
+    """A vector (d,) float32 that waits for a group; nothing that depends on it has been sent."""
+
+    vector: Floats
+    rand: bytes
+    started: float
+    deadline: float
+    skipped: set[Key] = field(default_factory=set)
+    tries: int = 0
+    current: Try | None = None
+
+
+class Seeker:
+    """The member's side of matchmaking."""
+
+    def __init__(self, settings: Settings, standing: Standing) -> None:
+        self._settings = settings
+        self._standing = standing
+        self._group_pace = Pace(GROUP_FLOOR_S, settings.group_timeout_s)
+        self._ack_pace = Pace(ACK_FLOOR_S, ACK_CAP_S)
+        self.offer: Offer | None = None
+
+    def begin(self, vector: Floats, rand: bytes, now: float) -> None:
+        """A new offer; its T_group runs from now."""
+        self.offer = Offer(vector, rand, now, now + self._group_pace.allowed_s)
+
+    def ask(self, coordinator: Key, now: float) -> Ready:
+        """A new READY for this coordinator; the one before is void."""
+        offer = self._current_offer()
+        offer.tries += 1
+        root = derive(offer.rand, b"ready", offer.tries.to_bytes(4, "big"))
+        ephemeral = Ephemeral(derive(root, b"ephemeral"))
+        announce = self._standing.announce(self._settings, now)
+        unsigned = Ready(announce, ephemeral.public, derive(root, b"nonce")[:16], coordinator)
+        ready = codec.sign(unsigned, self._settings.key)
+        offer.current = Try(ready, ephemeral, now, now + self._ack_pace.allowed_s)
+        return ready
+
+    def _current_offer(self) -> Offer:
+        if self.offer is None:
+            raise RemoteProtocolError("no offer is waiting for a group")
+        return self.offer
+
+    @property
+    def coordinator(self) -> Key | None:
+        """Who holds, or is to hold, the current READY."""
+        current = self.offer.current if self.offer else None
+        return current.ready.coordinator if current else None
+
+    def accepted(self, nonce: bytes, now: float) -> None:
+        """The coordinator has the READY."""
+        current = self._current_offer().current
+        if current is None or current.ready.nonce != nonce:
+            raise RemoteProtocolError("an answer to a READY that is not the current one")
+        if current.ack_until is not None:
+            self._ack_pace.observe(now - current.sent_at)
+        current.ack_until = None
+
+    def holds(self, nonce: bytes) -> bool:
+        """Whether this nonce is the current READY's."""
+        current = self.offer.current if self.offer else None
+        return current is not None and current.ready.nonce == nonce
+
+    def void(self) -> None:
+        """The current READY no longer says the truth (a new base): another is needed."""
+        if self.offer is not None:
+            self.offer.current = None
+
+    def skip(self, coordinator: Key) -> None:
+        """This coordinator did not answer: not again for this offer."""
+        if self.offer is not None and len(self.offer.skipped) < MAX_TRIES:
+            self.offer.skipped.add(coordinator)
+            self.offer.current = None
+
+    def silent(self, now: float) -> Key | None:
+        """The coordinator whose answer is overdue, if one is."""
+        current = self.offer.current if self.offer else None
+        if current is None or current.ack_until is None or now < current.ack_until:
+            return None
+        return current.ready.coordinator
+
+    def found(self, now: float) -> tuple[Offer, Ephemeral]:
+        """A group was accepted: the offer and the key behind its READY; the READY is used up."""
+        offer = self._current_offer()
+        if offer.current is None:
+            raise RemoteProtocolError("a GROUP without a READY")
+        self._group_pace.observe(now - offer.started)
+        self.offer = None
+        return offer, offer.current.ephemeral
+
+    def expired(self, now: float) -> bool:
+        """Whether T_group is over; then the offer is dropped."""
+        if self.offer is None or now < self.offer.deadline:
+            return False
+        self.offer = None
+        return True
+
+    @property
+    def deadline(self) -> float | None:
+        """The next time something is overdue."""
+        if self.offer is None:
+            return None
+        current = self.offer.current
+        ack = current.ack_until if current and current.ack_until is not None else self.offer.deadline
+        return min(ack, self.offer.deadline)
+
+    def check(self, group: Group, known: int) -> None:
+        """RemoteProtocolError unless this GROUP may be joined with the current READY.
+
+        `known`: how many members are known, oneself included; a group exceeds half of them.
+        """
+        current = self._current_offer().current
+        if current is None or group.coordinator != current.ready.coordinator:
+            raise RemoteProtocolError("a GROUP of a coordinator that was not asked")
+        codec.verify(group, group.coordinator)
+        if current.ready not in group.readys:
+            raise RemoteProtocolError("a GROUP without this node's current READY")
+        check_group(group, current.ready)
+        if 2 * len(group.readys) <= known:
+            raise RemoteProtocolError(
+                f"a GROUP of {len(group.readys)} of {known} known members: not more than half"
+            )
+
+
+def check_group(group: Group, mine: Ready) -> None:
+    """RemoteProtocolError unless the READYs are signed, distinct, for one swarm, base and coordinator."""
+    keys = [ready.key for ready in group.readys]
+    if len(set(keys)) != len(keys) or keys != sorted(keys):
+        raise RemoteProtocolError("a GROUP whose members are not distinct or not in key order")
+    if not mine.announce.min_participants <= len(keys) <= MAX_MEMBERS:
+        raise RemoteProtocolError(
+            f"a GROUP of {len(keys)}; {mine.announce.min_participants} to {MAX_MEMBERS} are allowed"
+        )
+    for ready in group.readys:
+        theirs, ours = ready.announce, mine.announce
+        if theirs.swarm != ours.swarm or theirs.base != ours.base or ready.coordinator != mine.coordinator:
+            raise RemoteProtocolError("a GROUP of different tasks, parameters, bases or coordinators")
+        if len(ready.ephemeral) != len(mine.ephemeral) or theirs.leaving:
+            raise RemoteProtocolError("a GROUP with a READY that can not be used")
+        codec.verify(theirs, theirs.key)
+        codec.verify(ready, ready.key)
+
+
+def group_round(group: Group) -> int:
+    """1 + max of the members' last rounds."""
+    return 1 + max(ready.announce.round for ready in group.readys)

@@ -1,0 +1,405 @@
+"""What the shell drives: one node's part in a swarm, over many rounds.
+
+    joining --settled--> idle --offer--> seeking --GROUP--> running --> idle ... --close--> closing --> closed
+                                           |  T_group: Failed        |  Completed | Failed
+
+The shell feeds `receive`, `unreachable` and `tick`, carries out the actions in their order, re-arms one
+timer at `deadline`, and tells `adopted` when a new base is stored. What must stay true:
+- one offer at a time, and each vector in at most one session;
+- a sid is accepted once: its READY is used up by the GROUP that holds it;
+- the base changes only through `adopted`, never while a session runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from protocol.actions import (
+    Action,
+    Adopted,
+    Closed,
+    Completed,
+    Evidence,
+    Failed,
+    Healed,
+    Reason,
+    Send,
+)
+from protocol.additive import Additive, Phase, Seat
+from protocol.coordination import Coordination
+from protocol.deadlines import Pace
+from protocol.early import Early
+from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
+from protocol.healing import Healer
+from protocol.introductions import Introductions
+from protocol.messages import (
+    Accepted,
+    Announce,
+    Base,
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    Group,
+    Hello,
+    Key,
+    Message,
+    PieceRequest,
+    Ready,
+    Redirect,
+    Refused,
+    Roster,
+    Share,
+    Sid,
+    Sum,
+)
+from protocol.recovery import Past
+from protocol.sealing import derive
+from protocol.seeking import group_round
+from protocol.standing import Settings, Standing
+from protocol.vectors import Floats
+
+PHASE_FLOOR_S = 5.0
+LINGER_S = 10.0
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a node is doing, for people: the phase, who is waited for, until when (Unix s)."""
+
+    phase: str
+    waiting_for: tuple[str, ...]
+    deadline: float | None
+
+
+class Session:
+    """One node in one swarm. `rand`: 32 secret bytes, new at each start; times are Unix seconds."""
+
+    def __init__(self, settings: Settings, standing: Standing, past: Mapping[Sid, Past], rand: bytes) -> None:
+        self._settings = settings
+        self._standing = standing
+        self._hellos = Introductions(settings, standing, derive(rand, b"introductions"))
+        self._members = self._hellos.members
+        self._healer = Healer(settings, standing, self._members)
+        for sid, known in past.items():
+            self._healer.remember(sid, known)
+        self._coordination = Coordination(settings, standing, self._hellos)
+        self._seeker = self._coordination.seeker
+        self._shares_pace = Pace(PHASE_FLOOR_S, settings.shares_timeout_s)
+        self._sums_pace = Pace(PHASE_FLOOR_S, settings.sums_timeout_s)
+        self._machine: Additive | None = None
+        self._machine_since = 0.0
+        self._endpoints: dict[Key, str] = {}
+        self._early = Early()
+        self._storing = False
+        self._closing_until: float | None = None
+        self._closed = False
+
+    # -- what the shell calls ----------------------------------------------------------------------
+
+    @property
+    def round(self) -> int:
+        """The last round that ended."""
+        return self._standing.round
+
+    @property
+    def base(self) -> Base:
+        """The base this node stands on."""
+        return self._standing.base
+
+    def open(self, now: float) -> list[Action]:
+        """Greet the others."""
+        self._coordination.announce(self._standing.announce(self._settings, now), now)
+        return self._after(self._hellos.open(now), now)
+
+    def offer(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
+        """Seek a group for a (d,) float32 vector; ends with Completed or Failed. `rand`: 32 secret bytes."""
+        if not np.isfinite(vector).all():
+            raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
+        if self._seeker.offer is not None or self._machine is not None or self._closing_until is not None:
+            raise LocalProtocolError("one offer at a time, and none while closing")
+        self._seeker.begin(vector, rand, now)
+        return self._after([], now)
+
+    def receive(self, message: Message, now: float) -> list[Action]:
+        """Take in a message; RemoteProtocolError if it does not belong here, and then nothing changed."""
+        return self._after(self._dispatch(message, now), now)
+
+    def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
+        """Nobody answers at an endpoint: whoever waits for it need not."""
+        actions = self._hellos.unreachable(endpoint, now, why)
+        keys = {key for key, end in self._endpoints.items() if end == endpoint}
+        announce = self._members.at(endpoint)
+        if announce is not None:
+            keys.add(announce.key)
+        if endpoint == self._settings.tracker:
+            self._seeker.void()
+            self._hellos.tracker_key = None
+        for key in sorted(keys):
+            actions += self._lost(key, now)
+        return self._after(actions, now)
+
+    def tick(self, now: float) -> list[Action]:
+        """Do what is due."""
+        actions = self._hellos.tick(now)
+        self._healer.tick(now)
+        if self._machine is not None:
+            actions += self._of_machine(self._machine.tick(now), now)
+        actions += self._coordination.tick(now)
+        if self._coordination.expired(now):
+            actions += [self._alone(), *self._broadcast(now)]
+        if self._hellos.announcing_due(now):
+            actions += self._broadcast(now)
+        return self._after(actions, now)
+
+    def adopted(self, base: Base, now: float) -> list[Action]:
+        """The shell stored a new base: say so, and go on from there."""
+        if base != self._standing.base:
+            self._standing.previous, self._standing.base = self._standing.base, base
+        self._storing = False
+        self._seeker.void()
+        return self._after(self._broadcast(now), now)
+
+    def close(self, now: float) -> list[Action]:
+        """After the last round: serve certificates until all confirmed this base, or LINGER_S."""
+        self._closing_until = now + LINGER_S
+        return self._after(self._broadcast(now), now)
+
+    def _broadcast(self, now: float) -> list[Action]:
+        self._coordination.announce(self._standing.announce(self._settings, now), now)
+        return self._hellos.broadcast(now)
+
+    def leave(self, now: float) -> list[Action]:
+        """Say goodbye, so that nobody waits."""
+        return self._hellos.broadcast(now, leaving=True)
+
+    @property
+    def deadline(self) -> float | None:
+        """When tick should be called at the latest."""
+        times = [
+            *(self._hellos.deadline, self._healer.deadline, self._coordination.deadline),
+            self._machine.deadline if self._machine else None,
+            None if self._closed else self._closing_until,
+        ]
+        return min((at for at in times if at is not None), default=None)
+
+    @property
+    def status(self) -> Status:
+        """What is going on now."""
+        if self._machine is not None:
+            phase = "shares" if self._machine.phase is Phase.SHARES else "sums"
+            waiting = tuple(self._endpoint(key) or key.hex()[:8] for key in self._machine.waiting_for())
+            return Status(phase, waiting, self._machine.deadline)
+        if self._healer.busy:
+            return Status("catching up", (), self._healer.deadline)
+        if self._hellos.joining:
+            return Status("joining", self._hellos.awaited(), self._hellos.deadline)
+        if self._seeker.offer is not None:
+            return Status("group", (), self._seeker.offer.deadline)
+        if self._closing_until is not None:
+            return Status("closing", (), self._closing_until)
+        return Status("idle", (), None)
+
+    # -- messages ----------------------------------------------------------------------------------
+
+    def _dispatch(self, message: Message, now: float) -> list[Action]:
+        match message:
+            case Hello():
+                return [*self._hello(message, now), *self._gave_up(message.announce, now)]
+            case Roster():
+                return self._hellos.roster(message, now)
+            case Refused():
+                return self._hellos.refused(message, now)
+            case Ready():
+                return [*self._coordination.ready(message, now), *self._gave_up(message.announce, now)]
+            case Accepted():
+                return self._coordination.accepted(message, now)
+            case Redirect():
+                return self._coordination.redirect(message, now)
+            case Group():
+                return self._group(message, now)
+            case Share():
+                return self._bulk(message, now)
+            case Sum():
+                return self._sum(message, now)
+            case Certificate() | BasePiece():
+                return self._fetched(message, now)
+            case CertificateRequest() | PieceRequest():
+                return self._healer.serve(message, self._hellos.accepts)
+
+    def _hello(self, hello: Hello, now: float) -> list[Action]:
+        actions = self._hellos.hello(hello, now)
+        mine = hello.announce.key == self._settings.key.public
+        if not mine and self._hellos.accepts(hello.announce):
+            self._coordination.announce(hello.announce, now)
+        return actions
+
+    def _gave_up(self, announce: Announce, now: float) -> list[Action]:
+        """A member that started anew, or ended this round on the old base, sends no SUM any more."""
+        machine = self._machine
+        ready = machine.ready_of(announce.key) if machine else None
+        if machine is None or ready is None or announce.issued_ms < ready.announce.issued_ms:
+            return []
+        began_anew = announce.instance != ready.announce.instance
+        fell_back = announce.round >= machine.round and announce.base == ready.announce.base
+        return (
+            self._of_machine(machine.unreachable(announce.key, now), now) if began_anew or fell_back else []
+        )
+
+    def _bulk(self, message: Share | Sum, now: float) -> list[Action]:
+        machine = self._machine
+        if machine is not None and machine.sid == message.sid:
+            return self._of_machine(machine.receive(message, now), now)
+        if self._seeker.offer is None or machine is not None:
+            raise RemoteProtocolError(f"{type(message).__name__} of a session that is not this node's")
+        self._early.hold(message)
+        return []
+
+    def _sum(self, message: Sum, now: float) -> list[Action]:
+        machine = self._machine
+        if self._healer.busy and (machine is None or machine.sid != message.sid):
+            return self._fetched(message, now)
+        return self._bulk(message, now)
+
+    def _fetched(self, message: Certificate | Sum | BasePiece, now: float) -> list[Action]:
+        actions = self._healer.receive(message, now)
+        self._storing = self._storing or any(isinstance(action, Healed | Adopted) for action in actions)
+        for action in actions:
+            if isinstance(action, Evidence):
+                self._ban(action.sender)
+        return actions
+
+    # -- rounds ------------------------------------------------------------------------------------
+
+    def _lost(self, key: Key, now: float) -> list[Action]:
+        self._members.suspect(key)
+        self._healer.unreachable(key, now)
+        self._coordination.lost(key)
+        machine = self._machine
+        return self._of_machine(machine.unreachable(key, now), now) if machine else []
+
+    def _group(self, group: Group, now: float) -> list[Action]:
+        self._seeker.check(group, self._coordination.known)
+        others = [ready.announce for ready in group.readys if ready.key != self._settings.key.public]
+        if not all(self._hellos.accepts(announce) for announce in others):
+            raise RemoteProtocolError("a GROUP with a member that this node does not accept")
+        offer, ephemeral = self._seeker.found(now)
+        members = len(group.readys)
+        seat = Seat(
+            group=group,
+            round=group_round(group),
+            key=self._settings.key,
+            ephemeral=ephemeral,
+            dimension=self._settings.dimension,
+            shares=self._settings.shares.for_group(members),
+            shares_timeout_s=self._shares_pace.allowed_s,
+            sums_timeout_s=self._sums_pace.allowed_s,
+        )
+        self._machine = Additive(seat)
+        self._endpoints = {ready.key: ready.announce.endpoint for ready in group.readys}
+        for announce in others:
+            self._members.learn(announce, self.round, now, direct=True)
+        self._healer.remember(self._machine.sid, Past(group, self.base, self._machine.headers))
+        actions = self._of_machine(self._machine.start(offer.vector, offer.rand, now), now)
+        return [*actions, *self._replay(self._machine, now)]
+
+    def _replay(self, machine: Additive, now: float) -> list[Action]:
+        """Shares and sums that came before the GROUP."""
+        actions: list[Action] = []
+        for message in self._early.take(machine.sid):
+            with suppress(RemoteProtocolError):
+                actions += self._of_machine(machine.receive(message, now), now)
+        return actions
+
+    def _of_machine(self, actions: list[Action], now: float) -> list[Action]:
+        """Address the machine's sends and take note of how it ends."""
+        for action in actions:
+            match action:
+                case Evidence():
+                    self._ban(action.sender)
+                case Completed():
+                    self._observe(now)
+                    self._end(action.round)
+                    self._storing = True
+                case Failed():
+                    self._end(action.round)
+                    return [*actions, *self._broadcast(now)]
+        return actions
+
+    def _observe(self, now: float) -> None:
+        """How long the phases of a session that went well took: the next deadlines follow."""
+        if self._machine is not None:
+            self._shares_pace.observe(self._machine.sums_since - self._machine.shares_since)
+            self._sums_pace.observe(now - self._machine.sums_since)
+
+    def _end(self, round: int) -> None:
+        self._standing.round = round
+        self._machine = None
+        self._early.drop()
+
+    def _alone(self) -> Failed:
+        """No group came: one fallback round."""
+        self._standing.round += 1
+        self._early.drop()
+        return Failed(Reason.GROUP_TIMEOUT, self._standing.round, (), None)
+
+    def _ban(self, key: Key) -> None:
+        self._standing.banned.add(key)
+        self._members.forget(key)
+        self._coordination.drop(key)
+
+    # -- after every event -------------------------------------------------------------------------
+
+    def _after(self, actions: list[Action], now: float) -> list[Action]:
+        """What follows from any change: heal, seek, close groups, end."""
+        if self._machine is None and not self._storing:
+            actions = [*actions, *self._healer.look(now)]
+        if not (self._hellos.joining or self._healer.busy or self._storing):
+            actions = [*actions, *self._coordination.seek(now)]
+        actions = [*actions, *self._coordination.close_groups(now)]
+        actions = self._to_myself(self._to_endpoints(actions), now)
+        if self._closing_until is not None and not self._closed and self._confirmed(now):
+            self._closed = True
+            actions = [*actions, Closed()]
+        return actions
+
+    def _confirmed(self, now: float) -> bool:
+        if self._closing_until is not None and now >= self._closing_until:
+            return True
+        if self._healer.busy or self._storing:
+            return False
+        live = (self._members.get(key) for key in self._members.live(self.round))
+        return all(a is None or (a.base == self.base and a.round >= self.round) for a in live)
+
+    def _to_endpoints(self, actions: list[Action]) -> list[Action]:
+        """Node keys replaced by where their nodes listen."""
+        out: list[Action] = []
+        for action in actions:
+            match action:
+                case Send(to=bytes() as key):
+                    endpoint = self._endpoint(key)
+                    out += [Send(endpoint, action.messages)] if endpoint else []
+                case _:
+                    out.append(action)
+        return out
+
+    def _endpoint(self, key: Key) -> str | None:
+        if key == self._settings.key.public:
+            return self._settings.endpoint
+        announce = self._members.get(key)
+        return self._endpoints.get(key) or (announce.endpoint if announce else None)
+
+    def _to_myself(self, actions: list[Action], now: float) -> list[Action]:
+        """What this node sends to itself (as coordinator) it takes in at once."""
+        out: list[Action] = []
+        for action in actions:
+            if not isinstance(action, Send) or action.to != self._settings.endpoint:
+                out.append(action)
+                continue
+            for message in action.messages:
+                with suppress(RemoteProtocolError):  # a member that is not accepted here: T_group decides
+                    out += self._to_endpoints(self._group(message, now) if isinstance(message, Group) else [])
+        return out

@@ -1,0 +1,79 @@
+"""Who this node is, what its swarm has fixed, and where it stands: what the parts of a session share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from protocol import codec
+from protocol.identity import NodeKey
+from protocol.messages import Announce, Base, Key
+from protocol.shares import ShareSettings
+
+ANNOUNCE_LIFETIME_S = 30.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What does not change while a node runs.
+
+    `parameters` is the canonical text that all members share; `seeds` are the endpoints to greet;
+    `tracker` is the one introducer, or None where the peers coordinate themselves; `allow` is None where
+    anyone may join; `instance` is 16 random bytes, new at each start.
+    """
+
+    key: NodeKey
+    endpoint: str
+    task: str
+    parameters: str
+    dimension: int
+    shares: ShareSettings
+    min_participants: int
+    seeds: tuple[str, ...]
+    tracker: str | None
+    pins: Mapping[str, Key]
+    allow: frozenset[Key] | None
+    group_timeout_s: float
+    shares_timeout_s: float
+    sums_timeout_s: float
+    instance: bytes
+    started_ms: int
+
+    @property
+    def parameters_hash(self) -> bytes:
+        """What announcements carry in place of the text."""
+        return codec.parameters_hash(self.parameters)
+
+    def allows(self, key: Key) -> bool:
+        """Whether this key may take part."""
+        return self.allow is None or key in self.allow or key == self.key.public
+
+
+@dataclass
+class Standing:
+    """Where a node stands: its last round, its base and the base before, and whom it banned."""
+
+    round: int
+    base: Base
+    previous: Base | None
+    banned: set[Key]
+    issued_ms: int = 0
+
+    def announce(self, settings: Settings, now: float, leaving: bool = False) -> Announce:
+        """A fresh signed announcement; each is newer than the one before."""
+        self.issued_ms = max(int(now * 1000), self.issued_ms + 1)
+        unsigned = Announce(
+            key=settings.key.public,
+            endpoint=settings.endpoint,
+            task=settings.task,
+            parameters=settings.parameters_hash,
+            min_participants=settings.min_participants,
+            instance=settings.instance,
+            started_ms=settings.started_ms,
+            issued_ms=self.issued_ms,
+            expiry_ms=self.issued_ms + int(ANNOUNCE_LIFETIME_S * 1000),
+            round=self.round,
+            base=self.base,
+            leaving=leaving,
+        )
+        return codec.sign(unsigned, settings.key)

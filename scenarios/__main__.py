@@ -1,0 +1,123 @@
+"""The command line: `python -m scenarios list` and `python -m scenarios run NAME`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from node.errors import ConfigError, UserError
+from scenarios.catalogue import SCENARIOS
+from scenarios.harness import run
+from scenarios.processes import INTERRUPTED
+from scenarios.spec import Request, Scenario
+
+DESCRIPTION = "Runs of whole swarms, judged by the claims that they make."
+RUN_DESCRIPTION = (
+    "Run a scenario. It ends with a table, result.json and report.html in the --out folder. "
+    "Options that a scenario does not have are refused."
+)
+ENGINES = ("inline", "processes", "ray")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the command line says. Exit status: 0 ran, 1 failed, 2 bad arguments, 130 interrupted."""
+    try:
+        return _dispatch(parse(sys.argv[1:] if argv is None else argv))
+    except UserError as error:
+        print(f"scenarios: {error}", file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt:
+        print("scenarios: interrupted; what was done is kept", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _dispatch(arguments: argparse.Namespace) -> int:
+    console = Console()
+    match arguments.command:
+        case "list":
+            console.print(overview())
+        case _:
+            run(find(arguments.name), request(arguments), console)
+    return 0
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line, raised as ConfigError."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ConfigError instead of printing the usage."""
+        raise ConfigError(f"{message}; see `{self.prog} --help`")
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The command line as argparse has it. Raises ConfigError."""
+    parser = Parser(prog="python -m scenarios", description=DESCRIPTION, allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="list | run", parser_class=Parser)
+    commands.add_parser("list", help="name, source and one line for every scenario")
+    runner = commands.add_parser(
+        "run", help="run a scenario", description=RUN_DESCRIPTION, allow_abbrev=False
+    )
+    runner.add_argument("name", metavar="NAME", help=f"one of: {', '.join(SCENARIOS)}")
+    runner.add_argument("--peers", type=int, metavar="N", help="how many peers take part")
+    runner.add_argument("--rounds", type=int, metavar="N", help="how many rounds they train")
+    runner.add_argument(
+        "--seed", type=int, metavar="N", help="initial model, test split and partition (task.seed)"
+    )
+    runner.add_argument("--engine", choices=ENGINES, help="how peers are run")
+    runner.add_argument("--jobs", type=int, metavar="N", help="cells of a sweep side by side")
+    runner.add_argument("--data-dir", type=Path, metavar="DIR", help="where downloaded data lies")
+    runner.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder for the results; the same run goes on in it"
+    )
+    runner.add_argument("--quick", action="store_true", default=None, help="a short run to see that it works")
+    runner.add_argument(
+        "--set",
+        action="append",
+        dest="overrides",
+        metavar="SECTION.KEY=VALUE",
+        help="a key of the task, repeatable",
+    )
+    return parser.parse_args(argv)
+
+
+def request(arguments: argparse.Namespace) -> Request:
+    """The arguments of `run` as a value."""
+    return Request(
+        peers=arguments.peers,
+        rounds=arguments.rounds,
+        seed=arguments.seed,
+        engine=arguments.engine,
+        jobs=arguments.jobs,
+        data_dir=arguments.data_dir,
+        out=arguments.out,
+        quick=arguments.quick,
+        overrides=None if arguments.overrides is None else tuple(arguments.overrides),
+    )
+
+
+def find(name: str) -> Scenario[Any, Any]:
+    """The scenario of that name. Raises ConfigError."""
+    if name not in SCENARIOS:
+        raise ConfigError(f"scenario {name!r} is unknown; allowed: {', '.join(SCENARIOS)}")
+    return SCENARIOS[name]
+
+
+def overview() -> Table:
+    """Name, source and one line for every scenario."""
+    table = Table(box=box.SIMPLE)
+    for heading in ("name", "source", "what it shows"):
+        table.add_column(heading, overflow="fold")
+    for scenario in SCENARIOS.values():
+        table.add_row(scenario.name, scenario.source, scenario.summary)
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""What the swarm is compared with: each peer training alone, and one model trained on all shards pooled.
+
+Both start from the swarm's initial model and use its optimiser settings for as many local epochs, with the
+optimiser's state fresh every round as in the swarm. Each runs in a worker process and leaves one JSON file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from node.config import Task
+from scenarios.processes import Children, warm_up
+from scenarios.progress import Display
+from scenarios.swarm import POLL_S, SwarmPlan
+
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Job:
+    """One baseline. shards: the parts (of `parts`) whose rows it trains on; path: where its curve goes."""
+
+    name: str
+    task: Task
+    shards: tuple[int, ...]
+    parts: int
+    rounds: int
+    batch_seed: int
+    path: Path
+
+    @property
+    def log(self) -> Path:
+        """Where its process says a line a round."""
+        return self.path.with_suffix(".log")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Accuracy on the common test split after each round, first round first; rows it trained on."""
+
+    name: str
+    rows: int
+    accuracy: tuple[float, ...]
+    seconds: float
+
+    @property
+    def final(self) -> float:
+        """The accuracy after the last round."""
+        return self.accuracy[-1]
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """alone[i]: peer i on its own shard; pooled: one model on all of them."""
+
+    alone: tuple[Curve, ...]
+    pooled: Curve
+
+
+def run_baselines(plan: SwarmPlan, display: Display) -> Baselines:
+    """Train what a former run of the same plan has not left behind, two at a time. Raises UserError."""
+    queue = jobs(plan)
+    # The longest first: pooled is as much work as all the others together.
+    missing = sorted((job for job in queue if not job.path.exists()), key=lambda job: -len(job.shards))
+    if missing:
+        warm_up()
+        with Children() as children:
+            _work(missing, children, display)
+    *alone, pooled = [_finished(job) for job in queue]
+    return Baselines(tuple(alone), pooled)
+
+
+def jobs(plan: SwarmPlan) -> tuple[Job, ...]:
+    """One job for each peer alone, then the pooled one."""
+    folder = plan.folder / "baselines"
+    alone = [
+        Job(
+            f"alone {i}",
+            plan.task,
+            (i,),
+            plan.peers,
+            plan.rounds,
+            plan.batch_seed(i),
+            folder / f"alone-{i}.json",
+        )
+        for i in range(plan.peers)
+    ]
+    everyone = tuple(range(plan.peers))
+    seed = plan.batch_seed(0)
+    pooled = Job("pooled", plan.task, everyone, plan.peers, plan.rounds, seed, folder / "pooled.json")
+    return (*alone, pooled)
+
+
+def _work(queue: Sequence[Job], children: Children, display: Display) -> None:
+    waiting, in_all = list(queue), sum(job.rounds for job in queue)
+    while waiting or children.running():
+        if waiting and len(children.running()) < WORKERS:
+            job = waiting.pop(0)
+            children.start(job.name, job.log, "scenarios.baseline_worker:train_baseline", job)
+            continue
+        display.baselines(sum(_rounds_done(job) for job in queue), in_all)
+        children.wait(POLL_S)
+    display.baselines(in_all, in_all)
+
+
+def _rounds_done(job: Job) -> int:
+    if job.path.exists():
+        return job.rounds
+    return min(job.rounds, job.log.read_bytes().count(b"\n")) if job.log.exists() else 0
+
+
+def _finished(job: Job) -> Curve:
+    fields = json.loads(job.path.read_text())
+    return Curve(fields["name"], fields["rows"], tuple(fields["accuracy"]), fields["seconds"])

@@ -1,0 +1,10 @@
+"""All scenarios. A new one is a file with a Scenario value, and its line here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scenarios.spec import Scenario
+from scenarios.swarm_scenario import SWARM
+
+SCENARIOS: dict[str, Scenario[Any, Any]] = {scenario.name: scenario for scenario in (SWARM,)}

@@ -1,0 +1,116 @@
+"""What a node tells about its rounds: `history.jsonl` while it runs, `summary.json` when it has ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PHASES = ("train", "group", "shares", "sums")
+AGGREGATED = "aggregated"
+
+
+@dataclass(frozen=True)
+class PhaseCost:
+    """What one phase of one round cost one peer."""
+
+    seconds: float
+    bytes_sent: int
+    bytes_received: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """One line of history.jsonl. accuracy is the base's, in [0, 1]; None where it has no classes."""
+
+    round: int
+    outcome: str
+    reason: str | None
+    accuracy: float | None
+    bytes_sent: int
+    bytes_received: int
+    base_digest: str
+    phases: Mapping[str, PhaseCost]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """summary.json: one peer's run as a whole."""
+
+    rounds: int
+    aggregated: int
+    fallbacks: int
+    accuracy: float | None
+    base_digest: str
+    bytes_sent: int
+    bytes_received: int
+    seconds: float
+
+
+def parse_round(line: str) -> Round | None:
+    """One line of history.jsonl; None for a line that a killed node left half-written."""
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(fields, dict) or "round" not in fields:
+        return None
+    return Round(
+        round=int(fields["round"]),
+        outcome=fields["outcome"],
+        reason=fields.get("reason"),
+        accuracy=fields.get("accuracy"),
+        bytes_sent=int(fields.get("bytes_sent", 0)),
+        bytes_received=int(fields.get("bytes_received", 0)),
+        base_digest=fields["base_digest"],
+        phases={name: _cost(cost) for name, cost in fields.get("phases", {}).items()},
+    )
+
+
+def _cost(fields: Mapping[str, Any]) -> PhaseCost:
+    return PhaseCost(
+        float(fields.get("s", 0.0)), int(fields.get("bytes_sent", 0)), int(fields.get("bytes_received", 0))
+    )
+
+
+def by_round(rounds: Iterable[Round]) -> tuple[Round, ...]:
+    """In order of round; of a round that was written twice (a restart), the later line counts."""
+    latest = {entry.round: entry for entry in rounds}
+    return tuple(latest[number] for number in sorted(latest))
+
+
+def read_history(path: Path) -> tuple[Round, ...]:
+    """All whole lines of a history.jsonl, in order of round; empty where there is no such file."""
+    return by_round(Tail(path).read())
+
+
+def read_summary(path: Path) -> Summary | None:
+    """A summary.json; None where there is none yet."""
+    try:
+        fields = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    return Summary(**{name: fields[name] for name in Summary.__dataclass_fields__})
+
+
+class Tail:
+    """Reads a growing history.jsonl: every call gives the rounds that were added since the last one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def read(self) -> list[Round]:
+        """The rounds of the whole lines that are new; a line without its end waits for the next call."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                added = file.read()
+        except FileNotFoundError:
+            return []
+        whole = added[: added.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        parsed = (parse_round(line) for line in whole.decode("utf-8", "replace").splitlines())
+        return [entry for entry in parsed if entry is not None]

@@ -1,0 +1,13 @@
+"""A whole node in a child process: the parent names it and never imports it, or torch."""
+
+from __future__ import annotations
+
+import socket
+
+from node.options import NodeOptions
+from node.runner import run
+
+
+def run_node(options: NodeOptions, listener: socket.socket) -> int:
+    """A whole node on an already listening socket; its exit status."""
+    return run(options, listener=listener)

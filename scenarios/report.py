@@ -1,0 +1,191 @@
+"""report.html: one file that loads nothing, plots first, light and dark, readable on a phone.
+
+The page carries the plotting library inside it, and a content security policy that forbids it to fetch
+anything, so that a report can be mailed, archived, and opened years later without a network.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from importlib import resources
+from typing import Any
+
+from plotly.offline import get_plotlyjs
+
+from scenarios.spec import Chart, Judged, Table, Verdict
+
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that is over, as result.json and report.html tell it."""
+
+    name: str
+    source: str
+    headline: str
+    note: str
+    configuration: dict[str, Any]
+    command: str
+    versions: dict[str, str]
+    started: str
+    seconds: float
+
+
+def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judged: Sequence[Judged]) -> str:
+    """The whole page."""
+    return PAGE.format(
+        policy=escape(POLICY),
+        title=escape(f"Murmuration: scenario {ended.name}"),
+        style=_asset("report.css"),
+        name=escape(ended.name),
+        headline=escape(ended.headline),
+        note=f"<p class='note'>{escape(ended.note)}</p>" if ended.note else "",
+        charts="\n".join(_chart(chart) for chart in charts),
+        claims="\n".join(_claim(claim) for claim in judged),
+        holding=_holding(judged),
+        tables="\n".join(_table(table) for table in tables),
+        configuration=_definitions(flatten(ended.configuration)),
+        command=escape(ended.command),
+        versions=_definitions({**ended.versions, "started": ended.started, "seconds": figure(ended.seconds)}),
+        data=script_json([asdict(chart) for chart in charts]),
+        plotly=get_plotlyjs(),
+        script=_asset("report.js"),
+    )
+
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+{style}
+</style>
+</head>
+<body>
+<header>
+<p class="overline">Murmuration scenario</p>
+<h1>{name}</h1>
+<p class="headline">{headline}</p>
+{note}
+</header>
+<main>
+<noscript><p class="note">The plots need JavaScript; claims and figures stand below.</p></noscript>
+<section class="charts" aria-label="Plots">
+{charts}
+</section>
+<section>
+<h2>Claims <small>{holding}</small></h2>
+<ul class="claims">
+{claims}
+</ul>
+</section>
+<section>
+<h2>Figures</h2>
+{tables}
+</section>
+<section>
+<h2>Run it again</h2>
+<pre class="command"><code>{command}</code></pre>
+</section>
+<section>
+<h2>Configuration</h2>
+{configuration}
+<h3>Ran on</h3>
+{versions}
+</section>
+</main>
+<script type="application/json" id="charts">{data}</script>
+<script>{plotly}</script>
+<script>
+{script}
+</script>
+</body>
+</html>
+"""
+
+
+def script_json(value: object) -> str:
+    """JSON that can stand inside a script element: nothing in it can end the element."""
+    return json.dumps(value).replace("<", "\\u003c")
+
+
+def flatten(value: Any, key: str = "") -> dict[str, str]:
+    """Nested JSON as dotted keys with values for people."""
+    if isinstance(value, dict) and value:
+        return {
+            k: v
+            for name, inner in value.items()
+            for k, v in flatten(inner, f"{key}.{name}" if key else name).items()
+        }
+    return {key: value if isinstance(value, str) else json.dumps(value)}
+
+
+def numbers(verdict: Verdict) -> str:
+    """A verdict's numbers in one line."""
+    return " · ".join(f"{name} {figure(value)}" for name, value in verdict.numbers.items())
+
+
+def figure(value: float | int | str | None) -> str:
+    """A number for people: integers as they are, others with four significant digits."""
+    match value:
+        case None:
+            return "none"
+        case float():
+            return f"{value:.4g}"
+        case _:
+            return str(value)
+
+
+def _asset(name: str) -> str:
+    return resources.files("scenarios").joinpath("assets", name).read_text("utf-8")
+
+
+def _chart(chart: Chart) -> str:
+    title = escape(chart.title)
+    return (
+        f"<figure class='chart'><h2>{title}</h2>"
+        f"<div class='plot' id='chart-{escape(chart.key)}' role='img' aria-label='{title}'></div>"
+        f"<figcaption>{escape(chart.caption)}</figcaption></figure>"
+    )
+
+
+def _claim(claim: Judged) -> str:
+    kind, mark, word = ("holds", "✓", "holds") if claim.verdict.holds else ("fails", "✗", "does not hold")
+    return (
+        f"<li class='{kind}'><span class='mark' role='img' aria-label='{word}'>{mark}</span>"
+        f"<div><strong>{escape(claim.name)}</strong>"
+        f"<span class='numbers'>{escape(numbers(claim.verdict))}</span></div></li>"
+    )
+
+
+def _holding(judged: Sequence[Judged]) -> str:
+    return f"{sum(claim.verdict.holds for claim in judged)} of {len(judged)} hold"
+
+
+def _table(table: Table) -> str:
+    head = "".join(f"<th scope='col'>{escape(heading)}</th>" for heading in table.headings)
+    body = "".join(f"<tr>{_cells(row)}</tr>" for row in table.rows)
+    return (
+        f"<div class='scroll'><table><caption>{escape(table.title)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cells(row: Sequence[str]) -> str:
+    first, *others = row
+    return f"<th scope='row'>{escape(first)}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in others)
+
+
+def _definitions(pairs: dict[str, str]) -> str:
+    rows = "".join(
+        f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in pairs.items()
+    )
+    return f"<dl>{rows}</dl>"

@@ -1,0 +1,125 @@
+"""What a scenario is: a frozen value that says what is run, what it claims and how it is shown.
+
+One run goes through the fields from top to bottom, and `harness` is the only code that does it:
+
+    Request --plan--> configuration --execute--> results --+--> claims   (Verdict)
+                                                            +--> arms     (result.json)
+                                                            +--> charts   (report.html)
+                                                            +--> tables   (terminal and report.html)
+
+A new scenario is one new file with one such value, listed in `scenarios.catalogue`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from rich.console import Console
+
+Configuration = TypeVar("Configuration")
+Results = TypeVar("Results")
+
+Json = Mapping[str, Any]
+"""A JSON object: what is written to result.json, or handed to the browser's plotting library."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The command line of `scenarios run`, parsed but not yet judged by a scenario. None: not given."""
+
+    peers: int | None = None
+    rounds: int | None = None
+    seed: int | None = None
+    engine: str | None = None
+    jobs: int | None = None
+    data_dir: Path | None = None
+    out: Path | None = None
+    quick: bool | None = None
+    overrides: tuple[str, ...] | None = None
+
+    def given(self) -> frozenset[str]:
+        """The names of the fields that the command line had."""
+        return frozenset(name for name, value in vars(self).items() if value is not None)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim holds, with the numbers behind it (name with unit -> value)."""
+
+    holds: bool
+    numbers: Mapping[str, float | int | str | None]
+
+
+@dataclass(frozen=True)
+class Claim(Generic[Results]):
+    """A statement about the results that can turn out false."""
+
+    name: str
+    judge: Callable[[Results], Verdict]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim's name with the verdict on one run."""
+
+    name: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One plot: traces and layout as the plotting library takes them.
+
+    A colour may be written `var(--name)`: the page puts the style sheet's value there, light or dark.
+    """
+
+    key: str
+    title: str
+    caption: str
+    traces: tuple[Json, ...]
+    layout: Json
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under headings; the first column is text, the others are figures."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Scenario(Generic[Configuration, Results]):
+    """A scenario.
+
+    options: the fields of Request that it takes; any other that is given is refused.
+    plan: judges a request; raises ConfigError for what cannot be run.
+    describe: the configuration as JSON; equal for two runs exactly when they may share a folder.
+    again: the arguments after `scenarios run NAME` that give this configuration again.
+    execute: runs it in a folder, showing progress on the console; raises UserError.
+    headline: one sentence with the main figures.
+    """
+
+    name: str
+    source: str
+    summary: str
+    options: frozenset[str]
+    engines: tuple[str, ...]
+    plan: Callable[[Request], Configuration]
+    describe: Callable[[Configuration], Json]
+    again: Callable[[Configuration], tuple[str, ...]]
+    execute: Callable[[Configuration, Path, Console], Results]
+    headline: Callable[[Results], str]
+    arms: Mapping[str, Callable[[Results], Json]]
+    claims: tuple[Claim[Results], ...]
+    charts: Callable[[Results], tuple[Chart, ...]]
+    tables: Callable[[Results], tuple[Table, ...]]
+
+
+def judge(claims: tuple[Claim[Results], ...], results: Results) -> tuple[Judged, ...]:
+    """The verdict on every claim, in order."""
+    return tuple(Judged(claim.name, claim.judge(results)) for claim in claims)

@@ -1,0 +1,49 @@
+"""What scenario `swarm` found, and the figures that its claims, plots and tables share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from scenarios.baselines import Baselines
+from scenarios.history import PhaseCost, Round
+from scenarios.swarm import PeerRun
+
+Quantity = Literal["seconds", "bytes_sent", "bytes_received"]
+NOTHING = PhaseCost(0.0, 0, 0)
+
+
+@dataclass(frozen=True)
+class SwarmResults:
+    """The peers' runs, the baselines, and the seconds from the first start to the last peer's end."""
+
+    rounds: int
+    peers: tuple[PeerRun, ...]
+    baselines: Baselines
+    swarm_s: float
+
+    @property
+    def swarm_accuracy(self) -> float:
+        """The lowest of the peers' final accuracies: one figure that no peer falls short of."""
+        return min(peer.summary.accuracy or 0.0 for peer in self.peers)
+
+    @property
+    def alone_accuracy(self) -> float:
+        """The mean of the final accuracies of the peers training alone."""
+        return mean([curve.final for curve in self.baselines.alone])
+
+    @property
+    def pooled_accuracy(self) -> float:
+        """The final accuracy of the model trained on all data."""
+        return self.baselines.pooled.final
+
+
+def mean(values: Sequence[float]) -> float:
+    """The arithmetic mean; 0 of nothing."""
+    return sum(values) / len(values) if values else 0.0
+
+
+def phase_mean(rounds: Sequence[Round], phase: str, quantity: Quantity) -> float:
+    """A phase's mean cost over `rounds`; a round that never came to the phase counts as 0."""
+    return mean([float(getattr(entry.phases.get(phase, NOTHING), quantity)) for entry in rounds])

@@ -1,0 +1,195 @@
+from pathlib import Path
+
+import pytest
+
+from node.addresses import is_loopback, split_endpoint
+from node.allow import read_allow_list
+from node.errors import ConfigError, UserError
+from node.options import PeerAddress, parse_arguments
+
+KEY = "ab" * 32
+OTHER = "cd" * 32
+PEERS = "127.0.0.1:9001,127.0.0.1:9002"
+
+
+def refused(*argv):
+    with pytest.raises(ConfigError) as caught:
+        parse_arguments(argv)
+    assert caught.value.status == 2
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_defaults():
+    options = parse_arguments(["--peers", PEERS])
+    assert options.peers == (PeerAddress("127.0.0.1:9001", None), PeerAddress("127.0.0.1:9002", None))
+    assert options.task.task.name == "digits"
+    unset = (options.tracker, options.listen, options.data, options.shard, options.rounds, options.out)
+    assert (*unset, options.key, options.allow) == (None,) * 8
+    assert (options.open, options.seed, options.json, options.debug) == (False, 0, False, False)
+
+
+def test_everything_given():
+    argv = ["--tracker", "http://Tracker.Example:9000/", "--listen", "[2001:db8::1]:9001"]
+    argv += ["--shard", "2/5", "--rounds", "7", "--out", "o", "--key", "k", "--seed", "3"]
+    argv += ["--set", "train.epochs=1", "--set", "train.rounds=9", "--task", "digits"]
+    argv += ["--json", "--debug", "--allow", "keys.txt"]
+    options = parse_arguments(argv)
+    assert (options.tracker, options.listen) == ("tracker.example:9000", "[2001:db8::1]:9001")
+    assert (options.shard, options.rounds, options.seed) == ((2, 5), 7, 3)
+    assert (options.out, options.key, options.allow) == (Path("o"), Path("k"), Path("keys.txt"))
+    assert (options.task.train.epochs, options.task.train.rounds) == (1, 9)
+    assert (options.json, options.debug) == (True, True)
+
+
+def test_pins():
+    options = parse_arguments(["--peers", f"{KEY}@10.0.0.1:9001, {OTHER.upper()}@host.example:9002"])
+    assert options.peers[0] == PeerAddress("10.0.0.1:9001", bytes.fromhex(KEY))
+    assert options.peers[1] == PeerAddress("host.example:9002", bytes.fromhex(OTHER))
+
+
+def test_help_tells_every_option_its_default_and_examples(capsys):
+    with pytest.raises(SystemExit) as caught:
+        parse_arguments(["--help"])
+    assert caught.value.code == 0
+    told = capsys.readouterr().out
+    assert "python -m node --peers 127.0.0.1:9001" in told
+    options = told.partition("examples:")[0].split("\n  --")[1:]
+    names = " ".join(entry.split()[0] for entry in options)
+    assert names == "peers tracker listen allow open task set data shard rounds out key seed json debug"
+    assert [entry for entry in options[2:] if "Default:" not in entry] == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        ([], "neither is given: --peers HOST:PORT,... or --tracker URL; give exactly one of them"),
+        (["--peers", PEERS, "--tracker", "127.0.0.1:1"], "both are given: --peers"),
+        (["--bogus"], "unrecognized arguments: --bogus; python -m node --help tells what is allowed"),
+        (["--peer", PEERS], "unrecognized arguments: --peer"),
+        (["--peers"], "argument --peers: expected one argument; python -m node --help"),
+        (["--peers", PEERS, "--task", "nope"], "task 'nope' is not known; allowed: digits"),
+        (["--peers", PEERS, "--set", "train.rounds=x"], "train.rounds = 'x' is refused; allowed: a whole"),
+        (["--peers", PEERS, "--set", "aggregation.min_participants=2"], "with two, each subtracts its own"),
+        (["--peers", PEERS, "--shard", "5/5"], "--shard '5/5' is refused; allowed: I/N with I from 0 to N-1"),
+        (["--peers", PEERS, "--shard", "0/0"], "--shard '0/0' is refused"),
+        (["--peers", PEERS, "--shard", "1"], "--shard '1' is refused"),
+        (["--peers", PEERS, "--shard", "-1/5"], "argument --shard: expected one argument"),
+        (["--peers", PEERS, "--shard", "0/5", "--data", "x.csv"], "--data 'x.csv' and --shard contradict"),
+        (["--peers", PEERS, "--open", "--allow", "a"], "--allow 'a' and --open contradict each other"),
+        (["--peers", PEERS, "--rounds", "0"], "--rounds '0' is refused; allowed: a whole number from 1"),
+        (["--peers", PEERS, "--rounds", "-1"], "--rounds '-1' is refused"),
+        (["--peers", PEERS, "--rounds", "1_0"], "--rounds '1_0' is refused"),
+        (
+            ["--peers", PEERS, "--seed", "x"],
+            "--seed 'x' is refused; allowed: a whole number from 0 to 4294967295",
+        ),
+        (["--peers", PEERS, "--out", ""], "--out '' is refused; allowed: a path"),
+        (["--peers", f"{PEERS},127.0.0.1:9001"], "the address 127.0.0.1:9001 stands there twice"),
+        (["--peers", f"{KEY}@127.0.0.1:1,{KEY}@127.0.0.1:2"], f"the pinned key {KEY} stands there twice"),
+        (["--peers", "abcd@127.0.0.1:1"], "the pinned key 'abcd' is refused; allowed: KEY@HOST:PORT"),
+        (["--peers", f"{KEY[:-1]}g@127.0.0.1:1"], "is refused; allowed: KEY@HOST:PORT"),
+        (["--peers", f"{KEY}@"], "--peers '' is refused; allowed: HOST:PORT"),
+    ],
+)
+def test_bad_arguments(argv, told):
+    assert told in refused(*argv)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("", "localhost", "127.0.0.1", ":9001", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:0", "a:"),
+        *("::1:9001", "[127.0.0.1]:9001", "[::1]9001", "[fe80::1%eth0]:9001", "300.1.1.1:9001", "127.1:9001"),
+        *("a b:9001", "a-:9001", "a..b:9001", "http://127.0.0.1:9001", f"{'a' * 64}:9001", "127.0.0.1:-1"),
+        *("127.0.0.1:\u0661", "h\u00f6st:9001", "127.0.0.1:9001,"),
+    ],
+)
+def test_bad_addresses(written):
+    message = refused("--peers", written)
+    assert message.startswith("--peers ")
+    assert "is refused; allowed: HOST:PORT (PORT from 1 to 65535" in message
+
+
+@pytest.mark.parametrize("url", ["https://h:1", "http://h:1/path", "ftp://h:1"])
+def test_bad_tracker_urls(url):
+    message = refused("--tracker", url)
+    assert message == f"--tracker '{url}' is refused; allowed: http://HOST:PORT or HOST:PORT"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_a_wildcard_can_not_be_announced(host):
+    message = refused("--peers", PEERS, "--open", "--listen", f"{host}:9001")
+    assert "give the address by which they reach this one" in message
+
+
+def test_port_0_is_for_listen_alone():
+    assert parse_arguments(["--peers", PEERS, "--listen", "127.0.0.1:0"]).listen == "127.0.0.1:0"
+    assert "PORT from 1 to 65535" in refused("--tracker", "127.0.0.1:0")
+
+
+OFF_LOOPBACK = [
+    (["--peers", "10.0.0.1:9001"], "--peers '10.0.0.1:9001'"),
+    (["--peers", f"127.0.0.1:9001,{KEY}@host.example:9002"], "--peers 'host.example:9002'"),
+    (["--peers", PEERS, "--listen", "192.168.1.2:0"], "--listen '192.168.1.2:0'"),
+    (["--tracker", "http://tracker.example:9000"], "--tracker 'tracker.example:9000'"),
+    (["--tracker", "127.0.0.1:9000", "--listen", "[2001:db8::1]:1"], "--listen '[2001:db8::1]:1'"),
+]
+
+
+@pytest.mark.parametrize(("argv", "told"), OFF_LOOPBACK)
+def test_off_loopback_somebody_must_say_who_may_join(argv, told):
+    assert refused(*argv) == (
+        f"{told} is not on this machine, so say who may join: "
+        "--allow FILE, every peer pinned as KEY@HOST:PORT, or --open for anyone"
+    )
+    assert parse_arguments([*argv, "--open"]).open
+    assert parse_arguments([*argv, "--allow", "keys.txt"]).allow == Path("keys.txt")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "localhost", "LOCALHOST", "[::1]"])
+def test_on_loopback_anyone_may_join(host):
+    endpoint = parse_arguments(["--peers", f"{host}:9001"]).peers[0].endpoint
+    assert is_loopback(endpoint)
+
+
+def test_an_endpoint_is_split_for_sockets():
+    assert split_endpoint("[::1]:9001") == ("::1", 9001)
+    assert split_endpoint("host.example:80") == ("host.example", 80)
+
+
+def test_an_allow_list(tmp_path):
+    path = tmp_path / "keys.txt"
+    path.write_text(f"\ufeff# friends\n\n{KEY}  # Ada\n  {OTHER.upper()}\r\n{KEY}\n", "utf-8")
+    assert read_allow_list(path) == {bytes.fromhex(KEY), bytes.fromhex(OTHER)}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "names no key; allowed: 64 hex digits a line"),
+        (b"# nobody\n\n", "names no key"),
+        (f"{KEY}\n\nabcd\n".encode(), "line 3: 'abcd' is no key; allowed: 64 hex digits, # for comments"),
+        (f"{KEY} {OTHER}\n".encode(), "line 1: 'abab"),
+        (b"\xff\xff", "can not be read: 'utf-8' codec can't decode"),
+    ],
+)
+def test_a_bad_allow_list(tmp_path, content, told):
+    path = tmp_path / "keys.txt"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        read_allow_list(path)
+    assert str(caught.value).startswith("allow-list '")
+    assert told in str(caught.value)
+    assert caught.value.status == 2
+
+
+def test_an_allow_list_that_is_not_there(tmp_path):
+    with pytest.raises(ConfigError, match="can not be read: No such file or directory"):
+        read_allow_list(tmp_path / "keys.txt")
+
+
+def test_an_error_is_one_line_whatever_it_quotes():
+    error = UserError("a\nb\t\x1b[31mc\r\n")
+    assert str(error) == "a b ?[31mc"
+    assert (error.status, ConfigError("x").status) == (1, 2)

@@ -1,0 +1,250 @@
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from node.config import load_task
+from node.data import Dataset, load_dataset
+from node.errors import ConfigError
+from node.models import MLP, Linear
+from node.optimizers import make_optimizer
+from node.task import build_model
+from node.training import (
+    Diverged,
+    Interrupted,
+    Trainer,
+    _batches,
+    read_vector,
+    shapes,
+    split_vector,
+    write_vector,
+)
+
+NEVER = threading.Event()
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return load_dataset(load_task("digits", []), None, (0, 20))
+
+
+def trainer(dataset, *overrides, seed=0):
+    task = load_task("digits", overrides)
+    model = build_model(task, dataset)
+    return Trainer(model, task.train, dataset, seed), read_vector(model, task.train.parameters)
+
+
+# vectors
+
+
+def test_a_vector_is_all_parameters_in_order():
+    model = MLP([3, 2, 4])
+    assert shapes(model, "*") == [
+        ("layers.0.weight", (2, 3)),
+        ("layers.0.bias", (2,)),
+        ("layers.2.weight", (4, 2)),
+        ("layers.2.bias", (4,)),
+    ]
+    vector = read_vector(model, "*")
+    assert (vector.shape, vector.dtype) == ((20,), np.float32)
+    assert np.array_equal(vector[:6], model.layers[0].weight.detach().numpy().ravel())
+
+
+def test_a_vector_is_a_copy_and_comes_back_as_it_was_written():
+    model = MLP([3, 2, 4])
+    vector = np.arange(20, dtype=np.float32)
+    vector.flags.writeable = False
+    write_vector(model, vector, "*")
+    kept = read_vector(model, "*")
+    write_vector(model, np.zeros(20, np.float32), "*")
+    assert np.array_equal(kept, vector)
+
+
+def test_a_pattern_chooses_parameters_and_frozen_ones_are_left_out():
+    model = MLP([3, 2, 4])
+    assert [name for name, _ in shapes(model, "layers.0.*")] == ["layers.0.weight", "layers.0.bias"]
+    model.layers[0].weight.requires_grad_(False)
+    assert [name for name, _ in shapes(model, "layers.0.*")] == ["layers.0.bias"]
+    before = read_vector(model, "layers.2.*")
+    write_vector(model, np.ones(2, np.float32), "layers.0.*")
+    assert np.array_equal(read_vector(model, "layers.2.*"), before)
+
+
+def test_one_parameter_makes_a_vector_too():
+    vector = read_vector(MLP([3, 2]), "layers.0.bias")
+    assert vector.shape == (2,)
+    vector[:] = 1
+
+
+def test_a_pattern_that_matches_nothing():
+    with pytest.raises(ConfigError) as caught:
+        shapes(Linear(2, 3), "head.*")
+    assert str(caught.value) == (
+        "train.parameters = 'head.*' matches none of the model's parameters; it has: "
+        "'layers.0.weight, layers.0.bias'"
+    )
+
+
+def test_a_vector_is_split_into_views():
+    vector = np.arange(8, dtype=np.float32)
+    parts = split_vector(vector, [("a", (2, 3)), ("b", (2,))])
+    assert parts["a"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert np.shares_memory(parts["b"], vector)
+    with pytest.raises(ValueError, match=r"a vector of shape \(9,\) for 8 parameters"):
+        split_vector(np.zeros(9, np.float32), [("a", (2, 3)), ("b", (2,))])
+
+
+# training
+
+
+def test_training_learns(dataset):
+    subject, start = trainer(dataset)
+    before = subject.evaluate(start)
+    trained = subject.train(start, 1, NEVER)
+    for number in range(2, 6):
+        trained = subject.train(trained.vector, number, NEVER)
+    after = subject.evaluate(trained.vector)
+    assert before.accuracy < 0.3 < after.accuracy
+    assert trained.loss < before.loss / 2
+    assert trained.vector.dtype == np.float32
+    assert trained.seconds > 0
+
+
+def test_the_batch_order_follows_from_seed_and_round(dataset):
+    subject, start = trainer(dataset)
+    again, _ = trainer(dataset)
+    other, _ = trainer(dataset, seed=1)
+    one = subject.train(start, 3, NEVER).vector
+    assert np.array_equal(subject.train(start, 3, NEVER).vector, one)
+    assert np.array_equal(again.train(start, 3, NEVER).vector, one)
+    assert not np.array_equal(subject.train(start, 4, NEVER).vector, one)
+    assert not np.array_equal(other.train(start, 3, NEVER).vector, one)
+
+
+def test_training_leaves_its_input_and_the_global_generators_alone(dataset):
+    subject, start = trainer(dataset)
+    kept, state = start.copy(), torch.get_rng_state()
+    subject.train(start, 1, NEVER)
+    subject.evaluate(start)
+    assert np.array_equal(start, kept)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_read_only_vector_is_trained_and_evaluated(dataset):
+    subject, start = trainer(dataset)
+    start.flags.writeable = False
+    assert subject.train(start, 1, NEVER).vector.flags.writeable
+    subject.evaluate(start)
+
+
+def torch_optimizer(name, parameters, momentum, weight_decay):
+    match name:
+        case "sgd":
+            return torch.optim.SGD(parameters, 0.05, momentum, weight_decay=weight_decay)
+        case "adam":
+            return torch.optim.Adam(parameters, 0.05, (momentum, 0.999), weight_decay=weight_decay)
+        case "adamw":
+            return torch.optim.AdamW(parameters, 0.05, (momentum, 0.999), weight_decay=weight_decay)
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
+@pytest.mark.parametrize(("momentum", "weight_decay"), [(0.0, 0.0), (0.9, 0.0), (0.9, 0.1)])
+def test_an_optimizer_does_what_torchs_does(name, momentum, weight_decay):
+    section = replace(
+        load_task("digits", []).train,
+        optimizer=name,
+        learning_rate=0.05,
+        momentum=momentum,
+        weight_decay=weight_decay,
+    )
+    rng = torch.Generator().manual_seed(1)
+    ours = [torch.nn.Parameter(torch.randn(3, 4, generator=rng)), torch.nn.Parameter(torch.zeros(2))]
+    theirs = [torch.nn.Parameter(value.detach().clone()) for value in ours]
+    subject, reference = make_optimizer(ours, section), torch_optimizer(name, theirs, momentum, weight_decay)
+    for _ in range(5):
+        gradient = torch.randn(3, 4, generator=rng)
+        ours[0].grad, theirs[0].grad = gradient.clone(), gradient.clone()
+        subject.step()
+        reference.step()
+    torch.testing.assert_close(ours[0], theirs[0])
+    assert ours[0].grad is None
+    assert torch.equal(ours[1], torch.zeros(2))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
+def test_every_optimizer_lowers_the_loss(dataset, optimizer):
+    overrides = [f"train.optimizer={optimizer}", "train.learning_rate=0.01", "train.epochs=8"]
+    subject, start = trainer(dataset, *overrides)
+    assert subject.train(start, 1, NEVER).loss < subject.evaluate(start).loss
+
+
+def test_the_gradient_is_clipped(dataset):
+    overrides = ["train.momentum=0", "train.learning_rate=1", "train.grad_clip=0.001", "train.epochs=1"]
+    subject, start = trainer(dataset, *overrides, "train.batch_size=1000")
+    moved = subject.train(start, 1, NEVER).vector - start
+    assert np.linalg.norm(moved) == pytest.approx(0.001, rel=0.01)
+
+
+def test_training_stops_when_asked(dataset):
+    subject, start = trainer(dataset)
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Interrupted):
+        subject.train(start, 1, stop)
+    assert subject.evaluate(start).accuracy < 0.3
+
+
+def test_training_that_was_stopped_leaves_nothing_to_the_next(dataset):
+    class StopAtThird(threading.Event):
+        asked = 0
+
+        def is_set(self):
+            self.asked += 1
+            return self.asked > 2
+
+    subject, start = trainer(dataset)
+    wanted = subject.train(start, 1, NEVER).vector
+    with pytest.raises(Interrupted):
+        subject.train(start, 1, StopAtThird())
+    assert np.array_equal(subject.train(start, 1, NEVER).vector, wanted)
+
+
+def test_training_that_diverges_says_what_to_do(dataset):
+    subject, start = trainer(dataset)
+    with pytest.raises(Diverged) as caught:
+        subject.train(np.full_like(start, 1e30), 7, NEVER)
+    told = "training diverged in round 7, the loss is nan; lower train.learning_rate = 0.1 or set"
+    assert str(caught.value) == f"{told} train.grad_clip"
+    assert (caught.value.status, "\n" in str(caught.value)) == (1, False)
+
+
+def test_parameters_that_are_not_shared_stay_with_the_node(dataset):
+    subject, start = trainer(dataset, "train.parameters=layers.0.*")
+    before = subject.evaluate(start)
+    subject.train(start, 1, NEVER)
+    assert subject.evaluate(start).loss != before.loss
+
+
+def test_numbers_are_regressed_on():
+    x = torch.linspace(-1, 1, 64).reshape(64, 1)
+    y = 3 * x[:, 0] + 0.5
+    rows = Dataset(x, y, x, y, "validation", None, "a line")
+    section = replace(load_task("digits", []).train, epochs=30)
+    model = Linear(1, 1)
+    subject = Trainer(model, section, rows, 0)
+    trained = subject.train(np.zeros(2, np.float32), 1, NEVER)
+    assert trained.vector == pytest.approx([3, 0.5], abs=0.01)
+    assert subject.evaluate(trained.vector).accuracy > 0.999
+    assert subject.evaluate(np.array([0, 0.5], np.float32)).accuracy == pytest.approx(0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch_size", "sizes"),
+    [(8, 4, [4, 4]), (10, 4, [4, 4, 2]), (9, 4, [4, 5]), (1, 4, [1]), (3, 1, [1, 1, 1]), (5, 100, [5])],
+)
+def test_batches_hold_each_row_once_and_none_is_a_single_row(rows, batch_size, sizes):
+    batches = list(_batches(rows, batch_size, np.random.default_rng(0)))
+    assert [len(batch) for batch in batches] == sizes
+    assert sorted(torch.cat(batches).tolist()) == list(range(rows))

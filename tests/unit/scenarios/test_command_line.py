@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+
+from scenarios.__main__ import main, parse, request
+
+
+def test_list_names_every_scenario_with_source_and_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    said = capsys.readouterr().out
+    assert "swarm" in said
+    assert "Murmuration" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "list | run"),
+        ("walk swarm", "walk"),
+        ("run", "NAME"),
+        ("run nothing", "scenario 'nothing' is unknown; allowed: swarm"),
+        ("run swarm --peers five", "five"),
+        ("run swarm --peers 2", "--peers 2: allowed are 3"),
+        ("run swarm --jobs 2", "--jobs: scenario swarm does not have it; allowed are --engine"),
+        ("run swarm --data-dir /data", "--data-dir: scenario swarm does not have it"),
+        ("run swarm --engine inline", "--engine inline: scenario swarm does not have it; allowed: processes"),
+        ("run swarm --engine steam", "steam"),
+        ("run swarm --set train.speed=3", "train.speed"),
+        ("run swarm --set scenario.x=3", "no keys of its own"),
+        ("run swarm --set aggregation.min_participants=2", "aggregation.min_participants = 2"),
+        ("run swarm --unknown", "--unknown"),
+        ("run swarm --peer 5", "--peer"),
+    ],
+)
+def test_a_bad_command_line_is_one_line_and_status_2(
+    line: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(line.split()) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_something_else_is_status_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["run", "swarm", "--out", str(tmp_path)]) == 2
+    assert "not empty" in capsys.readouterr().err
+
+
+def test_every_option_reaches_the_request() -> None:
+    line = (
+        "run swarm --peers 4 --rounds 3 --seed 2 --engine ray --jobs 6 --data-dir d --out o --quick "
+        "--set a.b=1 --set c.d=2"
+    )
+    asked = request(parse(line.split()))
+    assert (asked.peers, asked.rounds, asked.seed, asked.engine, asked.jobs) == (4, 3, 2, "ray", 6)
+    assert (asked.data_dir, asked.out, asked.quick) == (Path("d"), Path("o"), True)
+    assert asked.overrides == ("a.b=1", "c.d=2")

@@ -1,0 +1,23 @@
+from pathlib import Path
+
+from node.options import parse_arguments
+from scenarios.spec import Request
+from scenarios.swarm import SwarmPlan, node_options
+from scenarios.swarm_scenario import plan
+
+ENDPOINTS = ("127.0.0.1:4001", "127.0.0.1:4002", "127.0.0.1:4003")
+
+
+def test_a_peer_is_started_as_the_command_line_would_start_it(tmp_path: Path) -> None:
+    swarm = SwarmPlan(plan(Request(seed=2)).task, 3, 7, tmp_path)
+    line = (
+        f"--peers {','.join(ENDPOINTS)} --listen 127.0.0.1:4002 --shard 1/3 --rounds 7 --seed 7 "
+        f"--out {tmp_path / 'peers' / '1'} --set task.seed=2"
+    )
+    assert node_options(swarm, 1, ENDPOINTS) == parse_arguments(line.split())
+
+
+def test_a_swarm_is_given_longer_than_any_round_can_take(tmp_path: Path) -> None:
+    swarm = SwarmPlan(plan(Request()).task, 3, 7, tmp_path)
+    caps = swarm.task.aggregation
+    assert swarm.stall_s > caps.group_timeout_s + caps.shares_timeout_s + caps.sums_timeout_s

@@ -1,0 +1,111 @@
+"""What is declared, what is pinned, what is documented, and the house's limits on size."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("node", "protocol", "mechanisms", "scenarios")
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 40
+
+
+@pytest.fixture(scope="module")
+def pyproject() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def requirements(pyproject: dict[str, Any]) -> dict[str, Requirement]:
+    project = pyproject["project"]
+    lines = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    return {canonicalize_name(parsed.name): parsed for parsed in map(Requirement, lines)}
+
+
+def sources() -> Iterator[Path]:
+    for package in PACKAGES:
+        yield from sorted((ROOT / package).rglob("*.py"))
+
+
+def long_functions(source: str) -> Iterator[str]:
+    for found in ast.walk(ast.parse(source)):
+        if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (found.end_lineno or found.lineno) - found.lineno + 1
+            if lines > MAX_FUNCTION_LINES:
+                yield f"{found.name} (line {found.lineno}): {lines} lines"
+
+
+def test_exactly_the_packages_that_exist_are_in_the_wheel(pyproject):
+    folders = {path.parent.relative_to(ROOT) for path in sources()}
+    on_disk = {".".join(folder.parts) for folder in folders}
+
+    assert pyproject["tool"]["setuptools"]["packages"] == list(PACKAGES)
+    assert on_disk == set(PACKAGES)
+
+
+def test_every_package_ships_its_type_marker_and_its_data(pyproject):
+    declared = pyproject["tool"]["setuptools"]["package-data"]
+    globs = [(package, glob) for package in PACKAGES for glob in declared[package]]
+    shipped = {path for package, glob in globs for path in (ROOT / package).glob(glob)}
+    present = {
+        path
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and path.suffix not in {".py", ".pyc"}
+    }
+
+    assert shipped == present
+    assert {ROOT / package / "py.typed" for package in PACKAGES} <= shipped
+
+
+def test_every_declared_dependency_has_its_line_and_no_line_is_stale(requirements):
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    rows = {canonicalize_name(name) for name in re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)}
+
+    assert rows == set(requirements)
+
+
+def test_the_constraints_pin_every_dependency_inside_its_range(requirements):
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = {
+        canonicalize_name(name): version
+        for name, separator, version in (line.partition("==") for line in lines if not line.startswith("#"))
+        if separator
+    }
+
+    assert set(requirements) <= set(pins)
+    assert not [name for name, wanted in requirements.items() if not wanted.specifier.contains(pins[name])]
+
+
+@pytest.mark.parametrize("path", list(sources()), ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_stay_small(path):
+    source = path.read_text(encoding="utf-8")
+
+    assert len(source.splitlines()) <= MAX_FILE_LINES
+    assert not list(long_functions(source))
+
+
+def test_a_long_function_would_be_found():
+    body = "    pass\n" * MAX_FUNCTION_LINES
+
+    assert list(long_functions(f"async def crowded():\n{body}")) == ["crowded (line 1): 41 lines"]
+    assert not list(long_functions("def roomy():\n    pass\n"))
+
+
+def test_no_module_is_a_drawer_for_anything():
+    assert not [path for path in sources() if path.stem in {"utils", "util", "helpers", "misc"}]
+
+
+def test_the_licence_is_the_declared_one(pyproject):
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+    assert pyproject["project"]["license"] == "Apache-2.0"
+    assert "Apache License" in text
+    assert "Copyright 2026 the Murmuration authors" in text
