@@ -128,8 +128,8 @@ class Additive:
         match message:
             case Share():
                 return self._receive_share(message, self._accumulator, now)
-            case Sum():
-                return self._receive_sum(message, now)
+            case _:
+                return self._receive_sum(message)
 
     def _receive_share(self, share: Share, accumulator: Vector, now: float) -> list[Action]:
         got = self._got[share.sender]
@@ -163,7 +163,7 @@ class Additive:
         unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
         return codec.sign(unsigned, self._seat.key)
 
-    def _receive_sum(self, message: Sum, now: float) -> list[Action]:
+    def _receive_sum(self, message: Sum) -> list[Action]:
         header = message.header
         known = self.headers.get(message.sender)
         if header != known:
@@ -193,7 +193,7 @@ class Additive:
                 return tuple(key for key in self._others if len(self._got[key]) < count)
             case Phase.SUMS:
                 return self._total.missing()
-            case Phase.DONE:
+            case _:
                 return ()
 
     def unreachable(self, key: Key, now: float) -> list[Action]:

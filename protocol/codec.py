@@ -163,6 +163,7 @@ class Frame:
         return len(self.head) + len(self.payload)
 
     def join(self) -> bytes:
+        """The frame as one byte string."""
         return self.head + bytes(self.payload) if len(self.payload) else self.head
 
 
@@ -182,7 +183,7 @@ def decode(frame: bytes | memoryview) -> Message:
     if end > min(len(view), 4 + MAX_HEADER_BYTES):
         raise RemoteProtocolError("a frame whose header is cut off or too long")
     header = _unpack(bytes(view[4:end]))
-    if not isinstance(header, list) or len(header) < 2 or header[:1] != [VERSION]:
+    if type(header) is not list or len(header) < 2 or type(header[0]) is not int or header[0] != VERSION:
         raise RemoteProtocolError(f"not a frame of protocol version {VERSION}")
     kind = _TYPES[_integer(0, len(_TYPES) - 1)(header[1])]
     return _build(kind, header[2:], view[end:])
@@ -226,7 +227,9 @@ _LABELS: dict[type, bytes] = {
 
 def canonical(record: Signed) -> bytes:
     """The bytes under the signature: every field but the signature (and, for SUM, the piece)."""
-    whole: Any = record.header if isinstance(record, Sum) else record
+    whole: Any = record
+    if isinstance(whole, Sum):
+        whole = whole.header
     return bytes(msgpack.packb(_plain(replace(whole, signature=b""))))
 
 

@@ -54,7 +54,8 @@ class Coordination:
         codec.verify(ready, ready.key)
         self._members.learn(ready.announce, self._standing.round, now, direct=True)
         if ready.coordinator != self._me:
-            self._matchmaker.withdraw(ready.key)
+            self._matchmaker.announce(ready.announce, now)
+            self._matchmaker.withdraw(ready.key, ready.announce.issued_ms)
             return []
         actions = self._matchmaker.ready(ready, now)
         elsewhere = self._members.get(self._first_candidate() or b"")
@@ -71,7 +72,7 @@ class Coordination:
     def drop(self, key: Key) -> None:
         """A banned peer's READY does not count."""
         if self._matchmaker:
-            self._matchmaker.withdraw(key)
+            self._matchmaker.withdraw(key, self._standing.issued_ms)
 
     # -- seeking -----------------------------------------------------------------------------------
 

@@ -120,6 +120,11 @@ class Healer:
             self._retry_at = None
         self._tried = {key: until for key, until in self._tried.items() if until > now}
 
+    def abandon(self, now: float) -> None:
+        """A session starts on the base that this node has: what it fetches is looked for again afterwards."""
+        if self._fetch is not None:
+            self._stop(now)
+
     def _stop(self, now: float) -> None:
         self._fetch = None
         self._retry_at = now + RETRY_S
@@ -133,11 +138,10 @@ class Healer:
         self, request: CertificateRequest | PieceRequest, accepts: Callable[[Announce], bool]
     ) -> list[Action]:
         """Answer a member of this swarm; certificates only to who was in their session."""
-        match request:
-            case CertificateRequest():
-                codec.verify(request, request.sender)
-            case PieceRequest():
-                codec.verify(request, request.sender)
+        if isinstance(request, CertificateRequest):
+            codec.verify(request, request.sender)
+        else:
+            codec.verify(request, request.sender)
         announce = self._members.get(request.sender)
         if announce is None or not accepts(announce):
             raise RemoteProtocolError("a request of somebody who is not in this swarm")

@@ -65,7 +65,8 @@ class Introductions:
 
     def greet(self, endpoint: str, now: float) -> list[Action]:
         """Say hello, once more or for the first time."""
-        if endpoint == self._settings.endpoint or len(self._greetings) >= _MAX_GREETINGS:
+        is_full = endpoint not in self._greetings and len(self._greetings) >= _MAX_GREETINGS
+        if endpoint == self._settings.endpoint or is_full:
             return []
         nonce = derive(self._rand, b"hello", len(self._greetings).to_bytes(8, "big"))[:16]
         greeting = self._greetings.setdefault(endpoint, Greeting(nonce))
@@ -73,9 +74,9 @@ class Introductions:
         greeting.retry_at = now + _LAST_RETRY_S
         return [Send(endpoint, (self._hello(now, greeting.nonce, wants_reply=True),))]
 
-    def _hello(self, now: float, nonce: bytes, wants_reply: bool, leaving: bool = False) -> Hello:
-        announce = self._standing.announce(self._settings, now, leaving)
-        passed_on = 0 if wants_reply or leaving else codec.MAX_KNOWN
+    def _hello(self, now: float, nonce: bytes, wants_reply: bool) -> Hello:
+        announce = self._standing.announce(self._settings, now)
+        passed_on = 0 if wants_reply else codec.MAX_KNOWN
         known = self.members.announces(self._standing.round, passed_on)
         return Hello(announce, nonce, wants_reply, self._settings.parameters, known)
 
@@ -258,7 +259,10 @@ class Introductions:
         return resolved or self._join_until is None or now >= self._join_until
 
     def unreachable(self, endpoint: str, now: float, why: str) -> list[Action]:
-        """Nobody answers at an endpoint: try again, later each time."""
+        """Nobody answers at an endpoint: try again, later each time, unless who was there has left."""
+        there = self.members.at(endpoint)
+        if there is not None and there.leaving:
+            return []
         nonce = derive(self._rand, b"late", endpoint.encode())[:16]
         greeting = self._greetings.setdefault(endpoint, Greeting(nonce))
         greeting.answered = False

@@ -17,6 +17,7 @@ from protocol.deadlines import Pace
 from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
 from protocol.messages import Accepted, Announce, Group, Key, Ready
+from protocol.sealing import check_public
 from protocol.shares import MAX_MEMBERS
 
 LINGER_CAP_S = 5.0
@@ -33,6 +34,8 @@ class Room:
     announced: dict[Key, Announce] = field(default_factory=dict)
     gone: set[Key] = field(default_factory=set)
     readys: dict[Key, tuple[Ready, float]] = field(default_factory=dict)
+    used_ms: dict[Key, int] = field(default_factory=dict)
+    """When the last READY that went into a GROUP, or was taken back, was issued: none as old counts again."""
     attempt: int = 0
 
 
@@ -74,17 +77,26 @@ class Matchmaker:
         """Take in a verified READY meant for this coordinator."""
         if ready.coordinator != self._key.public:
             raise RemoteProtocolError("a READY for another coordinator")
+        check_public(ready.ephemeral)
+        issued_ms = ready.announce.issued_ms
+        if issued_ms <= self.room(ready.announce.swarm).used_ms.get(ready.key, -1):
+            raise RemoteProtocolError("a READY that was used already")
         self.announce(ready.announce, now)
         room = self.room(ready.announce.swarm)
-        if ready.key not in room.announced:
+        held = room.readys.get(ready.key)
+        if ready.key not in room.announced or ready.announce.expiry_ms <= now * 1000:
             raise RemoteProtocolError("a READY that has expired")
+        if held is not None and held[0].announce.issued_ms > issued_ms:
+            raise RemoteProtocolError("a READY older than the one that is held")
         room.readys[ready.key] = (ready, now)
         return [Send(ready.key, (Accepted(ready.nonce),))]
 
-    def withdraw(self, key: Key) -> None:
-        """The READY of this peer no longer counts (it is going elsewhere)."""
+    def withdraw(self, key: Key, issued_ms: int) -> None:
+        """No READY that this peer issued until then counts any more (it is going elsewhere)."""
         for room in self._rooms.values():
             room.readys.pop(key, None)
+            if key in room.announced:
+                room.used_ms[key] = issued_ms
 
     def unreachable(self, key: Key) -> None:
         """Nobody waits for a peer that can not be reached, until it is heard again."""
@@ -96,6 +108,7 @@ class Matchmaker:
     def _remove(self, room: Room, key: Key) -> None:
         room.announced.pop(key, None)
         room.readys.pop(key, None)
+        room.used_ms.pop(key, None)
         room.gone.discard(key)
 
     def of_task(self, task: str) -> tuple[Announce, ...]:
@@ -151,6 +164,7 @@ class Matchmaker:
         room.pace.observe(arrivals[-1] - arrivals[0])
         chosen = sorted(keys, key=lambda key: room.readys[key][1])[:MAX_MEMBERS]
         readys = tuple(room.readys.pop(key)[0] for key in sorted(chosen))
+        room.used_ms.update({ready.key: ready.announce.issued_ms for ready in readys})
         group = codec.sign(Group(readys, room.attempt, self._key.public), self._key)
         room.attempt += 1
         return [Send(ready.key, (group,)) for ready in readys]

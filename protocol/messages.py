@@ -29,7 +29,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """ "I am here": who, where, for which task, with which base. Signed; replaced by a newer one."""
+    """Who is where, for which task, with which base. Signed; replaced by a newer one."""
 
     key: Key
     endpoint: str
@@ -63,6 +63,7 @@ class Ready:
 
     @property
     def key(self) -> Key:
+        """The node key of the member."""
         return self.announce.key
 
 

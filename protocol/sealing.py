@@ -16,12 +16,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from protocol.errors import RemoteProtocolError
 
 TAG_BYTES = 16
+_ANY_SCALAR = bytes(32)  # clamped to a multiple of the cofactor: whether the product is zero says it all
 
 
 def derive(root: bytes, label: bytes, *context: bytes) -> bytes:
     """32 bytes from 32 secret bytes, one value for each (label, context): HKDF-Expand, RFC 5869, 2.3."""
     info = b"murmuration/1/" + label + b"\0" + b"".join(context)
     return HKDFExpand(algorithm=SHA256(), length=32, info=info).derive(root)
+
+
+def check_public(ephemeral: bytes) -> None:
+    """RemoteProtocolError for an X25519 key of small order: nobody could seal to it (RFC 7748, 6.1)."""
+    Ephemeral(_ANY_SCALAR).channel(ephemeral, b"", b"", b"")
 
 
 class Ephemeral:

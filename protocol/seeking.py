@@ -15,7 +15,7 @@ from protocol import codec
 from protocol.deadlines import Pace
 from protocol.errors import RemoteProtocolError
 from protocol.messages import Group, Key, Ready
-from protocol.sealing import Ephemeral, derive
+from protocol.sealing import Ephemeral, check_public, derive
 from protocol.shares import MAX_MEMBERS
 from protocol.standing import Settings, Standing
 from protocol.vectors import Floats
@@ -107,9 +107,9 @@ class Seeker:
 
     def skip(self, coordinator: Key) -> None:
         """This coordinator did not answer: not again for this offer."""
-        if self.offer is not None and len(self.offer.skipped) < MAX_TRIES:
-            self.offer.skipped.add(coordinator)
-            self.offer.current = None
+        offer = self._current_offer()
+        offer.skipped.add(coordinator)
+        offer.current = None
 
     def silent(self, now: float) -> Key | None:
         """The coordinator whose answer is overdue, if one is."""
@@ -174,8 +174,9 @@ def check_group(group: Group, mine: Ready) -> None:
         theirs, ours = ready.announce, mine.announce
         if theirs.swarm != ours.swarm or theirs.base != ours.base or ready.coordinator != mine.coordinator:
             raise RemoteProtocolError("a GROUP of different tasks, parameters, bases or coordinators")
-        if len(ready.ephemeral) != len(mine.ephemeral) or theirs.leaving:
-            raise RemoteProtocolError("a GROUP with a READY that can not be used")
+        if theirs.leaving:
+            raise RemoteProtocolError("a GROUP with a member that has left")
+        check_public(ready.ephemeral)
         codec.verify(theirs, theirs.key)
         codec.verify(ready, ready.key)
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from protocol.actions import (
     Reason,
     Send,
 )
-from protocol.additive import Additive, Phase, Seat
+from protocol.additive import Additive, Seat
 from protocol.coordination import Coordination
 from protocol.deadlines import Pace
 from protocol.early import Early
@@ -42,12 +41,10 @@ from protocol.messages import (
     Base,
     BasePiece,
     Certificate,
-    CertificateRequest,
     Group,
     Hello,
     Key,
     Message,
-    PieceRequest,
     Ready,
     Redirect,
     Refused,
@@ -60,19 +57,11 @@ from protocol.recovery import Past
 from protocol.sealing import derive
 from protocol.seeking import group_round
 from protocol.standing import Settings, Standing
+from protocol.status import Status, status_of
 from protocol.vectors import Floats
 
 PHASE_FLOOR_S = 5.0
 LINGER_S = 10.0
-
-
-@dataclass(frozen=True)
-class Status:
-    """What a node is doing, for people: the phase, who is waited for, until when (Unix s)."""
-
-    phase: str
-    waiting_for: tuple[str, ...]
-    deadline: float | None
 
 
 class Session:
@@ -91,7 +80,6 @@ class Session:
         self._shares_pace = Pace(PHASE_FLOOR_S, settings.shares_timeout_s)
         self._sums_pace = Pace(PHASE_FLOOR_S, settings.sums_timeout_s)
         self._machine: Additive | None = None
-        self._machine_since = 0.0
         self._endpoints: dict[Key, str] = {}
         self._early = Early()
         self._storing = False
@@ -189,19 +177,8 @@ class Session:
     @property
     def status(self) -> Status:
         """What is going on now."""
-        if self._machine is not None:
-            phase = "shares" if self._machine.phase is Phase.SHARES else "sums"
-            waiting = tuple(self._endpoint(key) or key.hex()[:8] for key in self._machine.waiting_for())
-            return Status(phase, waiting, self._machine.deadline)
-        if self._healer.busy:
-            return Status("catching up", (), self._healer.deadline)
-        if self._hellos.joining:
-            return Status("joining", self._hellos.awaited(), self._hellos.deadline)
-        if self._seeker.offer is not None:
-            return Status("group", (), self._seeker.offer.deadline)
-        if self._closing_until is not None:
-            return Status("closing", (), self._closing_until)
-        return Status("idle", (), None)
+        parts = (self._machine, self._healer, self._hellos, self._seeker.offer, self._closing_until)
+        return status_of(*parts, name=lambda key: self._endpoint(key) or key.hex()[:8])
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -227,7 +204,7 @@ class Session:
                 return self._sum(message, now)
             case Certificate() | BasePiece():
                 return self._fetched(message, now)
-            case CertificateRequest() | PieceRequest():
+            case _:
                 return self._healer.serve(message, self._hellos.accepts)
 
     def _hello(self, hello: Hello, now: float) -> list[Action]:
@@ -286,6 +263,11 @@ class Session:
         others = [ready.announce for ready in group.readys if ready.key != self._settings.key.public]
         if not all(self._hellos.accepts(announce) for announce in others):
             raise RemoteProtocolError("a GROUP with a member that this node does not accept")
+        if self._storing:
+            raise RemoteProtocolError("a GROUP on a base that is being replaced")
+        for announce in others:
+            self._members.learn(announce, self.round, now, direct=True)
+        self._healer.abandon(now)
         offer, ephemeral = self._seeker.found(now)
         members = len(group.readys)
         seat = Seat(
@@ -300,8 +282,6 @@ class Session:
         )
         self._machine = Additive(seat)
         self._endpoints = {ready.key: ready.announce.endpoint for ready in group.readys}
-        for announce in others:
-            self._members.learn(announce, self.round, now, direct=True)
         self._healer.remember(self._machine.sid, Past(group, self.base, self._machine.headers))
         actions = self._of_machine(self._machine.start(offer.vector, offer.rand, now), now)
         return [*actions, *self._replay(self._machine, now)]
@@ -390,7 +370,7 @@ class Session:
         if key == self._settings.key.public:
             return self._settings.endpoint
         announce = self._members.get(key)
-        return self._endpoints.get(key) or (announce.endpoint if announce else None)
+        return announce.endpoint if announce else self._endpoints.get(key)
 
     def _to_myself(self, actions: list[Action], now: float) -> list[Action]:
         """What this node sends to itself (as coordinator) it takes in at once."""

@@ -66,6 +66,12 @@ def _checked(payload: bytes, dimension: int, index: int) -> bytes:
     return payload
 
 
+def _within(payload: bytes | memoryview, limit: float) -> None:
+    """RemoteProtocolError unless all floats are numbers within +-limit."""
+    if not (np.abs(np.frombuffer(payload, dtype="<f4")) <= limit).all():
+        raise RemoteProtocolError(f"a piece of floats with a NaN or a value beyond +-{limit}")
+
+
 @dataclass(frozen=True, slots=True)
 class RingShares:
     """Uniform words of Z_2^32, sent in full: exact sums, n-1 colluders learn nothing but the sum."""
@@ -74,34 +80,42 @@ class RingShares:
     ordered: bool = False
 
     def encode(self, vector: Floats, seed: bytes) -> tuple[Vector, int]:
+        """The vector in fixed point."""
         return self.point.encode(vector, seed)
 
     def subtract(self, accumulator: Vector, seed: bytes) -> None:
+        """Take the words of `seed` out."""
         for _, part in pieces(len(accumulator)):
             target = accumulator[part]
             target -= stream.words(seed, part.start, len(target))
 
     def payload_count(self, dimension: int) -> int:
+        """One for each piece of the vector."""
         return piece_count(dimension)
 
     def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
+        """The words themselves."""
         part = piece(dimension, index)
         return stream.words(seed, part.start, part.stop - part.start).tobytes()
 
     def absorb(self, accumulator: Vector, index: int, payload: bytes) -> None:
+        """Add a piece whose length is right."""
         self.add(accumulator, index, _checked(payload, len(accumulator), index))
 
     def empty(self, dimension: int) -> Vector:
+        """(d,) zeros of the ring."""
         return np.zeros(dimension, dtype="<u4")
 
     def check(self, payload: bytes | memoryview) -> None:
         """Every word is in the ring."""
 
     def add(self, total: Vector, index: int, payload: bytes | memoryview) -> None:
+        """Add modulo 2^32."""
         target = total[piece(len(total), index)]
         target += np.frombuffer(payload, dtype="<u4")
 
     def decode_mean(self, total: Vector) -> Floats:
+        """Back from fixed point, in place."""
         return self.point.decode_mean(total)
 
 
@@ -110,12 +124,15 @@ class SeedShares(RingShares):
     """As RingShares; only the 32-byte seed travels (protocol, A: claim A1 under a secure PRG)."""
 
     def payload_count(self, dimension: int) -> int:
+        """One: the seed."""
         return 1
 
     def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
+        """The seed itself."""
         return seed
 
     def absorb(self, accumulator: Vector, index: int, payload: bytes) -> None:
+        """Expand a seed and add its words."""
         if len(payload) != stream.SEED_BYTES:
             raise RemoteProtocolError(f"a seed has {len(payload)} bytes, not {stream.SEED_BYTES}")
         for _, part in pieces(len(accumulator)):
@@ -128,6 +145,7 @@ class FloatShares:
     """float32 shares uniform in [-max_share_value, max_share_value): fidelity, not a privacy guarantee."""
 
     max_share_value: float
+    bound: float
     members: int
     ordered: bool = True
 
@@ -137,37 +155,46 @@ class FloatShares:
         return unit * np.float32(self.max_share_value)
 
     def encode(self, vector: Floats, seed: bytes) -> tuple[Vector, int]:
+        """A copy of the vector, cut to the bound; nothing is rounded."""
         if not np.isfinite(vector).all():
             raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
-        return vector.astype("<f4", copy=True), 0
+        clipped = int(np.count_nonzero(np.abs(vector) > self.bound))
+        return np.clip(vector, -self.bound, self.bound, dtype="<f4"), clipped
 
     def subtract(self, accumulator: Vector, seed: bytes) -> None:
+        """Take the floats of `seed` out."""
         for _, part in pieces(len(accumulator)):
             target = accumulator[part]
             target -= self._uniform(seed, part)
 
     def payload_count(self, dimension: int) -> int:
+        """One for each piece of the vector."""
         return piece_count(dimension)
 
     def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
+        """The floats themselves."""
         return self._uniform(seed, piece(dimension, index)).tobytes()
 
     def absorb(self, accumulator: Vector, index: int, payload: bytes) -> None:
-        self.check(payload)
-        self.add(accumulator, index, _checked(payload, len(accumulator), index))
+        """Add a piece whose length and range are right."""
+        _within(_checked(payload, len(accumulator), index), self.max_share_value)
+        self.add(accumulator, index, payload)
 
     def empty(self, dimension: int) -> Vector:
+        """(d,) zeros."""
         return np.zeros(dimension, dtype="<f4")
 
     def check(self, payload: bytes | memoryview) -> None:
-        if len(payload) % 4 or not np.isfinite(np.frombuffer(payload, dtype="<f4")).all():
-            raise RemoteProtocolError("a piece of floats that is cut off or holds a NaN or an infinity")
+        """A partial sum is a residual and n-1 shares: no honest one is further out, and none overflows."""
+        _within(payload, 2 * self.members * (self.max_share_value + self.bound))
 
     def add(self, total: Vector, index: int, payload: bytes | memoryview) -> None:
+        """Add in float32."""
         target = total[piece(len(total), index)]
         target += np.frombuffer(payload, dtype="<f4")
 
     def decode_mean(self, total: Vector) -> Floats:
+        """Divide by n, in place."""
         total /= np.float32(self.members)
         return total
 
@@ -188,6 +215,6 @@ class ShareSettings:
             case "ring":
                 return RingShares(FixedPoint(self.clip, members))
             case "float":
-                return FloatShares(self.max_share_value, members)
+                return FloatShares(self.max_share_value, self.clip, members)
             case _:
                 raise ValueError(f'shares "{self.kind}" is not one of "seed", "ring", "float"')

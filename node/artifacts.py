@@ -1,0 +1,124 @@
+"""The files that a node writes for people and programs: models, history, summary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from safetensors.numpy import save
+
+from node.training import Shapes, split_vector
+from node.vectors import Floats, replace_file
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """One phase of a round: seconds, and bytes on the wire."""
+
+    s: float
+    bytes_sent: int = 0
+    bytes_received: int = 0
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of history.jsonl. `accuracy` and `loss` are the base's on the test (or validation) rows."""
+
+    round: int
+    outcome: str
+    reason: str | None
+    participants: int
+    loss: float
+    accuracy: float
+    epsilon: float | None
+    delta: float | None
+    bytes_sent: int
+    bytes_received: int
+    train_s: float
+    aggregate_s: float
+    base_digest: str
+    accuracy_of: str
+    train_loss: float
+    missing: tuple[str, ...]
+    clipped: int
+    phases: Mapping[str, Traffic]
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values, seconds and losses rounded to what can be read."""
+        plain = asdict(self)
+        plain["phases"] = {name: _rounded(asdict(traffic)) for name, traffic in self.phases.items()}
+        return _rounded(plain)
+
+
+def _rounded(values: dict[str, object]) -> dict[str, object]:
+    return {name: round(value, 6) if isinstance(value, float) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """summary.json: the run as a whole, over restarts."""
+
+    rounds: int
+    aggregated: int
+    fallbacks: int
+    accuracy: float
+    epsilon: float | None
+    delta: float | None
+    base_digest: str
+    bytes_sent: int
+    bytes_received: int
+    seconds: float
+    accuracy_of: str
+    task: str
+    key: str
+    finished: bool
+    offers: int
+    dropped: Mapping[str, int]
+
+
+class Folder:
+    """Writes into a node's --out."""
+
+    def __init__(self, path: Path, shapes: Shapes) -> None:
+        self.path = path
+        self._shapes = shapes
+
+    def history(self) -> list[dict[str, object]]:
+        """The lines so far; a last line that was cut off by a crash is left out."""
+        try:
+            lines = (self.path / "history.jsonl").read_text("utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        return [parsed for line in lines if (parsed := _parsed(line)) is not None]
+
+    def append(self, record: Record) -> None:
+        """One more line of history."""
+        path = self.path / "history.jsonl"
+        with path.open("a+b") as file:
+            end = file.tell()
+            file.seek(max(0, end - 1))
+            cut_off = end > 0 and file.read(1) != b"\n"
+            line = json.dumps(record.as_json(), allow_nan=False)
+            file.write((("\n" if cut_off else "") + line + "\n").encode())
+
+    def models(self, base: Floats, working: Floats, digest: str) -> None:
+        """model.safetensors is the agreed base; private.safetensors, base + spent + fresh, is never served."""
+        for name, vector in (("model", base), ("private", working)):
+            tensors = dict(split_vector(vector, self._shapes))
+            data = save(tensors, metadata={"base_digest": digest, "holds": name})
+            replace_file(self.path / f"{name}.safetensors", (data,), durable=False)
+
+    def summary(self, summary: Summary) -> None:
+        """summary.json, replaced whole."""
+        text = json.dumps(_rounded(asdict(summary)), indent=1, allow_nan=False)
+        replace_file(self.path / "summary.json", (text.encode() + b"\n",), durable=True)
+
+
+def _parsed(line: str) -> dict[str, object] | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,66 @@
+"""The database of a node's folder: small facts, the ledger of offers, sessions, bans. One SQLite file, WAL.
+
+Every step is one transaction with full synchronisation: what it says is true after kill -9 as well.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from node.errors import UserError, reason
+
+_SCHEMA = """
+create table if not exists fact (name text primary key, value) without rowid;
+create table if not exists ledger (
+    sid blob primary key, round integer not null, at_ms integer not null, clipped integer not null,
+    epsilon real, delta real) without rowid;
+create table if not exists session (
+    sid blob primary key, number integer not null, frame blob not null, base blob not null,
+    certificate blob not null) without rowid;
+create table if not exists banned (key blob primary key, evidence blob not null) without rowid;
+"""
+
+
+class Database:
+    """The tables, and transactions over them. Used by one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._connection.execute("pragma journal_mode = wal")
+            self._connection.execute("pragma synchronous = full")
+            self._connection.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise UserError(f"{path} can not be used: {reason(error)}; start with another --out") from error
+
+    @contextmanager
+    def step(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it, or nothing."""
+        self._connection.execute("begin immediate")
+        try:
+            yield self._connection
+        except BaseException:
+            self._connection.execute("rollback")
+            raise
+        self._connection.execute("commit")
+
+    def fact(self, name: str) -> str | int | bytes | None:
+        """A small fact; None where it was never set."""
+        row = self._connection.execute("select value from fact where name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def set_facts(self, **facts: str | int | bytes | None) -> None:
+        """Within a step: set small facts."""
+        for name, value in facts.items():
+            self._connection.execute("insert or replace into fact values (?, ?)", (name, value))
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        """All rows of a query."""
+        return self._connection.execute(query).fetchall()
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        self._connection.close()

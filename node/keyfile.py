@@ -1,0 +1,48 @@
+"""The node's private key on disk: 32 random bytes in hex, readable by its owner alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from node.addresses import parse_key
+from node.errors import ConfigError, reason
+from protocol.identity import KEY_BYTES, NodeKey
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def new_seed() -> bytes:
+    """The secret of a new key, from the system's CSPRNG."""
+    return os.urandom(KEY_BYTES)
+
+
+def read_key(path: Path) -> NodeKey | None:
+    """The key in a file; None where there is no such file. ConfigError if it is not a key, or not secret."""
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            written = file.read(2 * KEY_BYTES + 2)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"the key file {path} can not be read: {reason(error)}") from error
+    if mode & _OTHERS:
+        raise ConfigError(f"the key file {path} can be read by others (mode {mode:04o}); run: chmod 600 {path}")
+    seed = parse_key(written.decode("ascii", "replace").strip())
+    if seed is None:
+        raise ConfigError(f"the key file {path} does not hold a key: 64 hex digits; name another with --key")
+    return NodeKey(seed)
+
+
+def write_key(path: Path, seed: bytes) -> None:
+    """Write a new key, mode 0600; an existing file is never overwritten."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise ConfigError(f"the key file {path} can not be written: {reason(error)}") from error
+    with os.fdopen(descriptor, "w") as file:
+        file.write(seed.hex() + "\n")
+        file.flush()
+        os.fsync(file.fileno())

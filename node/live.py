@@ -1,0 +1,104 @@
+"""The live view on a terminal: what is going on now under the lines of what happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from node.artifacts import Record, Summary
+from node.reporting import Status, summary_text
+from protocol.messages import Base
+
+REFRESH_S = 0.25
+SHOWN_ROUNDS = 8
+_WORDS = {
+    "joining": "meeting the others",
+    "idle": "training",
+    "group": "looking for a group",
+    "shares": "exchanging shares",
+    "sums": "exchanging sums",
+    "catching up": "fetching the agreed model",
+    "closing": "making sure that everyone has the last model",
+}
+
+
+class LiveReporter:
+    """A panel that is redrawn in place; notices scroll above it."""
+
+    def __init__(self) -> None:
+        self._console = Console()
+        self._rounds: deque[tuple[Record, int]] = deque(maxlen=SHOWN_ROUNDS)
+
+    def started(self, lines: dict[str, str]) -> None:
+        """One line a fact."""
+        for name, value in lines.items():
+            self._console.print(Text.assemble((f"{name}: ", "bold"), value))
+
+    def training(self, round: int) -> None:
+        """The panel shows it."""
+
+    def round_ended(self, record: Record, rounds: int) -> None:
+        """One more row."""
+        self._rounds.append((record, rounds))
+
+    def caught_up(self, base: Base, how: str) -> None:
+        """A line above the panel."""
+        self._console.print(Text(f"caught up: base of generation {base.generation}, by {how}", style="green"))
+
+    def notice(self, text: str) -> None:
+        """A line above the panel."""
+        self._console.print(Text(text, style="dim"))
+
+    def warning(self, text: str) -> None:
+        """A line above the panel."""
+        self._console.print(Text(f"warning: {text}", style="yellow"))
+
+    def finished(self, summary: Summary) -> None:
+        """The summary's line."""
+        self._console.print(Text(summary_text(summary), style="bold"))
+
+    async def keep_showing(self, status: Status) -> None:
+        """Redraw a few times a second until cancelled."""
+        with Live(console=self._console, auto_refresh=False, transient=False) as live:
+            try:
+                while True:
+                    live.update(self._panel(status()), refresh=True)
+                    await asyncio.sleep(REFRESH_S)
+            finally:
+                live.update(self._table(), refresh=True)
+
+    def _panel(self, status: dict[str, object]) -> Group:
+        phase = str(status["phase"])
+        text = Text.assemble(("round ", ""), (f"{_next(status)}", "bold"), f" of {status['rounds']}: ")
+        text.append(_WORDS.get(phase, phase), style="cyan")
+        waiting = status["waiting_for"]
+        if isinstance(waiting, list) and waiting:
+            text.append(f", waiting for {', '.join(waiting[:4])}{' ...' if len(waiting) > 4 else ''}")
+        left_s = status["left_s"]
+        if isinstance(left_s, float) and phase != "idle":
+            text.append(f", at most {left_s:.0f} s more", style="dim")
+        return Group(self._table(), Panel(text, title=f"{status['task']}", title_align="left"))
+
+    def _table(self) -> Table:
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        for name in ("round", "outcome", "with", "accuracy", "train s", "aggregate s", "kB sent"):
+            table.add_column(name, justify="left" if name == "outcome" else "right")
+        for record, rounds in self._rounds:
+            outcome = Text("aggregated", "green") if record.reason is None else Text(f"own: {record.reason}", "yellow")
+            table.add_row(
+                *(f"{record.round}/{rounds}", outcome, str(record.participants or "-")),
+                *(f"{100 * record.accuracy:.1f} %", f"{record.train_s:.2f}", f"{record.aggregate_s:.2f}"),
+                f"{record.bytes_sent / 1e3:.0f}",
+            )
+        return table
+
+
+def _next(status: dict[str, object]) -> int:
+    done, rounds = status["round"], status["rounds"]
+    return min(done + 1, rounds) if isinstance(done, int) and isinstance(rounds, int) else 0

@@ -1,0 +1,257 @@
+"""A whole node in one process: everything that can be wrong is found before anything is written."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from mechanisms.mechanism import mechanism
+from node.allow import read_allow_list
+from node.artifacts import Folder
+from node.config import canonical_parameters
+from node.data import Dataset, load_dataset
+from node.errors import ConfigError
+from node.keyfile import new_seed, read_key, write_key
+from node.listening import check_names, endpoint_of, listen, listen_where_possible
+from node.options import NodeOptions
+from node.outfolder import Lock
+from node.peer import Peer, Plan
+from node.reporting import NO_PRIVACY, Reporter, make_reporter
+from node.shell import Clock
+from node.state import State
+from node.task import build_model
+from node.training import Shapes, Trainer, read_vector, shapes
+from node.vectors import Floats
+from protocol.codec import parameters_hash
+from protocol.identity import NodeKey
+from protocol.session import Session
+from protocol.shares import ShareSettings
+from protocol.standing import Settings
+
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What was read and checked before anything was written."""
+
+    options: NodeOptions
+    dataset: Dataset
+    trainer: Trainer
+    initial: Floats
+    shapes: Shapes
+    parameters: str
+    allow: frozenset[bytes] | None
+
+
+def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
+    """Run a node to its last round; the exit status. `listener`: an already listening socket, if there is one.
+
+    Raises UserError, one line, for what the user can mend.
+    """
+    prepared = prepare(options)
+    seed = None if _key_file_exists(options) else new_seed()
+    key = NodeKey(seed) if seed is not None else _existing_key(options)
+    out = options.out or Path("runs") / f"{options.task.task.name}-{key.public.hex()[:8]}"
+    listening = listener or _listen(options, key)
+    try:
+        lock = Lock(out)
+        try:
+            if seed is not None:
+                write_key(options.key or out / "node.key", seed)
+            return _run_in(prepared, key, out, listening)
+        except ConfigError:
+            lock.undo()
+            raise
+        finally:
+            lock.release()
+    finally:
+        listening.close()
+
+
+def prepare(options: NodeOptions) -> Prepared:
+    """Read the task's data and model, the allow-list, the names; ConfigError for whatever is wrong."""
+    check_names("--peers", (peer.endpoint for peer in options.peers))
+    check_names("--tracker", [options.tracker] if options.tracker else [])
+    torch.set_num_threads(_threads(options))
+    task = options.task
+    dataset = load_dataset(task, options.data, options.shard)
+    model = build_model(task, dataset)
+    named = shapes(model, task.train.parameters)
+    return Prepared(
+        options=options,
+        dataset=dataset,
+        trainer=Trainer(model, task.train, dataset, options.seed),
+        initial=read_vector(model, task.train.parameters),
+        shapes=named,
+        parameters=canonical_parameters(task, named),
+        allow=_allowed(options),
+    )
+
+
+def _threads(options: NodeOptions) -> int:
+    """Torch threads: a share of the cores where the other peers run on this machine, too."""
+    local = sum(peer.endpoint.startswith(("127.", "localhost", "[::1]")) for peer in options.peers)
+    return max(1, (os.cpu_count() or 1) // max(1, local))
+
+
+def _allowed(options: NodeOptions) -> frozenset[bytes] | None:
+    """The keys that may take part: the list, and whoever is pinned; None for anyone."""
+    pinned = frozenset(peer.key for peer in options.peers if peer.key is not None)
+    if options.allow is not None:
+        return read_allow_list(options.allow) | pinned
+    return pinned if pinned and len(pinned) == len(options.peers) else None
+
+
+def _key_path(options: NodeOptions) -> Path | None:
+    if options.key is not None:
+        return options.key
+    return options.out / "node.key" if options.out is not None else None
+
+
+def _key_file_exists(options: NodeOptions) -> bool:
+    path = _key_path(options)
+    return path is not None and path.exists()
+
+
+def _existing_key(options: NodeOptions) -> NodeKey:
+    path = _key_path(options)
+    key = read_key(path) if path is not None else None
+    if key is None:
+        raise ConfigError(f"the key file {path} is gone; start again")
+    return key
+
+
+def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:
+    if options.listen is not None:
+        return listen(options.listen)
+    return listen_where_possible(options.peers, key.public)
+
+
+def _settings(prepared: Prepared, key: NodeKey, endpoint: str) -> Settings:
+    options, section = prepared.options, prepared.options.task.aggregation
+    return Settings(
+        key=key,
+        endpoint=endpoint,
+        task=options.task.task.name,
+        parameters=prepared.parameters,
+        dimension=len(prepared.initial),
+        shares=ShareSettings(section.shares, section.clip, section.max_share_value),
+        min_participants=section.min_participants,
+        seeds=tuple(peer.endpoint for peer in options.peers if peer.endpoint != endpoint),
+        tracker=options.tracker,
+        pins={peer.endpoint: peer.key for peer in options.peers if peer.key is not None},
+        allow=prepared.allow,
+        group_timeout_s=section.group_timeout_s,
+        shares_timeout_s=section.shares_timeout_s,
+        sums_timeout_s=section.sums_timeout_s,
+        instance=os.urandom(16),
+        started_ms=int(Clock().now() * 1000),
+    )
+
+
+def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket) -> int:
+    options = prepared.options
+    task = options.task.task.name
+    state = State(out, task, parameters_hash(prepared.parameters), prepared.initial)
+    try:
+        endpoint = endpoint_of(listener, options.listen)
+        reporter = make_reporter(options.json)
+        reporter.started(_introduction(prepared, key, endpoint, out, state))
+        return asyncio.run(_live(prepared, key, endpoint, state, out, listener, reporter))
+    finally:
+        state.close()
+
+
+def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, state: State) -> dict[str, str]:
+    """What the owner sees first."""
+    options = prepared.options
+    who = "keys on the list" if prepared.allow is not None else "anyone who reaches this address"
+    resumed = f", resumes after round {state.round}" if state.round else ""
+    return {
+        "node": f"{key.public.hex()} at {endpoint}",
+        "task": f"{options.task.task.name}, {len(prepared.initial)} parameters{resumed}",
+        "data": prepared.dataset.description,
+        "may join": who,
+        "privacy": NO_PRIVACY,
+        "out": str(out),
+    }
+
+
+async def _live(
+    prepared: Prepared,
+    key: NodeKey,
+    endpoint: str,
+    state: State,
+    out: Path,
+    listener: socket.socket,
+    reporter: Reporter,
+) -> int:
+    options = prepared.options
+    session = Session(_settings(prepared, key, endpoint), state.standing, state.past, os.urandom(32))
+    plan = Plan(
+        rounds=options.rounds or options.task.train.rounds,
+        task=options.task.task.name,
+        key=key.public.hex(),
+        accuracy_of=prepared.dataset.accuracy_name,
+        parameters=prepared.parameters,
+    )
+    folder = Folder(out, prepared.shapes)
+    chosen = mechanism(options.task.privacy.mechanism)
+    peer = Peer(plan, session, state, prepared.trainer, chosen, folder, reporter)
+    await peer.transport.start(listener, peer.status)
+    try:
+        interrupted = await _until_done_or_interrupted(peer)
+        reporter.finished(await peer.summarise())
+    finally:
+        await peer.transport.close()
+    return INTERRUPTED if interrupted else 0
+
+
+async def _until_done_or_interrupted(peer: Peer) -> bool:
+    """Run the peer; True if SIGINT or SIGTERM ended it."""
+    life = asyncio.create_task(peer.run())
+    interrupted = asyncio.Event()
+
+    def interrupt() -> None:
+        interrupted.set()
+        peer.interrupt_training()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupt)
+    waiting = asyncio.create_task(interrupted.wait())
+    try:
+        await asyncio.wait((life, waiting), return_when=asyncio.FIRST_COMPLETED)
+        if not life.done():
+            life.cancel()
+            with suppress(asyncio.CancelledError):
+                await life
+            await peer.stop()
+            return True
+        _first_error(life)
+        await peer.stop()
+        return False
+    finally:
+        waiting.cancel()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+def _first_error(life: asyncio.Task[None]) -> None:
+    """Raise what ended the peer, out of the groups that tasks wrap errors in."""
+    error = life.exception()
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if error is not None:
+        raise error
+
+

@@ -1,0 +1,36 @@
+"""Answers to requests for certificates, partial sums and bases, from what is stored."""
+
+from __future__ import annotations
+
+from node.state import State
+from protocol.messages import BasePiece, CertificateRequest, Message, PieceRequest, Sid, Sum
+from protocol.vectors import piece, piece_count, raw
+
+
+def answer(state: State, request: CertificateRequest | PieceRequest) -> Message | None:
+    """What was asked for; None if it is not (or no longer) here."""
+    match request:
+        case CertificateRequest(sid=sid):
+            kept = state.sessions.get(sid)
+            return kept.certificate if kept else None
+        case PieceRequest(of=b"", sid=digest, index=index):
+            return _base_piece(state, digest, index)
+        case PieceRequest(sid=sid, of=of, index=index):
+            return _sum_piece(state, sid, of, index)
+
+
+def _base_piece(state: State, digest: bytes, index: int) -> BasePiece | None:
+    vector = state.vector_named(digest)
+    if vector is None or index >= piece_count(len(vector)):
+        return None
+    return BasePiece(digest, index, raw(vector, piece(len(vector), index)))
+
+
+def _sum_piece(state: State, sid: Sid, of: bytes, index: int) -> Sum | None:
+    kept = state.sessions.get(sid)
+    headers = kept.certificate.sums if kept else ()
+    header = next((header for header in headers if header.sender == of), None)
+    payload = state.kept_sum(sid, of, index)
+    if header is None or payload is None:
+        return None
+    return Sum(sid, of, header.contributors, header.pieces, header.signature, index, payload)

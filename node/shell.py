@@ -1,0 +1,103 @@
+"""The asyncio shell of a machine: feed it, carry out its actions in order, re-arm one timer.
+
+One event at a time: the machine is never entered twice at once. Events on large vectors leave the event
+loop for a thread. The clock is the wall's at the start and monotonic from there on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from protocol.actions import Action
+from protocol.errors import RemoteProtocolError
+from protocol.messages import Message
+
+
+class Machine(Protocol):
+    """What the shell drives: a Session or an Introducer."""
+
+    @property
+    def deadline(self) -> float | None:
+        """When tick is due."""
+
+    def receive(self, message: Message, now: float) -> list[Action]:
+        """A message came."""
+
+    def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
+        """An endpoint does not answer."""
+
+    def tick(self, now: float) -> list[Action]:
+        """The deadline is over."""
+
+
+Perform = Callable[[Action], Awaitable[list[Action]]]
+
+
+class Clock:
+    """Unix seconds that never jump."""
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """The time."""
+        return time.monotonic() + self._offset
+
+
+class Shell:
+    """Drives one machine. `perform` carries out one action and returns what follows from it."""
+
+    def __init__(self, machine: Machine, perform: Perform, heavy: bool) -> None:
+        """`heavy`: whether events take more than a few milliseconds, and so a thread."""
+        self._machine = machine
+        self._perform = perform
+        self._heavy = heavy
+        self._lock = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self.clock = Clock()
+        self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Ends with the first error that is this node's own: whoever runs the shell waits for it."""
+
+    async def feed(self, event: Callable[[float], list[Action]]) -> None:
+        """One event: enter the machine, then do what it says, and what follows, in order."""
+        async with self._lock:
+            try:
+                await self._enter(event)
+            except RemoteProtocolError:
+                raise
+            except Exception as error:
+                if not self.broken.done():
+                    self.broken.set_exception(error)
+                raise
+            finally:
+                self._changed.set()
+
+    async def _enter(self, event: Callable[[float], list[Action]]) -> None:
+        now = self.clock.now()
+        actions = await asyncio.to_thread(event, now) if self._heavy else event(now)
+        while actions:
+            follow_up = await self._perform(actions[0])
+            actions = [*follow_up, *actions[1:]]
+
+    async def receive(self, message: Message) -> None:
+        """A message came in; RemoteProtocolError goes to who brought it."""
+        await self.feed(lambda now: self._machine.receive(message, now))
+
+    async def unreachable(self, endpoint: str, why: str) -> None:
+        """An endpoint does not answer."""
+        await self.feed(lambda now: self._machine.unreachable(endpoint, why, now))
+
+    async def keep_time(self) -> None:
+        """Tick whenever the deadline is over; runs until it is cancelled."""
+        while True:
+            self._changed.clear()
+            deadline = self._machine.deadline
+            wait_s = None if deadline is None else max(0.0, deadline - self.clock.now())
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._changed.wait()
+            except TimeoutError:
+                await self.feed(self._machine.tick)

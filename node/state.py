@@ -1,0 +1,254 @@
+"""What survives a crash: base, spent, fresh, the round, the ledger, certificates, bans.
+
+What must stay true, also if the process is killed between any two instructions:
+- an offer is in the ledger, and its vector moved from `fresh` to `spent`, before its first byte leaves;
+- the base that the database names is on disk, whole; so is the one before it;
+- what is spent never becomes fresh again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgpack
+
+from node.database import Database
+from node.errors import ConfigError
+from node.vectors import Floats, VectorFiles
+from protocol import codec
+from protocol.messages import NO_SID, Base, Certificate, Group, Key, Sid, Sum
+from protocol.recovery import Past
+from protocol.standing import Standing
+from protocol.vectors import PIECE_BYTES, base_digest
+
+KEPT_SESSIONS = 2
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A session whose certificate this node can show."""
+
+    group: Group
+    base: Base
+    certificate: Certificate
+
+
+def _packed(base: Base) -> bytes:
+    return bytes(msgpack.packb([base.generation, base.digest, base.members, base.sid]))
+
+
+def _unpacked(data: bytes) -> Base:
+    return Base(*msgpack.unpackb(data))
+
+
+class State:
+    """A node's memory in its folder. Vectors are (d,) float32; None stands for zeros."""
+
+    def __init__(self, folder: Path, task: str, parameters: bytes, initial: Floats) -> None:
+        """Open, or begin with `initial` as the base of generation 0. ConfigError for another task's folder."""
+        self.dimension = len(initial)
+        self._database = Database(folder / "state.db")
+        self._files = VectorFiles(folder / "vectors")
+        self._sums = folder / "certificates"
+        self._sums.mkdir(exist_ok=True)
+        if self._database.fact("task") is None:
+            self._begin(task, parameters, initial)
+        self._check(folder, task, parameters)
+        self._load()
+
+    def _begin(self, task: str, parameters: bytes, initial: Floats) -> None:
+        base = Base(0, base_digest(parameters, 0, initial), 0, NO_SID)
+        name = self._files.put(initial)
+        with self._database.step():
+            self._database.set_facts(task=task, parameters=parameters, round=0, spent=None, fresh=None)
+            self._database.set_facts(base=_packed(base), base_file=name, previous=None, previous_file=None)
+
+    def _check(self, folder: Path, task: str, parameters: bytes) -> None:
+        theirs = str(self._database.fact("task"))
+        if theirs != task:
+            raise ConfigError(f"--out {folder} holds task '{theirs}', not '{task}': name another folder")
+        if self._database.fact("parameters") != parameters:
+            raise ConfigError(
+                f"--out {folder} was made with other parameters of task '{task}': name another folder, or "
+                "start with the same --set and task file as before"
+            )
+
+    def _load(self) -> None:
+        self.round = int(self._number("round"))
+        self.base = _unpacked(self._blob("base"))
+        self.base_vector = self._files.get(str(self._database.fact("base_file")), self.dimension)
+        previous = self._database.fact("previous")
+        self.previous = _unpacked(previous) if isinstance(previous, bytes) else None
+        self.spent = self._vector("spent")
+        self.fresh = self._vector("fresh")
+        self.sessions = self._load_sessions()
+        self.banned = {bytes(key) for (key,) in self._database.rows("select key from banned") if isinstance(key, bytes)}
+
+    def _number(self, name: str) -> int:
+        value = self._database.fact(name)
+        return value if isinstance(value, int) else 0
+
+    def _blob(self, name: str) -> bytes:
+        value = self._database.fact(name)
+        return value if isinstance(value, bytes) else b""
+
+    def _vector(self, name: str) -> Floats | None:
+        file = self._database.fact(name)
+        return self._files.get(file, self.dimension) if isinstance(file, str) else None
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    @property
+    def standing(self) -> Standing:
+        """Where a session begins."""
+        return Standing(self.round, self.base, self.previous, set(self.banned))
+
+    @property
+    def working(self) -> Floats:
+        """base + spent + fresh: what the node trains on; it never leaves the node."""
+        total = self.base_vector.copy()
+        for part in (self.spent, self.fresh):
+            if part is not None:
+                total += part
+        return total
+
+    @property
+    def past(self) -> dict[Sid, Past]:
+        """The sessions whose certificates can be served."""
+        return {sid: Past(kept.group, kept.base, {}) for sid, kept in self.sessions.items()}
+
+    def vector_of(self, base: Base) -> Floats | None:
+        """The vector of the current base or the one before it."""
+        if base == self.base:
+            return self.base_vector
+        name = self._database.fact("previous_file")
+        return self._files.get(name, self.dimension) if base == self.previous and isinstance(name, str) else None
+
+    def vector_named(self, digest: bytes) -> Floats | None:
+        """The vector of the base with this digest, to serve it."""
+        bases = (base for base in (self.base, self.previous) if base is not None and base.digest == digest)
+        return next((self.vector_of(base) for base in bases), None)
+
+    @property
+    def offers(self) -> int:
+        """How many offers were ever spent."""
+        (count,) = self._database.rows("select count(*) from ledger")[0]
+        return int(str(count))
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def trained(self, fresh: Floats) -> None:
+        """New progress that was never offered."""
+        name = self._files.put(fresh)
+        with self._database.step():
+            self._database.set_facts(fresh=name)
+        self.fresh = fresh
+
+    def drop_fresh(self) -> None:
+        """Progress that can not be used (it is not finite)."""
+        with self._database.step():
+            self._database.set_facts(fresh=None)
+        self.fresh = None
+
+    def spend(self, sid: Sid, round: int, clipped: int, at_ms: int) -> None:
+        """The offer, all of `fresh`, is spent in session `sid`: the ledger and the move are one step."""
+        if self.fresh is None:
+            raise ConfigError("nothing is fresh: there is nothing to spend")
+        spent = self.fresh if self.spent is None else self.spent + self.fresh
+        name = self._files.put(spent)
+        with self._database.step() as connection:
+            row = (sid, round, at_ms, clipped, None, None)
+            connection.execute("insert into ledger values (?, ?, ?, ?, ?, ?)", row)
+            self._database.set_facts(spent=name, fresh=None)
+        self.spent, self.fresh = spent, None
+
+    def fell_back(self, round: int) -> None:
+        """A round ended with this node's own update."""
+        with self._database.step():
+            self._database.set_facts(round=round)
+        self.round = round
+
+    def adopt(self, base: Base, vector: Floats, round: int, kept: Kept | None) -> None:
+        """A new base: the one before it is remembered, `spent` is gone into it, `fresh` stays."""
+        name = self._files.put(vector)
+        before = self._database.fact("base_file")
+        with self._database.step() as connection:
+            self._database.set_facts(base=_packed(base), base_file=name, spent=None, round=round)
+            self._database.set_facts(previous=_packed(self.base), previous_file=before)
+            if kept is not None:
+                self._insert(connection, base.sid, base.generation, kept)
+        self.previous, self.base = self.base, base
+        self.base_vector, self.spent, self.round = vector, None, round
+        if kept is not None:
+            self.sessions[base.sid] = kept
+        self._tidy()
+
+    def ban(self, key: Key, evidence: tuple[Sum, Sum]) -> None:
+        """Never again with this key; the two sums that show why are kept."""
+        frames = b"".join(codec.encode(one.header).join() for one in evidence)
+        with self._database.step() as connection:
+            connection.execute("insert or replace into banned values (?, ?)", (key, frames))
+        self.banned.add(key)
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        self._database.close()
+
+    # -- certificates ------------------------------------------------------------------------------
+
+    def keep_sum(self, part: Sum) -> None:
+        """Store a piece of a partial sum: a certificate may need it."""
+        folder = self._sums / part.sid.hex()
+        folder.mkdir(exist_ok=True)
+        path = folder / part.sender.hex()
+        with path.open("r+b" if path.exists() else "w+b") as file:
+            file.seek(part.index * PIECE_BYTES)
+            file.write(part.payload)
+
+    def kept_sum(self, sid: Sid, sender: Key, index: int) -> bytes | None:
+        """A stored piece; None if there is none."""
+        path = self._sums / sid.hex() / sender.hex()
+        try:
+            with path.open("rb") as file:
+                file.seek(index * PIECE_BYTES)
+                return file.read(PIECE_BYTES) or None
+        except OSError:
+            return None
+
+    def _insert(self, connection: object, sid: Sid, number: int, kept: Kept) -> None:
+        group = codec.encode(kept.group).join()
+        certificate = codec.encode(kept.certificate).join()
+        row = (sid, number, group, _packed(kept.base), certificate)
+        with_row = "insert or replace into session values (?, ?, ?, ?, ?)"
+        connection.execute(with_row, row)  # type: ignore[attr-defined]
+        old = "delete from session where number <= ?"
+        connection.execute(old, (number - KEPT_SESSIONS,))  # type: ignore[attr-defined]
+
+    def _load_sessions(self) -> dict[Sid, Kept]:
+        sessions: dict[Sid, Kept] = {}
+        for sid, frame, base, certificate in self._database.rows(
+            "select sid, frame, base, certificate from session order by number"
+        ):
+            match codec.decode(_bytes(frame)), codec.decode(_bytes(certificate)):
+                case Group() as group, Certificate() as proof:
+                    sessions[_bytes(sid)] = Kept(group, _unpacked(_bytes(base)), proof)
+        return sessions
+
+    def _tidy(self) -> None:
+        """Delete what nothing names any more."""
+        facts = [self._database.fact(name) for name in ("base_file", "previous_file", "spent", "fresh")]
+        self._files.keep_only(name for name in facts if isinstance(name, str))
+        while len(self.sessions) > KEPT_SESSIONS:
+            self.sessions.pop(next(iter(self.sessions)))
+        kept = {sid.hex() for sid in self.sessions}
+        for folder in self._sums.iterdir():
+            if folder.name not in kept:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _bytes(value: object) -> bytes:
+    if not isinstance(value, bytes):
+        raise TypeError(f"bytes expected in state.db, not {type(value).__name__}")
+    return value

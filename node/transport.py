@@ -1,0 +1,324 @@
+"""Frames between nodes over HTTP: small ones on one websocket a direction, bulk as POST bodies.
+
+A link to an endpoint is opened with the first message to it. When it breaks and can not be opened again
+at once, `unreachable` is called: the end of a process is noticed as soon as the system closes its sockets.
+Nothing is read beyond the limits of the codec, every wait has an end, every queue a bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from aiohttp import (
+    ClientError,
+    ClientSession,
+    ClientTimeout,
+    ClientWebSocketResponse,
+    TCPConnector,
+    WSMsgType,
+    web,
+)
+from aiohttp.abc import AbstractAccessLogger
+
+from protocol import codec
+from protocol.deadlines import Pace
+from protocol.errors import RemoteProtocolError, TooEarly
+from protocol.messages import Message, Share, Sum
+
+SMALL_BYTES = 64 * 1024
+MAX_CONTROL_BYTES = 4 + codec.MAX_HEADER_BYTES + SMALL_BYTES
+MAX_LINKS_IN = 1024
+QUEUED_SENDS = 4096
+CONNECT_FLOOR_S = 1.0
+CONNECT_CAP_S = 5.0
+BULK_TIMEOUT_S = 30.0
+HEARTBEAT_S = 10.0
+TOO_EARLY_AGAIN_S = 0.05
+TOO_EARLY_TRIES = 200
+
+Receive = Callable[[Message], Awaitable[None]]
+Unreachable = Callable[[str, str], Awaitable[None]]
+
+log = logging.getLogger("murmuration.transport")
+
+
+def phase_of(message: Message) -> str:
+    """The phase whose bytes a message counts for."""
+    match message:
+        case Share():
+            return "shares"
+        case Sum():
+            return "sums"
+        case _:
+            return "group"
+
+
+@dataclass
+class Counts:
+    """Bytes by phase since the start, and what was dropped, by why."""
+
+    sent: Counter[str] = field(default_factory=Counter)
+    received: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+class Transport:
+    """A node's server and its links. `receive` may raise RemoteProtocolError: the frame is dropped."""
+
+    def __init__(self, receive: Receive, unreachable: Unreachable, heavy: bool) -> None:
+        """`heavy`: whether building a message takes more than a few milliseconds, and so a thread."""
+        self._heavy = heavy
+        self._receive = receive
+        self._unreachable = unreachable
+        self._links: dict[str, _Link] = {}
+        self._incoming: set[web.WebSocketResponse] = set()
+        self._connect_pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
+        self._client: ClientSession | None = None
+        self._runner: web.AppRunner | None = None
+        self.counts = Counts()
+
+    async def start(self, listener: socket.socket, status: Callable[[], dict[str, object]]) -> None:
+        """Serve on an already bound socket. `status`: what /v1/status answers."""
+        app = web.Application(client_max_size=codec.MAX_FRAME_BYTES)
+        app.add_routes(
+            [
+                web.get("/v1/link", self._link),
+                web.post("/v1/bulk", self._bulk),
+                web.get("/v1/status", lambda _: _json(status())),
+                web.get("/healthz", lambda _: _json({"status": "ok"})),
+                web.get("/readyz", lambda _: _readiness(status())),
+            ]
+        )
+        counts = self.counts
+
+        class Refusals(AbstractAccessLogger):
+            """Counts requests that never reached a handler: garbage, wrong paths, bodies too large."""
+
+            def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
+                """One answered request."""
+                if response.status >= 400 and not request.path.startswith("/v1/bulk"):
+                    counts.dropped["not a request of this protocol"] += 1
+
+        runner = web.AppRunner(
+            app, access_log_class=Refusals, access_log=log, handle_signals=False, shutdown_timeout=1.0
+        )
+        await runner.setup()
+        await web.SockSite(runner, listener).start()
+        self._runner = runner
+        timeout = ClientTimeout(total=BULK_TIMEOUT_S, sock_connect=CONNECT_CAP_S)
+        self._client = ClientSession(connector=TCPConnector(limit=0), timeout=timeout, auto_decompress=False)
+
+    async def close(self) -> None:
+        """Let what is queued go out for a moment, then close every link and the server."""
+        await asyncio.gather(*(link.close() for link in list(self._links.values())))
+        for ws in list(self._incoming):
+            with suppress(ConnectionError, asyncio.TimeoutError, RuntimeError):
+                await asyncio.wait_for(ws.close(), 1.0)
+        if self._client is not None:
+            await self._client.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    # -- in ----------------------------------------------------------------------------------------
+
+    async def _link(self, request: web.Request) -> web.StreamResponse:
+        if len(self._incoming) >= MAX_LINKS_IN:
+            raise web.HTTPServiceUnavailable
+        ws = web.WebSocketResponse(max_msg_size=MAX_CONTROL_BYTES, heartbeat=HEARTBEAT_S, compress=False)
+        await ws.prepare(request)
+        self._incoming.add(ws)
+        try:
+            async for frame in ws:
+                if frame.type is WSMsgType.BINARY:
+                    with suppress(RemoteProtocolError):
+                        await self._take(frame.data)
+                else:
+                    self._drop("not a binary frame")
+        finally:
+            self._incoming.discard(ws)
+            if ws.close_code not in (None, 1000, 1001, 1006):
+                self._drop("a frame over the limit, or not of this protocol")
+        return ws
+
+    async def _bulk(self, request: web.Request) -> web.StreamResponse:
+        length = request.content_length
+        if length is None or length > codec.MAX_FRAME_BYTES:
+            self._drop("a body without a length, or over the limit")
+            raise web.HTTPRequestEntityTooLarge(codec.MAX_FRAME_BYTES, length or 0)
+        try:
+            await self._take(await request.read())
+        except TooEarly:
+            return web.Response(status=425)
+        except RemoteProtocolError:
+            return web.Response(status=400)
+        return web.Response(status=204)
+
+    async def _take(self, frame: bytes) -> None:
+        """Decode and hand on; what breaks a rule is counted and raised."""
+        try:
+            message = codec.decode(frame)
+            self.counts.received[phase_of(message)] += len(frame)
+            await self._receive(message)
+        except TooEarly:
+            raise
+        except RemoteProtocolError as error:
+            self._drop(str(error))
+            raise
+
+    def _drop(self, why: str) -> None:
+        log.debug("dropped: %s", why)
+        self.counts.dropped[why if len(self.counts.dropped) < 1000 else "others"] += 1
+
+    # -- out ---------------------------------------------------------------------------------------
+
+    def send(self, endpoint: str, messages: Iterable[Message]) -> None:
+        """Queue messages for an endpoint; if the queue is full they are dropped and counted."""
+        link = self._links.get(endpoint)
+        if link is None:
+            link = self._links[endpoint] = _Link(self, endpoint)
+        if not link.put(messages):
+            self._drop("queue to a peer is full")
+
+    def sent(self, message: Message, count: int) -> None:
+        """Count what went out."""
+        self.counts.sent[phase_of(message)] += count
+
+    async def connect(self, endpoint: str) -> ClientWebSocketResponse:
+        """A websocket to an endpoint, within the time that connecting was seen to take."""
+        if self._client is None:
+            raise ConnectionError("the transport is closed")
+        begun = asyncio.get_running_loop().time()
+        async with asyncio.timeout(self._connect_pace.allowed_s):
+            ws = await self._client.ws_connect(
+                f"http://{endpoint}/v1/link", max_msg_size=MAX_CONTROL_BYTES, heartbeat=HEARTBEAT_S
+            )
+        self._connect_pace.observe(asyncio.get_running_loop().time() - begun)
+        return ws
+
+    async def post(self, endpoint: str, frame: codec.Frame) -> int:
+        """POST a bulk frame; the answer's status."""
+        if self._client is None:
+            raise ConnectionError("the transport is closed")
+        async with self._client.post(f"http://{endpoint}/v1/bulk", data=frame.join()) as answer:
+            return answer.status
+
+    async def next_of(self, messages: Iterator[Message]) -> Message | None:
+        """The next message, built off the event loop if that takes long; None at the end."""
+        if self._heavy and not isinstance(messages, type(iter(()))):
+            return await asyncio.to_thread(next, messages, None)
+        return next(messages, None)
+
+    async def lost(self, endpoint: str, why: str) -> None:
+        """A link is down and could not be opened again."""
+        await self._unreachable(endpoint, why)
+
+    def forget(self, endpoint: str, link: _Link) -> None:
+        """The next message to this endpoint opens a new link."""
+        if self._links.get(endpoint) is link:
+            del self._links[endpoint]
+
+
+class _Link:
+    """One direction to one endpoint: a queue, a task that empties it, a task that watches the socket."""
+
+    def __init__(self, transport: Transport, endpoint: str) -> None:
+        self._transport = transport
+        self._endpoint = endpoint
+        self._queue: asyncio.Queue[Iterator[Message]] = asyncio.Queue(QUEUED_SENDS)
+        self._ws: ClientWebSocketResponse | None = None
+        self._task = asyncio.create_task(self._run(), name=f"link {endpoint}")
+
+    def put(self, messages: Iterable[Message]) -> bool:
+        try:
+            self._queue.put_nowait(iter(messages))
+        except asyncio.QueueFull:
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Send what is queued, for at most a second, and close."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._queue.join(), 1.0)
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        if self._ws is not None:
+            with suppress(ConnectionError, ClientError, asyncio.TimeoutError):
+                await asyncio.wait_for(self._ws.close(), 1.0)
+
+    async def _run(self) -> None:
+        try:
+            await self._work()
+        except (ClientError, OSError, asyncio.TimeoutError, ConnectionError) as error:
+            self._transport.forget(self._endpoint, self)
+            self._drain()
+            await self._transport.lost(self._endpoint, _why(error))
+
+    def _drain(self) -> None:
+        while not self._queue.empty():
+            self._queue.get_nowait()
+            self._queue.task_done()
+
+    async def _work(self) -> None:
+        """Send until the link breaks and can not be opened again."""
+        while True:
+            self._ws = await self._transport.connect(self._endpoint)
+            watch = asyncio.create_task(self._watch(self._ws))
+            send = asyncio.create_task(self._send_queued())
+            try:
+                await asyncio.wait((watch, send), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                watch.cancel()
+                send.cancel()
+            if send.done() and not send.cancelled():
+                send.result()
+
+    async def _send_queued(self) -> None:
+        while True:
+            messages = await self._queue.get()
+            try:
+                await self._send_all(messages)
+            finally:
+                self._queue.task_done()
+
+    async def _watch(self, ws: ClientWebSocketResponse) -> None:
+        """Returns when the far side is gone; nothing is expected on this direction."""
+        while (await ws.receive()).type not in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.CLOSING, WSMsgType.ERROR):
+            continue
+
+    async def _send_all(self, messages: Iterator[Message]) -> None:
+        while (message := await self._transport.next_of(messages)) is not None:
+            frame = codec.encode(message)
+            self._transport.sent(message, len(frame))
+            if len(frame) <= SMALL_BYTES and self._ws is not None:
+                await self._ws.send_bytes(frame.join())
+            else:
+                await self._post(frame)
+
+    async def _post(self, frame: codec.Frame) -> None:
+        for _ in range(TOO_EARLY_TRIES):
+            if await self._transport.post(self._endpoint, frame) != 425:
+                return
+            await asyncio.sleep(TOO_EARLY_AGAIN_S)
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, asyncio.TimeoutError):
+        return "does not answer in time"
+    cause = getattr(error, "os_error", None) or error
+    return str(getattr(cause, "strerror", None) or cause or type(error).__name__).lower()
+
+
+async def _json(value: dict[str, object]) -> web.Response:
+    return web.json_response(value)
+
+
+async def _readiness(status: dict[str, object]) -> web.Response:
+    ready = status.get("phase") != "joining"
+    return web.json_response({"ready": ready}, status=200 if ready else 503)

@@ -1,0 +1,111 @@
+"""The tracker's machine: it introduces peers and closes groups. It sees signed READYs, never a share.
+
+It keeps nothing that a restart loses for long: peers announce themselves again when their link breaks,
+and every announcement runs out by itself.
+"""
+
+from __future__ import annotations
+
+from protocol import codec
+from protocol.actions import Action, Note, Notice, Send
+from protocol.errors import RemoteProtocolError
+from protocol.identity import NodeKey
+from protocol.matchmaking import Matchmaker
+from protocol.messages import Announce, Hello, Key, Message, Ready, Refused, Roster
+
+
+class Introducer:
+    """Rooms for any number of tasks. `allow`: the keys that may take part; None for anyone.
+
+    `min_peers` is the tracker's own floor for a group; the larger of it and the task's counts.
+    """
+
+    def __init__(self, key: NodeKey, min_peers: int, allow: frozenset[Key] | None) -> None:
+        self._key = key
+        self._allow = allow
+        self._matchmaker = Matchmaker(key, min_peers)
+        self._endpoints: dict[Key, str] = {}
+
+    @property
+    def deadline(self) -> float | None:
+        """When tick should be called at the latest."""
+        return self._matchmaker.deadline
+
+    @property
+    def peers(self) -> int:
+        """How many peers are announced."""
+        return len(self._endpoints)
+
+    def receive(self, message: Message, now: float) -> list[Action]:
+        """A Hello or a READY; RemoteProtocolError for anything else."""
+        match message:
+            case Hello():
+                return self._after(self._hello(message, now), now)
+            case Ready():
+                return self._after(self._ready(message, now), now)
+            case _:
+                raise RemoteProtocolError(f"a tracker takes no {type(message).__name__}")
+
+    def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
+        """Nobody waits for a peer that can not be reached."""
+        gone = [key for key, end in self._endpoints.items() if end == endpoint]
+        for key in gone:
+            self._matchmaker.unreachable(key)
+        notices: list[Action] = [Notice(Note.LOST, endpoint, why)] if gone else []
+        return self._after(notices, now)
+
+    def tick(self, now: float) -> list[Action]:
+        """Close the groups that are due, forget who fell silent."""
+        return self._after([], now)
+
+    def _hello(self, hello: Hello, now: float) -> list[Action]:
+        announce = hello.announce
+        codec.verify(announce, announce.key)
+        if self._allow is not None and announce.key not in self._allow:
+            return [self._refuse(hello)]
+        notices = self._note(announce)
+        self._matchmaker.announce(announce, now)
+        if not hello.wants_reply:
+            return notices
+        known = self._matchmaker.of_task(announce.task)
+        others = tuple(other for other in known if other.key != announce.key)[: codec.MAX_KNOWN]
+        return [*notices, Send(announce.endpoint, (Roster(self._key.public, hello.nonce, others),))]
+
+    def _refuse(self, hello: Hello) -> Action:
+        reason = f"key {hello.announce.key.hex()} is not on the tracker's allow-list"
+        return Send(hello.announce.endpoint, (Refused(hello.nonce, reason),))
+
+    def _note(self, announce: Announce) -> list[Action]:
+        """Remember, or forget, where a peer is; a line when it comes or leaves."""
+        if announce.leaving:
+            known = self._endpoints.pop(announce.key, None)
+            return [Notice(Note.LEFT, announce.endpoint, announce.key.hex()[:8])] if known else []
+        is_new = announce.key not in self._endpoints
+        self._endpoints[announce.key] = announce.endpoint
+        return [Notice(Note.JOINED, announce.endpoint, announce.key.hex()[:8])] if is_new else []
+
+    def _ready(self, ready: Ready, now: float) -> list[Action]:
+        codec.verify(ready.announce, ready.key)
+        codec.verify(ready, ready.key)
+        if self._allow is not None and ready.key not in self._allow:
+            raise RemoteProtocolError("a READY of a key that is not on the allow-list")
+        actions = [*self._note(ready.announce), *self._matchmaker.ready(ready, now)]
+        outranking = self._matchmaker.outranking(ready)[: codec.MAX_KNOWN]
+        if outranking:
+            actions.append(Send(ready.key, (Roster(self._key.public, bytes(16), outranking),)))
+        return actions
+
+    def _after(self, actions: list[Action], now: float) -> list[Action]:
+        expired = self._matchmaker.expire(now)
+        silent: list[Action] = [
+            Notice(Note.LOST, self._endpoints.pop(key), "fell silent") for key in expired if key in self._endpoints
+        ]
+        actions = [*silent, *actions, *self._matchmaker.close_groups(now)]
+        return [self._addressed(action) for action in actions]
+
+    def _addressed(self, action: Action) -> Action:
+        match action:
+            case Send(to=bytes() as key):
+                return Send(self._endpoints.get(key, ""), action.messages)
+            case _:
+                return action

@@ -1,0 +1,42 @@
+"""What a node is doing now, in a form for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from protocol.additive import Additive, Phase
+from protocol.healing import Healer
+from protocol.introductions import Introductions
+from protocol.messages import Key
+from protocol.seeking import Offer
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a node is doing, for people: the phase, who is waited for, until when (Unix s)."""
+
+    phase: str
+    waiting_for: tuple[str, ...]
+    deadline: float | None
+
+
+def status_of(
+    machine: Additive | None,
+    healer: Healer,
+    hellos: Introductions,
+    offer: Offer | None,
+    closing_until: float | None,
+    name: Callable[[Key], str],
+) -> Status:
+    """The innermost thing that is going on; `name` says a member's endpoint."""
+    if machine is not None:
+        phase = "shares" if machine.phase is Phase.SHARES else "sums"
+        return Status(phase, tuple(name(key) for key in machine.waiting_for()), machine.deadline)
+    if healer.busy:
+        return Status("catching up", (), healer.deadline)
+    if hellos.joining:
+        return Status("joining", hellos.awaited(), hellos.deadline)
+    if offer is not None:
+        return Status("group", (), offer.deadline)
+    return Status("idle" if closing_until is None else "closing", (), closing_until)
