@@ -29,7 +29,9 @@ def read_key(path: Path) -> NodeKey | None:
     except OSError as error:
         raise ConfigError(f"the key file {path} can not be read: {reason(error)}") from error
     if mode & _OTHERS:
-        raise ConfigError(f"the key file {path} can be read by others (mode {mode:04o}); run: chmod 600 {path}")
+        raise ConfigError(
+            f"the key file {path} can be read by others (mode {mode:04o}); run: chmod 600 {path}"
+        )
     seed = parse_key(written.decode("ascii", "replace").strip())
     if seed is None:
         raise ConfigError(f"the key file {path} does not hold a key: 64 hex digits; name another with --key")

@@ -22,7 +22,9 @@ def listen(endpoint: str) -> socket.socket:
         raise ConfigError(f"--listen {endpoint}: the host does not resolve ({reason(error)})") from error
     except OSError as error:
         text = f"--listen {endpoint}: {reason(error)}".lower().replace("--listen", "--listen", 1)
-        raise UserError(f"{text}; end what uses the port, or listen elsewhere (port 0 takes a free one)") from error
+        raise UserError(
+            f"{text}; end what uses the port, or listen elsewhere (port 0 takes a free one)"
+        ) from error
 
 
 def listen_where_possible(peers: Iterable[PeerAddress], mine: bytes | None) -> socket.socket:

@@ -90,7 +90,11 @@ class LiveReporter:
         for name in ("round", "outcome", "with", "accuracy", "train s", "aggregate s", "kB sent"):
             table.add_column(name, justify="left" if name == "outcome" else "right")
         for record, rounds in self._rounds:
-            outcome = Text("aggregated", "green") if record.reason is None else Text(f"own: {record.reason}", "yellow")
+            outcome = (
+                Text("aggregated", "green")
+                if record.reason is None
+                else Text(f"own: {record.reason}", "yellow")
+            )
             table.add_row(
                 *(f"{record.round}/{rounds}", outcome, str(record.participants or "-")),
                 *(f"{100 * record.accuracy:.1f} %", f"{record.train_s:.2f}", f"{record.aggregate_s:.2f}"),

@@ -57,7 +57,7 @@ class NodeOptions:
     debug: bool
 
 
-class _Parser(argparse.ArgumentParser):
+class NodeParser(argparse.ArgumentParser):
     """An argument parser whose complaints are ConfigErrors, so that they are one line."""
 
     def error(self, message: str) -> NoReturn:
@@ -77,12 +77,12 @@ def parse_arguments(argv: Sequence[str]) -> NodeOptions:
         task=load_task(given.task, given.overrides),
         data=_path(given.data, "--data"),
         shard=_shard(given.shard),
-        rounds=None if given.rounds is None else _whole(given.rounds, "--rounds", 1, 1_000_000),
+        rounds=None if given.rounds is None else whole_number(given.rounds, "--rounds", 1, 1_000_000),
         out=_path(given.out, "--out"),
         key=_path(given.key, "--key"),
         allow=_path(given.allow, "--allow"),
         open=given.open,
-        seed=_whole(given.seed, "--seed", 0, 2**32 - 1),
+        seed=whole_number(given.seed, "--seed", 0, 2**32 - 1),
         json=given.json,
         debug=given.debug,
     )
@@ -93,7 +93,7 @@ def parse_arguments(argv: Sequence[str]) -> NodeOptions:
 
 def _parser() -> argparse.ArgumentParser:
     """The parser; values are read by the functions below, which name option and value."""
-    parser = _Parser(
+    parser = NodeParser(
         prog="python -m node",
         description=_DESCRIPTION,
         epilog=_EPILOG,
@@ -230,7 +230,7 @@ def _path(written: str | None, option: str) -> Path | None:
     return Path(written)
 
 
-def _whole(written: str, option: str, low: int, high: int) -> int:
+def whole_number(written: str, option: str, low: int, high: int) -> int:
     """A whole number from `low` to `high`."""
     if not re.fullmatch(r"[0-9]{1,18}", written) or not low <= int(written) <= high:
         raise ConfigError(

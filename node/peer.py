@@ -1,7 +1,7 @@
-"""The life of a node: train, offer, take the group's mean or go on alone; round after round.
+r"""The life of a node: train, offer, take the group's mean or go on alone; round after round.
 
-    train --> offer --> Completed: base += mean, spent := 0  --> next round
-                  \---> Failed: one's own update, go on      --> next round
+train --> offer --> Completed: base += mean, spent := 0  --> next round
+              \---> Failed: one's own update, go on      --> next round
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ class Peer:
         self._folder = folder
         self._report = reporter
         self._shell = Shell(session, self._perform, heavy)
-        self.transport = Transport(self._shell.receive, self._shell.unreachable, heavy)
+        self.transport = Transport(
+            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy
+        )
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._closed = asyncio.Event()
         self._stop = threading.Event()
@@ -207,7 +209,9 @@ class Peer:
                 self._serve(action)
             case Evidence():
                 await asyncio.to_thread(self._state.ban, action.sender, (action.first, action.second))
-                self._report.warning(f"banned {action.sender.hex()[:16]}...: two different sums in one session")
+                self._report.warning(
+                    f"banned {action.sender.hex()[:16]}...: two different sums in one session"
+                )
             case Notice():
                 self._report.notice(notice_text(action, self._plan.parameters))
             case Fatal():
@@ -339,4 +343,3 @@ class Peer:
         )
         self._folder.summary(summary)
         return summary
-

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import socket
-
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -253,5 +252,3 @@ def _first_error(life: asyncio.Task[None]) -> None:
         error = error.exceptions[0]
     if error is not None:
         raise error
-
-

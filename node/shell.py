@@ -29,6 +29,9 @@ class Machine(Protocol):
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """An endpoint does not answer."""
 
+    def reconnected(self, endpoint: str, now: float) -> list[Action]:
+        """A link broke and was opened again."""
+
     def tick(self, now: float) -> list[Action]:
         """The deadline is over."""
 
@@ -89,6 +92,10 @@ class Shell:
     async def unreachable(self, endpoint: str, why: str) -> None:
         """An endpoint does not answer."""
         await self.feed(lambda now: self._machine.unreachable(endpoint, why, now))
+
+    async def reconnected(self, endpoint: str) -> None:
+        """A link broke and was opened again."""
+        await self.feed(lambda now: self._machine.reconnected(endpoint, now))
 
     async def keep_time(self) -> None:
         """Tick whenever the deadline is over; runs until it is cancelled."""

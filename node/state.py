@@ -84,7 +84,9 @@ class State:
         self.spent = self._vector("spent")
         self.fresh = self._vector("fresh")
         self.sessions = self._load_sessions()
-        self.banned = {bytes(key) for (key,) in self._database.rows("select key from banned") if isinstance(key, bytes)}
+        self.banned = {
+            bytes(key) for (key,) in self._database.rows("select key from banned") if isinstance(key, bytes)
+        }
 
     def _number(self, name: str) -> int:
         value = self._database.fact(name)
@@ -124,7 +126,9 @@ class State:
         if base == self.base:
             return self.base_vector
         name = self._database.fact("previous_file")
-        return self._files.get(name, self.dimension) if base == self.previous and isinstance(name, str) else None
+        return (
+            self._files.get(name, self.dimension) if base == self.previous and isinstance(name, str) else None
+        )
 
     def vector_named(self, digest: bytes) -> Floats | None:
         """The vector of the base with this digest, to serve it."""

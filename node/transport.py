@@ -8,7 +8,9 @@ Nothing is read beyond the limits of the codec, every wait has an end, every que
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
+import os
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -26,6 +28,7 @@ from aiohttp import (
 )
 from aiohttp.abc import AbstractAccessLogger
 
+from node.errors import one_line
 from protocol import codec
 from protocol.deadlines import Pace
 from protocol.errors import RemoteProtocolError, TooEarly
@@ -44,6 +47,7 @@ TOO_EARLY_TRIES = 200
 
 Receive = Callable[[Message], Awaitable[None]]
 Unreachable = Callable[[str, str], Awaitable[None]]
+Reconnected = Callable[[str], Awaitable[None]]
 
 log = logging.getLogger("murmuration.transport")
 
@@ -71,11 +75,14 @@ class Counts:
 class Transport:
     """A node's server and its links. `receive` may raise RemoteProtocolError: the frame is dropped."""
 
-    def __init__(self, receive: Receive, unreachable: Unreachable, heavy: bool) -> None:
+    def __init__(
+        self, receive: Receive, unreachable: Unreachable, reconnected: Reconnected, heavy: bool
+    ) -> None:
         """`heavy`: whether building a message takes more than a few milliseconds, and so a thread."""
         self._heavy = heavy
         self._receive = receive
         self._unreachable = unreachable
+        self._reconnected = reconnected
         self._links: dict[str, _Link] = {}
         self._incoming: set[web.WebSocketResponse] = set()
         self._connect_pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
@@ -218,6 +225,10 @@ class Transport:
         """A link is down and could not be opened again."""
         await self._unreachable(endpoint, why)
 
+    async def reconnected(self, endpoint: str) -> None:
+        """A link broke and was opened again: who answers there may have started anew."""
+        await self._reconnected(endpoint)
+
     def forget(self, endpoint: str, link: _Link) -> None:
         """The next message to this endpoint opens a new link."""
         if self._links.get(endpoint) is link:
@@ -255,7 +266,7 @@ class _Link:
     async def _run(self) -> None:
         try:
             await self._work()
-        except (ClientError, OSError, asyncio.TimeoutError, ConnectionError) as error:
+        except (TimeoutError, ClientError, OSError, ConnectionError) as error:
             self._transport.forget(self._endpoint, self)
             self._drain()
             await self._transport.lost(self._endpoint, _why(error))
@@ -267,8 +278,10 @@ class _Link:
 
     async def _work(self) -> None:
         """Send until the link breaks and can not be opened again."""
-        while True:
+        for attempt in itertools.count():
             self._ws = await self._transport.connect(self._endpoint)
+            if attempt > 0:
+                await self._transport.reconnected(self._endpoint)
             watch = asyncio.create_task(self._watch(self._ws))
             send = asyncio.create_task(self._send_queued())
             try:
@@ -289,7 +302,12 @@ class _Link:
 
     async def _watch(self, ws: ClientWebSocketResponse) -> None:
         """Returns when the far side is gone; nothing is expected on this direction."""
-        while (await ws.receive()).type not in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.CLOSING, WSMsgType.ERROR):
+        while (await ws.receive()).type not in (
+            WSMsgType.CLOSE,
+            WSMsgType.CLOSED,
+            WSMsgType.CLOSING,
+            WSMsgType.ERROR,
+        ):
             continue
 
     async def _send_all(self, messages: Iterator[Message]) -> None:
@@ -309,10 +327,12 @@ class _Link:
 
 
 def _why(error: BaseException) -> str:
+    """Why a link is down, as the system says it."""
     if isinstance(error, asyncio.TimeoutError):
         return "does not answer in time"
     cause = getattr(error, "os_error", None) or error
-    return str(getattr(cause, "strerror", None) or cause or type(error).__name__).lower()
+    number = getattr(cause, "errno", None)
+    return os.strerror(number).lower() if isinstance(number, int) and number > 0 else one_line(str(cause))
 
 
 async def _json(value: dict[str, object]) -> web.Response:

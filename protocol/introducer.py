@@ -54,6 +54,10 @@ class Introducer:
         notices: list[Action] = [Notice(Note.LOST, endpoint, why)] if gone else []
         return self._after(notices, now)
 
+    def reconnected(self, endpoint: str, now: float) -> list[Action]:
+        """Peers introduce themselves; a tracker has nothing to say again."""
+        return self._after([], now)
+
     def tick(self, now: float) -> list[Action]:
         """Close the groups that are due, forget who fell silent."""
         return self._after([], now)
@@ -63,8 +67,7 @@ class Introducer:
         codec.verify(announce, announce.key)
         if self._allow is not None and announce.key not in self._allow:
             return [self._refuse(hello)]
-        notices = self._note(announce)
-        self._matchmaker.announce(announce, now)
+        notices = self._note(announce) if self._matchmaker.announce(announce, now) else []
         if not hello.wants_reply:
             return notices
         known = self._matchmaker.of_task(announce.task)
@@ -89,7 +92,8 @@ class Introducer:
         codec.verify(ready, ready.key)
         if self._allow is not None and ready.key not in self._allow:
             raise RemoteProtocolError("a READY of a key that is not on the allow-list")
-        actions = [*self._note(ready.announce), *self._matchmaker.ready(ready, now)]
+        accepted = self._matchmaker.ready(ready, now)
+        actions = [*self._note(ready.announce), *accepted]
         outranking = self._matchmaker.outranking(ready)[: codec.MAX_KNOWN]
         if outranking:
             actions.append(Send(ready.key, (Roster(self._key.public, bytes(16), outranking),)))
@@ -98,7 +102,9 @@ class Introducer:
     def _after(self, actions: list[Action], now: float) -> list[Action]:
         expired = self._matchmaker.expire(now)
         silent: list[Action] = [
-            Notice(Note.LOST, self._endpoints.pop(key), "fell silent") for key in expired if key in self._endpoints
+            Notice(Note.LOST, self._endpoints.pop(key), "fell silent")
+            for key in expired
+            if key in self._endpoints
         ]
         actions = [*silent, *actions, *self._matchmaker.close_groups(now)]
         return [self._addressed(action) for action in actions]

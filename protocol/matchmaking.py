@@ -57,21 +57,25 @@ class Matchmaker:
             raise RemoteProtocolError(f"more than {MAX_ROOMS} swarms")
         return self._rooms.setdefault(swarm, Room())
 
-    def announce(self, announce: Announce, now: float) -> None:
-        """Take in a verified announcement; a newer one replaces an older, a leaving one removes."""
+    def announce(self, announce: Announce, now: float) -> bool:
+        """Take in a verified announcement; a newer one replaces an older, a leaving one removes.
+
+        False if it says nothing: expired, or older than what is known.
+        """
         room = self.room(announce.swarm)
         old = room.announced.get(announce.key)
-        if old is not None and old.issued_ms > announce.issued_ms:
-            return
+        if announce.expiry_ms <= now * 1000 or (old is not None and old.issued_ms > announce.issued_ms):
+            return False
         if old is not None and old.instance != announce.instance:
             room.readys.pop(announce.key, None)
-        if announce.leaving or announce.expiry_ms <= now * 1000:
+        if announce.leaving:
             self._remove(room, announce.key)
-            return
+            return True
         if old is None and len(room.announced) >= MAX_ANNOUNCED:
             raise RemoteProtocolError(f"more than {MAX_ANNOUNCED} peers in a swarm")
         room.announced[announce.key] = announce
         room.gone.discard(announce.key)
+        return True
 
     def ready(self, ready: Ready, now: float) -> list[Action]:
         """Take in a verified READY meant for this coordinator."""

@@ -130,6 +130,12 @@ class Session:
             actions += self._lost(key, now)
         return self._after(actions, now)
 
+    def reconnected(self, endpoint: str, now: float) -> list[Action]:
+        """A link broke and was opened again: who is there may have started anew and know nothing."""
+        if endpoint in (self._settings.tracker, self._endpoint(self._seeker.coordinator or b"")):
+            self._seeker.void()
+        return self._after(self._hellos.greet(endpoint, now), now)
+
     def tick(self, now: float) -> list[Action]:
         """Do what is due."""
         actions = self._hellos.tick(now)

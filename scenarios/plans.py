@@ -1,0 +1,175 @@
+"""What a simulated run is: how many peers and rounds, which network, which faults. A plan is a value.
+
+Times of faults are virtual seconds since the start of the run.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from protocol.identity import NodeKey
+from protocol.messages import Message, Ready, Share, Sum
+from protocol.shares import ShareSettings
+
+READY = (Ready,)
+SHARES = (Share,)
+SUMS = (Sum,)
+
+
+@dataclass(frozen=True)
+class Crash:
+    """Peer `peer` stops instead of sending its `at_send`-th message; back after a time, or never (None).
+
+    The tracker, where there is one, is peer number `Plan.peers`.
+    """
+
+    peer: int
+    at_send: int
+    back_after_s: float | None
+
+
+@dataclass(frozen=True)
+class Hang:
+    """Peer `peer` stands still after its `at_send`-th message (as by SIGSTOP); for a time, or for ever.
+
+    Its links stay up: nobody is told.
+    """
+
+    peer: int
+    at_send: int
+    for_s: float | None
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Nothing passes between these pairs, in either direction, from one time until another."""
+
+    pairs: frozenset[frozenset[int]]
+    from_s: float
+    until_s: float
+
+    def cuts(self, one: int, other: int, at_s: float) -> bool:
+        """Whether a message between the two is lost at this time."""
+        return self.from_s <= at_s < self.until_s and frozenset((one, other)) in self.pairs
+
+
+def split(side: Sequence[int], others: Sequence[int], from_s: float, until_s: float) -> Partition:
+    """The partition that cuts one side off the others."""
+    return Partition(frozenset(frozenset((a, b)) for a in side for b in others), from_s, until_s)
+
+
+@dataclass(frozen=True)
+class Late:
+    """What peer `peer` sends of these kinds arrives `by_s` later, until a time."""
+
+    peer: int
+    kinds: tuple[type[Message], ...]
+    by_s: float
+    until_s: float
+
+
+Liar = Callable[[NodeKey, str, Message], tuple[Message, ...]]
+"""(the liar's key, endpoint, what it should send there) -> what it sends there."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What the network does to messages, and what happens to whom."""
+
+    delay_s: tuple[float, float] = (0.001, 0.05)
+    loss: float = 0.0
+    duplication: float = 0.0
+    reordering: float = 1.0
+    """How many messages may overtake the earlier ones of their link; the others wait behind them."""
+    notices_loss: bool = True
+    """Whether who sends to a dead or cut off peer is told so; else only deadlines tell."""
+    crashes: tuple[Crash, ...] = ()
+    hangs: tuple[Hang, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    lates: tuple[Late, ...] = ()
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """The caps of the deadlines, in seconds."""
+
+    group_s: float = 20.0
+    shares_s: float = 15.0
+    sums_s: float = 15.0
+
+    @property
+    def round_s(self) -> float:
+        """The longest that a round can take once it has an offer."""
+        return self.group_s + self.shares_s + self.sums_s
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run. `lies`: which peer lies, and how."""
+
+    peers: int
+    rounds: int
+    conditions: Conditions = Conditions()
+    shares: ShareSettings = ShareSettings("seed", 4.0, 100.0)
+    timeouts: Timeouts = Timeouts()
+    tracker: bool = False
+    min_participants: int = 3
+    dimension: int = 6
+    train_s: tuple[float, float] = (0.2, 0.6)
+    step_budget: int = 400_000
+    lies: tuple[tuple[int, Liar], ...] = ()
+    reuse_offers: bool = False
+    """A planted fault, for the tests of the tests: what was spent in a failed round is offered again."""
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether every message between two living peers arrives."""
+        return self.conditions.loss == 0 and not self.conditions.partitions
+
+
+def random_plan(seed: int) -> Plan:
+    """A plan drawn from a seed: size, shares, network, faults."""
+    rng = random.Random(seed ^ 0x5EED)  # noqa: S311 - a schedule, not a secret
+    peers, tracker = rng.randint(3, 7), rng.random() < 0.25
+    hosts = peers + tracker
+    harsh = rng.random() < 0.4
+    crashes = tuple(
+        Crash(peer, rng.randint(1, 150), rng.choice([None, rng.uniform(0.2, 20.0)]))
+        for peer in rng.sample(range(hosts), rng.choice([0, 1, 1, 2, peers - 1]))
+    )
+    conditions = Conditions(
+        delay_s=(0.001, rng.choice([0.02, 0.2, 2.0])),
+        loss=rng.choice([0.0, 0.05, 0.2]) if harsh else 0.0,
+        duplication=rng.choice([0.0, 0.2]),
+        reordering=rng.choice([0.0, 0.5, 1.0]),
+        notices_loss=rng.random() < 0.7,
+        crashes=crashes,
+        hangs=_random_hangs(rng, hosts),
+        partitions=_random_partitions(rng, peers) if harsh else (),
+        lates=_random_lates(rng, peers),
+    )
+    shares = ShareSettings(rng.choice(["seed", "ring", "float"]), 4.0, 100.0)
+    return Plan(peers, rng.randint(2, 6), conditions, shares, tracker=tracker)
+
+
+def _random_hangs(rng: random.Random, hosts: int) -> tuple[Hang, ...]:
+    if rng.random() >= 0.25:
+        return ()
+    return (Hang(rng.randrange(hosts), rng.randint(1, 150), rng.choice([None, rng.uniform(1.0, 40.0)])),)
+
+
+def _random_partitions(rng: random.Random, peers: int) -> tuple[Partition, ...]:
+    if rng.random() >= 0.4:
+        return ()
+    order = rng.sample(range(peers), peers)
+    cut, begin = rng.randint(1, peers - 1), rng.uniform(0.0, 10.0)
+    return (split(order[:cut], order[cut:], begin, begin + rng.uniform(1.0, 60.0)),)
+
+
+def _random_lates(rng: random.Random, peers: int) -> tuple[Late, ...]:
+    if rng.random() >= 0.25:
+        return ()
+    by_s, until_s = rng.uniform(1.0, 20.0), rng.uniform(1.0, 30.0)
+    return (Late(rng.randrange(peers), rng.choice([READY, SHARES, SUMS]), by_s, until_s),)
