@@ -22,7 +22,7 @@ def _main(argv: Sequence[str]) -> int:
     options = parse_arguments(argv)
     if options.debug:
         logging.basicConfig(level=logging.DEBUG, format="%(asctime)s %(name)s %(message)s")
-    from node.runner import run  # torch takes seconds to load: not before the arguments are right
+    from node.runner import run  # noqa: PLC0415 - loads torch, seconds: not before the arguments are right
 
     return run(options)
 

@@ -104,7 +104,7 @@ class Folder:
             file.write((("\n" if cut_off else "") + line + "\n").encode())
 
     def models(self, base: Floats, working: Floats, digest: str) -> None:
-        """model.safetensors is the agreed base; private.safetensors, base + spent + fresh, is never served."""
+        """model.safetensors is the agreed base; private.safetensors the working model, never served."""
         for name, vector in (("model", base), ("private", working)):
             tensors = dict(split_vector(vector, self._shapes))
             data = save(tensors, metadata={"base_digest": digest, "holds": name})

@@ -13,7 +13,7 @@ DEFAULT = "127.0.0.1:0"
 
 
 def listen(endpoint: str) -> socket.socket:
-    """A listening socket. UserError if the port is in use, ConfigError if this machine has no such address."""
+    """A listening socket. UserError if the port is in use, ConfigError if the host does not resolve."""
     host, port = split_endpoint(endpoint)
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -186,7 +186,7 @@ def make_reporter(as_json: bool) -> Reporter:
     if as_json:
         return JsonReporter(sys.stdout)
     if sys.stdout.isatty():
-        from node.live import LiveReporter  # rich is loaded only where it shows
+        from node.live import LiveReporter  # noqa: PLC0415 - rich is loaded only where it shows
 
         return LiveReporter()
     return PlainReporter(sys.stdout)

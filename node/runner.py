@@ -52,7 +52,7 @@ class Prepared:
 
 
 def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
-    """Run a node to its last round; the exit status. `listener`: an already listening socket, if there is one.
+    """Run a node to its last round; the exit status. `listener`: an already listening socket, if any.
 
     Raises UserError, one line, for what the user can mend.
     """

@@ -47,7 +47,7 @@ class State:
     """A node's memory in its folder. Vectors are (d,) float32; None stands for zeros."""
 
     def __init__(self, folder: Path, task: str, parameters: bytes, initial: Floats) -> None:
-        """Open, or begin with `initial` as the base of generation 0. ConfigError for another task's folder."""
+        """Open, or begin with `initial` as the first base. ConfigError for another task's folder."""
         self.dimension = len(initial)
         self._database = Database(folder / "state.db")
         self._files = VectorFiles(folder / "vectors")

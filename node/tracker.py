@@ -85,8 +85,8 @@ def _check_trust(options: TrackerOptions) -> None:
         raise ConfigError(f"--listen {shown(options.listen)} is refused: give this machine's own address")
     if options.allow is None and not options.open and not is_loopback(options.listen):
         raise ConfigError(
-            f"--listen {shown(options.listen)} is not on this machine alone, so say who may come: --allow FILE, "
-            "or --open for anyone"
+            f"--listen {shown(options.listen)} is not on this machine alone, so say who may come: "
+            "--allow FILE, or --open for anyone"
         )
 
 

@@ -18,7 +18,7 @@ from torch.nn import functional
 from node.config import TrainSection
 from node.data import Dataset
 from node.errors import ConfigError, UserError, shown
-from node.optimizers import Optimizer, make_optimizer
+from node.optimizers import make_optimizer
 
 Vector = NDArray[np.float32]
 Shapes = list[tuple[str, tuple[int, ...]]]
@@ -151,7 +151,7 @@ class Trainer:
 
     def _run_epoch(
         self,
-        optimizer: Optimizer,
+        optimizer: torch.optim.Optimizer,
         parameters: Sequence[nn.Parameter],
         rng: np.random.Generator,
         stop: threading.Event,
@@ -166,6 +166,7 @@ class Trainer:
             if self._section.grad_clip is not None:
                 nn.utils.clip_grad_norm_(parameters, self._section.grad_clip)
             optimizer.step()
+            optimizer.zero_grad()
             total += loss.item() * len(rows)
         return total / len(self._dataset.train_y)
 

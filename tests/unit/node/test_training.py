@@ -139,38 +139,16 @@ def test_a_read_only_vector_is_trained_and_evaluated(dataset):
     subject.evaluate(start)
 
 
-def torch_optimizer(name, parameters, momentum, weight_decay):
-    match name:
-        case "sgd":
-            return torch.optim.SGD(parameters, 0.05, momentum, weight_decay=weight_decay)
-        case "adam":
-            return torch.optim.Adam(parameters, 0.05, (momentum, 0.999), weight_decay=weight_decay)
-        case "adamw":
-            return torch.optim.AdamW(parameters, 0.05, (momentum, 0.999), weight_decay=weight_decay)
-
-
-@pytest.mark.parametrize("name", ["sgd", "adam", "adamw"])
-@pytest.mark.parametrize(("momentum", "weight_decay"), [(0.0, 0.0), (0.9, 0.0), (0.9, 0.1)])
-def test_an_optimizer_does_what_torchs_does(name, momentum, weight_decay):
-    section = replace(
-        load_task("digits", []).train,
-        optimizer=name,
-        learning_rate=0.05,
-        momentum=momentum,
-        weight_decay=weight_decay,
-    )
-    rng = torch.Generator().manual_seed(1)
-    ours = [torch.nn.Parameter(torch.randn(3, 4, generator=rng)), torch.nn.Parameter(torch.zeros(2))]
-    theirs = [torch.nn.Parameter(value.detach().clone()) for value in ours]
-    subject, reference = make_optimizer(ours, section), torch_optimizer(name, theirs, momentum, weight_decay)
-    for _ in range(5):
-        gradient = torch.randn(3, 4, generator=rng)
-        ours[0].grad, theirs[0].grad = gradient.clone(), gradient.clone()
-        subject.step()
-        reference.step()
-    torch.testing.assert_close(ours[0], theirs[0])
-    assert ours[0].grad is None
-    assert torch.equal(ours[1], torch.zeros(2))
+@pytest.mark.parametrize(
+    ("name", "expected"), [("sgd", torch.optim.SGD), ("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)]
+)
+def test_an_optimizer_is_torchs_with_the_sections_values(name, expected):
+    section = replace(load_task("digits", []).train, optimizer=name, learning_rate=0.05, weight_decay=0.1)
+    optimizer = make_optimizer([torch.nn.Parameter(torch.zeros(2))], section)
+    (group,) = optimizer.param_groups
+    momentum = group["momentum"] if name == "sgd" else group["betas"][0]
+    assert type(optimizer) is expected
+    assert (group["lr"], momentum, group["weight_decay"]) == (0.05, 0.9, 0.1)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
