@@ -122,3 +122,12 @@ def _parsed(line: str) -> dict[str, object] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def total_of(history: list[dict[str, object]]) -> Traffic:
+    """What the rounds of earlier starts cost: seconds of training and aggregating, and bytes."""
+
+    def total(name: str) -> float:
+        return sum(value for line in history if isinstance(value := line.get(name), int | float))
+
+    return Traffic(total("train_s") + total("aggregate_s"), int(total("bytes_sent")), int(total("bytes_received")))

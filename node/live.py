@@ -49,7 +49,7 @@ class LiveReporter:
 
     def caught_up(self, base: Base, how: str) -> None:
         """A line above the panel."""
-        self._console.print(Text(f"caught up: base of generation {base.generation}, by {how}", style="green"))
+        self._console.print(Text(f"caught up: base of generation {base.generation}, {how}", style="green"))
 
     def notice(self, text: str) -> None:
         """A line above the panel."""

@@ -10,20 +10,22 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from mechanisms.mechanism import Mechanism
-from node.artifacts import Folder, Record, Summary
+from node.artifacts import Folder, Record, Summary, total_of
 from node.counting import Meter
 from node.errors import ConfigError, UserError
 from node.reporting import Reporter, fatal_text, notice_text
 from node.serving import answer
 from node.shell import Shell
 from node.state import Kept, State
-from node.training import Diverged, Evaluation, Interrupted, Trained, Trainer
+from node.training import Evaluation, Interrupted, Trainer
 from node.transport import Transport
 from node.vectors import Floats
 from protocol.actions import (
@@ -46,6 +48,8 @@ from protocol.messages import Base, Group, Sid, Sum
 from protocol.session import Session
 from protocol.vectors import base_digest
 
+T = TypeVar("T")
+
 HEAVY_BYTES = 256 * 1024
 CUT_SHARE = 0.001
 
@@ -60,6 +64,14 @@ class Plan:
     accuracy_of: str
     parameters: str
     """The canonical text that all members share."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is kept of a round's training besides `fresh`."""
+
+    loss: float
+    seconds: float
 
 
 class Peer:
@@ -90,8 +102,10 @@ class Peer:
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._closed = asyncio.Event()
         self._stop = threading.Event()
+        self._stopped = asyncio.Event()
         self._meter = Meter(self.transport.counts)
         self._began = time.monotonic()
+        self._earlier = total_of(folder.history())
         self._evaluation: tuple[bytes, Evaluation] | None = None
 
     # -- life --------------------------------------------------------------------------------------
@@ -103,61 +117,64 @@ class Peer:
             view = tasks.create_task(self._report.keep_showing(self.status))
             rounds = tasks.create_task(self._rounds())
             await asyncio.wait((rounds, self._shell.broken), return_when=asyncio.FIRST_COMPLETED)
-            for task in (timer, view):
+            for task in (timer, view, rounds):
                 task.cancel()
-            if not rounds.done():
-                self._stop.set()
-                rounds.cancel()
-                self._shell.broken.result()
+        if self._shell.broken.done():
+            self._shell.broken.result()
 
     async def _rounds(self) -> None:
         await self._shell.feed(self._session.open)
-        while self._session.round < self._plan.rounds:
+        while self._session.round < self._plan.rounds and not self._stop.is_set():
             await self._round()
-        await self._shell.feed(self._session.close)
-        await self._closed.wait()
+        if not self._stop.is_set():
+            await self._shell.feed(self._session.close)
+            await self._first_of(self._closed.wait())
         await self._save_models()
 
-    async def stop(self) -> None:
-        """Say goodbye; whatever was going on is kept as it stands."""
-        self._stop.set()
+    async def leave(self) -> None:
+        """Say goodbye, and let what has begun come to its end; nothing is left half-stored."""
         await self._shell.feed(self._session.leave)
+        await self._shell.drain()
 
-    def interrupt_training(self) -> None:
-        """Let a training that runs in its thread end soon."""
+    def interrupt(self) -> None:
+        """End soon: training between two batches, every wait at once. What is stored stays."""
         self._stop.set()
+        self._stopped.set()
+
+    async def _first_of(self, wait: Awaitable[T]) -> T | None:
+        """The wait's result; None if this node is interrupted before."""
+        waiting = asyncio.ensure_future(wait)
+        stopped = asyncio.create_task(self._stopped.wait())
+        try:
+            await asyncio.wait((waiting, stopped), return_when=asyncio.FIRST_COMPLETED)
+            return waiting.result() if waiting.done() else None
+        finally:
+            waiting.cancel()
+            stopped.cancel()
 
     async def _round(self) -> None:
         self._meter.begin()
         self._report.training(self._session.round + 1)
-        trained = await self._train()
-        if trained is None:
-            return
-        begun = time.monotonic()
-        outcome = await self._aggregate()
-        self._meter.enter("idle")
-        await self._end_round(outcome, trained, time.monotonic() - begun)
+        with suppress(Interrupted):
+            training = await asyncio.to_thread(self._train, self._session.round + 1)
+            begun = time.monotonic()
+            outcome = await self._aggregate()
+            self._meter.enter("idle")
+            if outcome is not None:
+                await self._end_round(outcome, training, time.monotonic() - begun)
 
-    async def _train(self) -> Trained | None:
-        """Train off the event loop, and keep what was learned as `fresh`."""
+    def _train(self, number: int) -> Training:
+        """Train, in a thread, and store what was learned as `fresh`."""
         working = self._state.working
-        number = self._session.round + 1
-        try:
-            trained = await asyncio.to_thread(self._trainer.train, working, number, self._stop)
-        except Interrupted:
-            await asyncio.Event().wait()  # the node is being stopped: its task ends here
-            return None
-        except Diverged as error:
-            self._report.warning(str(error))
-            raise
-        fresh = trained.vector - working
+        trained = self._trainer.train(working, number, self._stop)
+        fresh = np.subtract(trained.vector, working, out=working)
         if self._state.fresh is not None:
             fresh += self._state.fresh
-        await asyncio.to_thread(self._state.trained, fresh)
-        return trained
+        self._state.trained(fresh)
+        return Training(trained.loss, trained.seconds)
 
-    async def _aggregate(self) -> Completed | Failed:
-        """Offer `fresh` to a group; how that ended."""
+    async def _aggregate(self) -> Completed | Failed | None:
+        """Offer `fresh` to a group; how that ended, None if this node is interrupted meanwhile."""
         fresh = self._state.fresh
         if fresh is None:
             raise UserError("there is nothing to offer")
@@ -165,11 +182,11 @@ class Peer:
         self._outcome = asyncio.get_running_loop().create_future()
         rand = os.urandom(32)
         await self._shell.feed(lambda now: self._session.offer(offer, rand, now))
-        return await self._outcome
+        return await self._first_of(self._outcome)
 
-    async def _end_round(self, outcome: Completed | Failed, trained: Trained, aggregate_s: float) -> None:
+    async def _end_round(self, outcome: Completed | Failed, training: Training, aggregate_s: float) -> None:
         evaluation = await self._evaluate()
-        record = self._record(outcome, trained, evaluation, aggregate_s)
+        record = self._record(outcome, training, evaluation, aggregate_s)
         await asyncio.to_thread(self._folder.append, record)
         await self._save_models()
         self._report.round_ended(record, self._plan.rounds)
@@ -206,7 +223,7 @@ class Peer:
                 await asyncio.to_thread(self._state.fell_back, action.round)
                 self._settle(action)
             case Serve():
-                self._serve(action)
+                await self._serve(action)
             case Evidence():
                 await asyncio.to_thread(self._state.ban, action.sender, (action.first, action.second))
                 self._report.warning(
@@ -258,7 +275,7 @@ class Peer:
             case Completed():
                 self._settle(why)
             case Healed():
-                self._report.caught_up(base, f"certificate from {why.source.hex()[:8]}")
+                self._report.caught_up(base, f"proved by a certificate from {why.source.hex()[:8]}")
             case Adopted():
                 trusted = ", ".join(key.hex()[:8] for key in why.trusted)
                 self._report.caught_up(base, f"on the word of {trusted}")
@@ -268,16 +285,16 @@ class Peer:
         if self._outcome is not None and not self._outcome.done():
             self._outcome.set_result(outcome)
 
-    def _serve(self, serve: Serve) -> None:
+    async def _serve(self, serve: Serve) -> None:
         """Send what was asked for, if it is here."""
-        message = answer(self._state, serve.request)
+        message = await asyncio.to_thread(answer, self._state, serve.request)
         if message is not None:
             self.transport.send(serve.to, (message,))
 
     # -- figures -----------------------------------------------------------------------------------
 
     def _record(
-        self, outcome: Completed | Failed, trained: Trained, evaluation: Evaluation, aggregate_s: float
+        self, outcome: Completed | Failed, training: Training, evaluation: Evaluation, aggregate_s: float
     ) -> Record:
         failed = outcome if isinstance(outcome, Failed) else None
         members = 0 if isinstance(outcome, Failed) else len(outcome.group.readys)
@@ -292,14 +309,14 @@ class Peer:
             delta=None,
             bytes_sent=self._meter.sent.total(),
             bytes_received=self._meter.received.total(),
-            train_s=trained.seconds,
+            train_s=training.seconds,
             aggregate_s=aggregate_s,
             base_digest=self._state.base.digest.hex(),
             accuracy_of=self._plan.accuracy_of,
-            train_loss=trained.loss,
+            train_loss=training.loss,
             missing=tuple(key.hex()[:16] for key in failed.missing) if failed else (),
             clipped=self._meter.clipped,
-            phases=self._meter.phases(trained.seconds),
+            phases=self._meter.phases(training.seconds),
         )
 
     def status(self) -> dict[str, object]:
@@ -323,6 +340,7 @@ class Peer:
         """The run as a whole, over restarts; written to summary.json."""
         history = self._folder.history()
         evaluation = await self._evaluate()
+        sent, received = self.transport.counts.sent.total(), self.transport.counts.received.total()
         summary = Summary(
             rounds=self._session.round,
             aggregated=sum(line.get("outcome") == "aggregated" for line in history),
@@ -331,9 +349,9 @@ class Peer:
             epsilon=None,
             delta=None,
             base_digest=self._state.base.digest.hex(),
-            bytes_sent=self.transport.counts.sent.total(),
-            bytes_received=self.transport.counts.received.total(),
-            seconds=time.monotonic() - self._began,
+            bytes_sent=self._earlier.bytes_sent + sent,
+            bytes_received=self._earlier.bytes_received + received,
+            seconds=self._earlier.s + time.monotonic() - self._began,
             accuracy_of=self._plan.accuracy_of,
             task=self._plan.task,
             key=self._plan.key,

@@ -120,7 +120,7 @@ class PlainReporter:
 
     def caught_up(self, base: Base, how: str) -> None:
         """Which base, and on what ground."""
-        self._say(f"caught up: base of generation {base.generation}, by {how}")
+        self._say(f"caught up: base of generation {base.generation}, {how}")
 
     def notice(self, text: str) -> None:
         """As it is."""

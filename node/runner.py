@@ -6,13 +6,13 @@ import asyncio
 import os
 import signal
 import socket
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from mechanisms.mechanism import mechanism
+from node.addresses import is_loopback
 from node.allow import read_allow_list
 from node.artifacts import Folder
 from node.config import canonical_parameters
@@ -98,7 +98,7 @@ def prepare(options: NodeOptions) -> Prepared:
 
 def _threads(options: NodeOptions) -> int:
     """Torch threads: a share of the cores where the other peers run on this machine, too."""
-    local = sum(peer.endpoint.startswith(("127.", "localhost", "[::1]")) for peer in options.peers)
+    local = sum(is_loopback(peer.endpoint) for peer in options.peers)
     return max(1, (os.cpu_count() or 1) // max(1, local))
 
 
@@ -132,7 +132,15 @@ def _existing_key(options: NodeOptions) -> NodeKey:
 def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:
     if options.listen is not None:
         return listen(options.listen)
-    return listen_where_possible(options.peers, key.public)
+    listener = listen_where_possible(options.peers, key.public)
+    others = [peer.endpoint for peer in options.peers] + ([options.tracker] if options.tracker else [])
+    far = next((endpoint for endpoint in others if not is_loopback(endpoint)), None)
+    if far is not None and is_loopback(endpoint_of(listener, None)):
+        listener.close()
+        raise ConfigError(
+            f"{far} is another machine: say where it can reach this node with --listen HOST:PORT"
+        )
+    return listener
 
 
 def _settings(prepared: Prepared, key: NodeKey, endpoint: str) -> Settings:
@@ -218,31 +226,24 @@ async def _live(
 async def _until_done_or_interrupted(peer: Peer) -> bool:
     """Run the peer; True if SIGINT or SIGTERM ended it."""
     life = asyncio.create_task(peer.run())
-    interrupted = asyncio.Event()
+    interrupted = False
 
     def interrupt() -> None:
-        interrupted.set()
-        peer.interrupt_training()
+        nonlocal interrupted
+        interrupted = True
+        peer.interrupt()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupt)
-    waiting = asyncio.create_task(interrupted.wait())
     try:
-        await asyncio.wait((life, waiting), return_when=asyncio.FIRST_COMPLETED)
-        if not life.done():
-            life.cancel()
-            with suppress(asyncio.CancelledError):
-                await life
-            await peer.stop()
-            return True
+        await asyncio.wait((life,))
         _first_error(life)
-        await peer.stop()
-        return False
+        await peer.leave()
     finally:
-        waiting.cancel()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+    return interrupted
 
 
 def _first_error(life: asyncio.Task[None]) -> None:

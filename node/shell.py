@@ -60,21 +60,35 @@ class Shell:
         self._heavy = heavy
         self._lock = asyncio.Lock()
         self._changed = asyncio.Event()
+        self._running: set[asyncio.Task[None]] = set()
         self.clock = Clock()
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Ends with the first error that is this node's own: whoever runs the shell waits for it."""
 
     async def feed(self, event: Callable[[float], list[Action]]) -> None:
-        """One event: enter the machine, then do what it says, and what follows, in order."""
+        """One event: enter the machine, then do what it says, and what follows, in order.
+
+        Whoever brought the event may be cancelled; the event is finished all the same. It gets a
+        RemoteProtocolError; an error of this node's own goes to `broken`, and so to whoever runs it.
+        """
+        task = asyncio.create_task(self._one_at_a_time(event))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        await asyncio.shield(task)
+
+    async def drain(self) -> None:
+        """Wait for the events that have begun."""
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _one_at_a_time(self, event: Callable[[float], list[Action]]) -> None:
         async with self._lock:
             try:
                 await self._enter(event)
             except RemoteProtocolError:
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - handed to whoever waits for `broken`
                 if not self.broken.done():
                     self.broken.set_exception(error)
-                raise
             finally:
                 self._changed.set()
 
