@@ -1,0 +1,44 @@
+"""`python -m node.key FILE`: print a node's public key; a new private key is made where there is none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from node.__main__ import guarded
+from node.errors import ConfigError, reason
+from node.keyfile import new_seed, read_key, write_key
+from node.options import NodeParser
+from protocol.identity import NodeKey
+
+_DESCRIPTION = """\
+Prints the public key of the private key in FILE, for the --allow lists and --peers pins of the others.
+Where there is no such file a new key is written to it first, readable by its owner alone."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """The exit status."""
+    return guarded(lambda: _main(argv), debug=False)
+
+
+def _main(argv: Sequence[str]) -> int:
+    parser = NodeParser(prog="python -m node.key", description=_DESCRIPTION)
+    parser.add_argument("file", metavar="FILE", help="such as runs/a/node.key, for a node with --out runs/a")
+    path = Path(parser.parse_args(argv).file)
+    print((read_key(path) or _new_key(path)).public.hex())
+    return 0
+
+
+def _new_key(path: Path) -> NodeKey:
+    seed = new_seed()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"the folder {path.parent} can not be made: {reason(error)}") from error
+    write_key(path, seed)
+    return NodeKey(seed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
