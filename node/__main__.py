@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from node.errors import UserError, one_line
+from node.cli import guarded
 from node.options import parse_arguments
-
-INTERRUPTED = 130
 
 
 def main(argv: Sequence[str]) -> int:
@@ -25,25 +22,6 @@ def _main(argv: Sequence[str]) -> int:
     from node.runner import run  # noqa: PLC0415 - loads torch, seconds: not before the arguments are right
 
     return run(options)
-
-
-def guarded(call: Callable[[], int], debug: bool) -> int:
-    """Run; errors become one line on standard error and a status, tracebacks only with `debug`."""
-    try:
-        return call()
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except UserError as error:
-        if debug:
-            traceback.print_exc()
-        print(f"error: {error}", file=sys.stderr)
-        return error.status
-    except Exception as error:  # noqa: BLE001 - a user never sees a traceback without --debug
-        if debug:
-            traceback.print_exc()
-        what = f"{type(error).__name__}: {one_line(str(error))}"
-        print(f"error: {what} (this is a fault of the program; --debug shows where)", file=sys.stderr)
-        return 1
 
 
 if __name__ == "__main__":

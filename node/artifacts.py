@@ -130,4 +130,6 @@ def total_of(history: list[dict[str, object]]) -> Traffic:
     def total(name: str) -> float:
         return sum(value for line in history if isinstance(value := line.get(name), int | float))
 
-    return Traffic(total("train_s") + total("aggregate_s"), int(total("bytes_sent")), int(total("bytes_received")))
+    return Traffic(
+        total("train_s") + total("aggregate_s"), int(total("bytes_sent")), int(total("bytes_received"))
+    )

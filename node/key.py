@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from node.__main__ import guarded
+from node.cli import guarded
 from node.errors import ConfigError, reason
 from node.keyfile import new_seed, read_key, write_key
 from node.options import NodeParser

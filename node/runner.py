@@ -15,6 +15,7 @@ from mechanisms.mechanism import mechanism
 from node.addresses import is_loopback
 from node.allow import read_allow_list
 from node.artifacts import Folder
+from node.cli import INTERRUPTED
 from node.config import canonical_parameters
 from node.data import Dataset, load_dataset
 from node.errors import ConfigError
@@ -34,8 +35,6 @@ from protocol.identity import NodeKey
 from protocol.session import Session
 from protocol.shares import ShareSettings
 from protocol.standing import Settings
-
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from node.__main__ import guarded
 from node.addresses import is_loopback, is_wildcard, parse_endpoint, split_endpoint
 from node.allow import read_allow_list
+from node.cli import guarded
 from node.errors import ConfigError, shown
 from node.keyfile import new_seed
 from node.listening import endpoint_of, listen
