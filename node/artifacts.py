@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from safetensors.numpy import save
+from safetensors.numpy import save_file
 
 from node.training import Shapes, split_vector
 from node.vectors import Floats, replace_file
@@ -106,9 +107,11 @@ class Folder:
     def models(self, base: Floats, working: Floats, digest: str) -> None:
         """model.safetensors is the agreed base; private.safetensors the working model, never served."""
         for name, vector in (("model", base), ("private", working)):
-            tensors = dict(split_vector(vector, self._shapes))
-            data = save(tensors, metadata={"base_digest": digest, "holds": name})
-            replace_file(self.path / f"{name}.safetensors", (data,), durable=False)
+            path = self.path / f"{name}.safetensors"
+            temporary = path.with_name(f".{path.name}.{os.getpid()}")
+            tensors = split_vector(vector, self._shapes)
+            save_file(tensors, temporary, metadata={"base_digest": digest, "holds": name})
+            temporary.replace(path)
 
     def summary(self, summary: Summary) -> None:
         """summary.json, replaced whole."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterable
 
@@ -21,9 +22,9 @@ def listen(endpoint: str) -> socket.socket:
     except socket.gaierror as error:
         raise ConfigError(f"--listen {endpoint}: the host does not resolve ({reason(error)})") from error
     except OSError as error:
-        text = f"--listen {endpoint}: {reason(error)}".lower().replace("--listen", "--listen", 1)
+        why = os.strerror(error.errno).lower() if error.errno else reason(error)
         raise UserError(
-            f"{text}; end what uses the port, or listen elsewhere (port 0 takes a free one)"
+            f"--listen {endpoint}: {why}; end what uses the port, or listen elsewhere (port 0 takes a free one)"
         ) from error
 
 

@@ -257,7 +257,7 @@ class Peer:
         vector = self._state.vector_of(before)
         if vector is None:
             raise UserError("the base that a certificate builds on is gone")
-        new = await asyncio.to_thread(np.add, vector, action.mean)
+        new = await asyncio.to_thread(np.add, vector, action.mean, action.mean)  # in place: no copy more
         base = self._named(before.generation + 1, new, action.group, action.sid)
         kept = Kept(action.group, before, action.certificate)
         return await self._take_base(base, new, kept, action)

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import torch
@@ -28,8 +29,7 @@ from node.reporting import NO_PRIVACY, Reporter, make_reporter
 from node.shell import Clock
 from node.state import State
 from node.task import build_model
-from node.training import Shapes, Trainer, read_vector, shapes
-from node.vectors import Floats
+from node.training import Shapes, Trainer, shapes
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
 from protocol.session import Session
@@ -44,7 +44,7 @@ class Prepared:
     options: NodeOptions
     dataset: Dataset
     trainer: Trainer
-    initial: Floats
+    dimension: int
     shapes: Shapes
     parameters: str
     allow: frozenset[bytes] | None
@@ -88,7 +88,7 @@ def prepare(options: NodeOptions) -> Prepared:
         options=options,
         dataset=dataset,
         trainer=Trainer(model, task.train, dataset, options.seed),
-        initial=read_vector(model, task.train.parameters),
+        dimension=sum(prod(shape) for _, shape in named),
         shapes=named,
         parameters=canonical_parameters(task, named),
         allow=_allowed(options),
@@ -149,7 +149,7 @@ def _settings(prepared: Prepared, key: NodeKey, endpoint: str) -> Settings:
         endpoint=endpoint,
         task=options.task.task.name,
         parameters=prepared.parameters,
-        dimension=len(prepared.initial),
+        dimension=prepared.dimension,
         shares=ShareSettings(section.shares, section.clip, section.max_share_value),
         min_participants=section.min_participants,
         seeds=tuple(peer.endpoint for peer in options.peers if peer.endpoint != endpoint),
@@ -167,7 +167,7 @@ def _settings(prepared: Prepared, key: NodeKey, endpoint: str) -> Settings:
 def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket) -> int:
     options = prepared.options
     task = options.task.task.name
-    state = State(out, task, parameters_hash(prepared.parameters), prepared.initial)
+    state = State(out, task, parameters_hash(prepared.parameters), prepared.trainer.vector())
     try:
         endpoint = endpoint_of(listener, options.listen)
         reporter = make_reporter(options.json)
@@ -184,7 +184,7 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
     resumed = f", resumes after round {state.round}" if state.round else ""
     return {
         "node": f"{key.public.hex()} at {endpoint}",
-        "task": f"{options.task.task.name}, {len(prepared.initial)} parameters{resumed}",
+        "task": f"{options.task.task.name}, {prepared.dimension} parameters{resumed}",
         "data": prepared.dataset.description,
         "may join": who,
         "privacy": NO_PRIVACY,

@@ -159,7 +159,7 @@ class State:
     def spend(self, sid: Sid, round: int, clipped: int, at_ms: int) -> None:
         """The offer, all of `fresh`, is spent in session `sid`: the ledger and the move are one step."""
         if self.fresh is None:
-            raise ConfigError("nothing is fresh: there is nothing to spend")
+            raise RuntimeError("nothing is fresh: there is nothing to spend")
         spent = self.fresh if self.spent is None else self.spent + self.fresh
         name = self._files.put(spent)
         with self._database.step() as connection:

@@ -112,6 +112,10 @@ class Trainer:
         self._loss = _loss_of(dataset)
         self._busy = threading.Lock()
 
+    def vector(self) -> Vector:
+        """A copy of the model's parameters (d,) as they are."""
+        return read_vector(self._model, self._section.parameters)
+
     def train(self, working: Vector, round_number: int, stop: threading.Event) -> Trained:
         """Train `working` (d,) for the section's epochs, with a fresh optimiser.
 

@@ -239,7 +239,7 @@ def _peer_row(peer: PeerRun) -> tuple[str, ...]:
 
 def _comparison(results: SwarmResults) -> tuple[tuple[str, ...], ...]:
     alone, pooled = results.baselines.alone, results.baselines.pooled
-    rows_mean = f"{mean([curve.rows for curve in alone]):.0f} each"
+    rows_mean = f"{mean([curve.rows for curve in alone]):.0f} on average"
     return (
         ("together, as a swarm", rows_mean, percent(results.swarm_accuracy)),
         ("alone, mean of the peers", rows_mean, percent(results.alone_accuracy)),

@@ -1,0 +1,77 @@
+"""The files for people and programs: whole lines, whole files, and no data in them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from safetensors import safe_open
+
+from node.artifacts import Folder, Record, Summary, Traffic, total_of
+
+SHAPES = [("layer.weight", (2, 3)), ("layer.bias", (2,))]
+
+
+def record(round: int) -> Record:
+    return Record(
+        round=round,
+        outcome="aggregated",
+        reason=None,
+        participants=3,
+        loss=0.123456789,
+        accuracy=0.9,
+        epsilon=None,
+        delta=None,
+        bytes_sent=10,
+        bytes_received=20,
+        train_s=0.5,
+        aggregate_s=0.25,
+        base_digest="ab",
+        accuracy_of="test",
+        train_loss=0.1,
+        missing=(),
+        clipped=0,
+        phases={"train": Traffic(0.5), "group": Traffic(0.1, 4, 5)},
+    )
+
+
+def test_history_is_a_line_for_each_round(tmp_path):
+    folder = Folder(tmp_path, SHAPES)
+    folder.append(record(1))
+    folder.append(record(2))
+    lines = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
+    assert [line["round"] for line in lines] == [1, 2]
+    assert lines[0]["phases"]["group"] == {"s": 0.1, "bytes_sent": 4, "bytes_received": 5}
+    assert lines[0]["loss"] == 0.123457
+    assert folder.history() == lines
+
+
+def test_a_line_that_a_crash_cut_off_does_not_spoil_the_next(tmp_path):
+    folder = Folder(tmp_path, SHAPES)
+    folder.append(record(1))
+    with (tmp_path / "history.jsonl").open("a") as file:
+        file.write('{"round": 2, "outc')
+    folder.append(record(2))
+    assert [line["round"] for line in folder.history()] == [1, 2]
+
+
+def test_totals_over_earlier_starts():
+    assert total_of([]) == Traffic(0, 0, 0)
+    assert total_of([record(1).as_json(), record(2).as_json()]) == Traffic(1.5, 20, 40)
+
+
+def test_models_are_named_tensors_and_say_what_they_hold(tmp_path):
+    base, working = np.arange(8, dtype=np.float32), np.ones(8, dtype=np.float32)
+    Folder(tmp_path, SHAPES).models(base, working, "d1")
+    with safe_open(tmp_path / "model.safetensors", "np") as file:
+        assert np.array_equal(file.get_tensor("layer.weight"), base[:6].reshape(2, 3))
+        assert file.metadata() == {"base_digest": "d1", "holds": "model"}
+    with safe_open(tmp_path / "private.safetensors", "np") as file:
+        assert np.array_equal(file.get_tensor("layer.bias"), working[6:])
+
+
+def test_the_summary_is_replaced_whole(tmp_path):
+    summary = Summary(3, 2, 1, 0.9, None, None, "ab", 1, 2, 3.0, "test", "digits", "k", True, 3, {})
+    Folder(tmp_path, SHAPES).summary(summary)
+    assert json.loads((tmp_path / "summary.json").read_text())["aggregated"] == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]

@@ -1,0 +1,103 @@
+"""The shell: one event at a time, in order, to its end; the timer; whose fault an error is."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from node.shell import Shell
+from protocol.actions import Closed, Note, Notice
+from protocol.errors import RemoteProtocolError
+
+
+class Recorder:
+    """A machine of a few lines: it notes what it is asked, and ticks when its time has come."""
+
+    def __init__(self):
+        self.deadline = None
+        self.events = []
+        self.ticked = asyncio.Event()
+
+    def receive(self, message, now):
+        if message is None:
+            raise RemoteProtocolError("nothing")
+        if message == "fault":
+            raise ZeroDivisionError
+        self.events.append(message)
+        return [Notice(Note.JOINED, f"{message} 1"), Notice(Note.JOINED, f"{message} 2")]
+
+    def unreachable(self, endpoint, why, now):
+        self.events.append(("unreachable", endpoint, why))
+        return []
+
+    def reconnected(self, endpoint, now):
+        self.events.append(("reconnected", endpoint))
+        return []
+
+    def tick(self, now):
+        self.deadline = None
+        self.events.append("tick")
+        self.ticked.set()
+        return [Closed()]
+
+
+def make(heavy=False):
+    machine, performed = Recorder(), []
+
+    async def perform(action):
+        await asyncio.sleep(0)  # lets others run: they must not come in between
+        performed.append(action)
+        return [Notice(Note.LEFT, "after")] if action == Notice(Note.JOINED, "a 1") else []
+
+    return machine, performed, Shell(machine, perform, heavy)
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+async def test_events_do_not_mix_and_what_follows_comes_first(heavy):
+    _, performed, shell = make(heavy)
+    await asyncio.gather(shell.receive("a"), shell.receive("b"))
+    names = [action.who for action in performed]
+    assert names == ["a 1", "after", "a 2", "b 1", "b 2"]
+
+
+async def test_a_remote_error_goes_to_who_brought_the_message():
+    machine, _, shell = make()
+    with pytest.raises(RemoteProtocolError):
+        await shell.receive(None)
+    assert not shell.broken.done()
+    await shell.receive("a")
+    assert machine.events == ["a"]
+
+
+async def test_an_error_of_ones_own_breaks_the_shell():
+    _, _, shell = make()
+    await shell.receive("fault")
+    with pytest.raises(ZeroDivisionError):
+        await shell.broken
+
+
+async def test_an_event_ends_although_its_bringer_is_cancelled():
+    _, performed, shell = make()
+    bringer = asyncio.create_task(shell.receive("a"))
+    await asyncio.sleep(0)
+    bringer.cancel()
+    await asyncio.gather(bringer, return_exceptions=True)
+    await shell.drain()
+    assert len(performed) == 3
+
+
+async def test_the_timer_ticks_when_the_deadline_is_over():
+    machine, _, shell = make()
+    machine.deadline = shell.clock.now()
+    timer = asyncio.create_task(shell.keep_time())
+    await machine.ticked.wait()
+    timer.cancel()
+    assert machine.events == ["tick"]
+
+
+async def test_links_are_told_to_the_machine():
+    machine, _, shell = make()
+    await shell.unreachable("127.0.0.1:1", "refused")
+    await shell.reconnected("127.0.0.1:1")
+    assert machine.events == [("unreachable", "127.0.0.1:1", "refused"), ("reconnected", "127.0.0.1:1")]
