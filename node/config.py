@@ -98,7 +98,7 @@ class AggregationSection:
     max_share_value: float = key(real(above=0, at_most=1e6), 100.0)
     clip: float = key(real(above=0, at_most=1e4), 4.0)
     min_participants: int = key(
-        whole(3, 1000, because=": with two, each subtracts its own update and has the other's"), 3
+        whole(3, 64, because=": with two, each subtracts its own update and has the other's"), 3
     )
     weighting: str = key(choice("uniform", more_to_come=True), "uniform")
     group_timeout_s: float = key(_seconds, 120.0, shared=False)

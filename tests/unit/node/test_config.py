@@ -160,7 +160,7 @@ def test_a_bad_override(override, told):
 
 def test_two_participants_are_refused_with_the_reason():
     assert refused("digits", "aggregation.min_participants=2") == (
-        "aggregation.min_participants = 2 is refused; allowed: a whole number from 3 to 1000: "
+        "aggregation.min_participants = 2 is refused; allowed: a whole number from 3 to 64: "
         "with two, each subtracts its own update and has the other's"
     )
 
