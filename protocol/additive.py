@@ -198,9 +198,16 @@ class Additive:
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
         """A member can not be reached any more: without its whole sum this session is over at once."""
+        return self._without(key, (key,))
+
+    def gave_up(self, key: Key, now: float) -> list[Action]:
+        """A member ended this session: so does this one, for want of the members that both waited for."""
+        return self._without(key, tuple(late for late in self.waiting_for() if late != key) or (key,))
+
+    def _without(self, key: Key, missing: tuple[Key, ...]) -> list[Action]:
         if self.phase is Phase.DONE or key not in self._total.missing():
             return []
-        return self._fail(self._late, (key,))
+        return self._fail(self._late, missing)
 
     def tick(self, now: float) -> list[Action]:
         """End the session if its deadline is over."""

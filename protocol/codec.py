@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgpack
@@ -141,15 +142,18 @@ _TYPES: tuple[type, ...] = (
     *(CertificateRequest, Certificate, PieceRequest, BasePiece),
 )
 _BULK = (Share, Sum, BasePiece)
+_PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}
+_ATOMS = frozenset((bytes, int, str, bool))
 
 
 def _plain(value: Any) -> Any:
     """What msgpack packs: records as lists of their fields, payloads left out."""
-    if type(value) in _READERS:
-        return [_plain(getattr(value, field.name)) for field in fields(value) if field.name != "payload"]
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
+    names = _PACKED.get(type(value))
+    if names is not None:
+        value = tuple([getattr(value, name) for name in names])
+    elif type(value) is not tuple:
+        return value
+    return [item if type(item) in _ATOMS else _plain(item) for item in value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +244,18 @@ def sign(record: Signed, key: identity.NodeKey) -> Signed:
 
 def verify(record: Signed, key: Key) -> None:
     """RemoteProtocolError unless `key` signed the record."""
+    if isinstance(record, Announce | Ready):
+        _verify_once(record, key)
+    else:
+        identity.verify(key, _LABELS[type(record)], canonical(record), record.signature)
+
+
+@lru_cache(maxsize=1024)
+def _verify_once(record: Any, key: Key) -> None:
+    """A good signature stays good: the same announcement comes in hellos, in READYs and in GROUPs.
+
+    Only small records are remembered: a SUM's header may be 270 kB, and its sender may sign any number.
+    """
     identity.verify(key, _LABELS[type(record)], canonical(record), record.signature)
 
 

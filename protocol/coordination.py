@@ -27,6 +27,8 @@ class Coordination:
         self._me = settings.key.public
         self._matchmaker = None if settings.tracker else Matchmaker(settings.key, settings.min_participants)
         self.seeker = Seeker(settings, standing)
+        self._silent: Key | None = None
+        """Who did not answer: the READY may have got there all the same, and is taken back."""
 
     @property
     def known(self) -> int:
@@ -94,17 +96,15 @@ class Coordination:
         if coordinator == before:
             return []
         ready = self.seeker.ask(coordinator, now)
-        told = {key for key in (coordinator, before) if key is not None and key != self._me}
+        told = {key for key in (coordinator, before, self._silent) if key is not None and key != self._me}
+        self._silent = None
         if before == self._me:
             self.drop(self._me)
-        mine = self._to_myself(ready, now) if coordinator == self._me else []
-        return [*(Send(key, (ready,)) for key in sorted(told)), *mine]
-
-    def _to_myself(self, ready: Ready, now: float) -> list[Action]:
-        if self._matchmaker:
-            self._matchmaker.ready(ready, now)
+        mine = self._matchmaker if coordinator == self._me else None
+        if mine is not None:
+            mine.ready(ready, now)
             self.seeker.accepted(ready.nonce, now)
-        return []
+        return [Send(key, (ready,)) for key in sorted(told)]
 
     def _seek_at_tracker(self, endpoint: str, now: float) -> list[Action]:
         tracker = self._hellos.tracker_key
@@ -124,11 +124,11 @@ class Coordination:
         return self._hellos.news((redirect.coordinator,), now)
 
     def lost(self, key: Key) -> None:
-        """A peer can not be reached: not waited for, and not asked."""
+        """A peer can not be reached: not waited for, and not asked until it is heard again."""
         if self._matchmaker:
             self._matchmaker.unreachable(key)
         if self.seeker.coordinator == key:
-            self.seeker.skip(key)
+            self.seeker.void()
 
     def tick(self, now: float) -> list[Action]:
         """Go on to the next candidate if the coordinator's answer is overdue."""
@@ -140,6 +140,7 @@ class Coordination:
             return self._hellos.greet(self._settings.tracker, now)
         self._members.suspect(silent)
         self.seeker.skip(silent)
+        self._silent = silent
         announce = self._members.get(silent)
         who = announce.endpoint if announce else silent.hex()[:8]
         return [Notice(Note.COORDINATOR, who, "does not answer; the next one is asked")]

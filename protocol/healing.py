@@ -57,7 +57,9 @@ class Healer:
 
     def look(self, now: float) -> list[Action]:
         """Start fetching a better base, if the members show one and nothing is being fetched."""
-        if self._fetch is not None:
+        if self._fetch is not None or not self._members.anyone_above(
+            self._standing.round, self._standing.base
+        ):
             return []
         self._fetch = self._by_certificate(now) or self._by_majority(now)
         if self._fetch is None:

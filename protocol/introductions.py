@@ -34,6 +34,8 @@ class Greeting:
     retry_at: float | None = None
     answered: bool = False
     refused: Refused | None = None
+    why: str = ""
+    """Why nobody could be reached there at the last try."""
     noticed: bool = False
 
 
@@ -103,7 +105,7 @@ class Introductions:
         announce = hello.announce
         codec.verify(announce, announce.key)
         if announce.key == self._settings.key.public:
-            return self._myself(hello)
+            return self._myself(hello, now)
         refusal = self._refusal(announce)
         if refusal is not None:
             return self._refuse(hello, refusal, now)
@@ -113,18 +115,25 @@ class Introductions:
             actions.append(Send(announce.endpoint, (self._hello(now, hello.nonce, wants_reply=False),)))
         return [*actions, *self.news(hello.known, now), *self.settle(now)]
 
-    def _myself(self, hello: Hello) -> list[Action]:
-        """An answer in one's own name: from oneself, or from another node with the same key."""
+    def _myself(self, hello: Hello, now: float) -> list[Action]:
+        """A hello in one's own name: from oneself, or from another node with the same key.
+
+        Only the answer to one's own question ends a node: a hello from an earlier life may be sent again by
+        anyone. So the younger of the two asks, and the older one answers.
+        """
         mine, theirs = self._settings, hello.announce
         greeted = [end for end, greeting in self._greetings.items() if greeting.nonce == hello.nonce]
         if theirs.instance == mine.instance:
             for endpoint in greeted:
                 self._greetings[endpoint].answered = True
             return []
-        if greeted and (theirs.started_ms, theirs.instance) < (mine.started_ms, mine.instance):
-            who = f"the node at {theirs.endpoint} already runs with this key ({theirs.key.hex()[:16]}...)"
-            return [Fatal(f"{who}: give each node its own --key or --out")]
-        return []
+        if (theirs.started_ms, theirs.instance) > (mine.started_ms, mine.instance):
+            answer = Send(theirs.endpoint, (self._hello(now, hello.nonce, wants_reply=False),))
+            return [answer] if hello.wants_reply else []
+        if not greeted:
+            return self.greet(theirs.endpoint, now)
+        who = f"the node at {theirs.endpoint} already runs with this key ({theirs.key.hex()[:16]}...)"
+        return [Fatal(f"{who}: give each node its own --key or --out")]
 
     def _refusal(self, announce: Announce) -> tuple[Note, str] | None:
         """Why a peer is not accepted, if it is not."""
@@ -237,14 +246,15 @@ class Introductions:
     def settle(self, now: float) -> list[Action]:
         """End joining when everybody answered, a swarm under way did, or the time is over."""
         settled = self.joining and self._settled(now)
-        if self._join_until is not None and now >= self._join_until:
+        if self._join_until is not None and (settled or now >= self._join_until):
             self._join_until = None
+        missed = [] if self._join_until is not None else self._missed()
         if not settled:
-            return []
+            return missed
         self.joining = False
         refusals = [(end, g.refused) for end, g in self._greetings.items() if g.refused]
         if not refusals or self.members.known(self._standing.round):
-            return []
+            return missed
         endpoint, refused = refusals[0]
         if refused.reason == OTHER_SWARM:
             return [Fatal(f"{endpoint} runs another task or other parameters", refused.parameters)]
@@ -267,13 +277,17 @@ class Introductions:
             return []
         nonce = derive(self._rand, b"late", endpoint.encode())[:16]
         greeting = self._greetings.setdefault(endpoint, Greeting(nonce))
-        greeting.answered = False
+        greeting.answered, greeting.why = False, why
         greeting.retry_at = now + greeting.retry_s
         greeting.retry_s = min(_LAST_RETRY_S, greeting.retry_s * 1.6)
-        if greeting.noticed or self.joining:
-            return []
-        greeting.noticed = True
-        return [Notice(Note.UNREACHABLE, endpoint, why)]
+        return [] if self._join_until is not None else self._missed()
+
+    def _missed(self) -> list[Action]:
+        """A notice, once each, for the endpoints where nobody could be reached; none while joining."""
+        missed = [(e, g) for e, g in self._greetings.items() if g.why and not (g.answered or g.noticed)]
+        for _, greeting in missed:
+            greeting.noticed = True
+        return [Notice(Note.UNREACHABLE, endpoint, greeting.why) for endpoint, greeting in missed]
 
     def tick(self, now: float) -> list[Action]:
         """Retries, announcements, the end of joining."""

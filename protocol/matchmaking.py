@@ -66,8 +66,9 @@ class Matchmaker:
         old = room.announced.get(announce.key)
         if announce.expiry_ms <= now * 1000 or (old is not None and old.issued_ms > announce.issued_ms):
             return False
-        if old is not None and old.instance != announce.instance:
-            room.readys.pop(announce.key, None)
+        held = room.readys.get(announce.key)
+        if held is not None and _is_void(held[0].announce, announce):
+            del room.readys[announce.key]
         if announce.leaving:
             self._remove(room, announce.key)
             return True
@@ -190,3 +191,8 @@ class Matchmaker:
         room = self.room(ready.announce.swarm)
         mine = ready.announce.base.rank
         return tuple(announce for announce in room.announced.values() if announce.base.rank > mine)
+
+
+def _is_void(then: Announce, now: Announce) -> bool:
+    """Whether a READY's owner has started anew, ended the round, or changed its base since."""
+    return (then.instance, then.round, then.base) != (now.instance, now.round, now.base)

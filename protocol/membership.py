@@ -105,6 +105,10 @@ class Members:
             return None
         return base, tuple(sorted(key for key in known if self._members[key].announce.base == base))
 
+    def anyone_above(self, round: int, mine: Base) -> bool:
+        """Whether any live peer shows a base that ranks above this one."""
+        return any(self._members[key].announce.base.rank > mine.rank for key in self.live(round))
+
     def showing(self, round: int) -> list[tuple[Base, Key]]:
         """(base, peer) of every live peer, the highest rank first."""
         live = self.live(round)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 Key = bytes
 Sid = bytes
 NO_SID: Sid = bytes(32)
+_COMPLEMENT = bytes(range(255, -1, -1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Base:
     @property
     def rank(self) -> tuple[int, int, bytes]:
         """Higher wins: generation, then group size, then the smaller digest (protocol, Healing)."""
-        return self.generation, self.members, bytes(255 - byte for byte in self.digest)
+        return self.generation, self.members, self.digest.translate(_COMPLEMENT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def derive(root: bytes, label: bytes, *context: bytes) -> bytes:
 
 def check_public(ephemeral: bytes) -> None:
     """RemoteProtocolError for an X25519 key of small order: nobody could seal to it (RFC 7748, 6.1)."""
-    Ephemeral(_ANY_SCALAR).channel(ephemeral, b"", b"", b"")
+    _ANYBODY.secret(ephemeral)
 
 
 class Ephemeral:
@@ -39,12 +39,18 @@ class Ephemeral:
 
     def channel(self, other: bytes, sid: bytes, sender: bytes, recipient: bytes) -> Channel:
         """The channel from node key `sender` to node key `recipient`; `other` is the far ephemeral key."""
+        info = b"murmuration/1/share" + sender + recipient
+        return Channel(HKDF(algorithm=SHA256(), length=32, salt=sid, info=info).derive(self.secret(other)))
+
+    def secret(self, other: bytes) -> bytes:
+        """The secret with the far key `other`; RemoteProtocolError if that is of small order."""
         try:
-            secret = self._private.exchange(X25519PublicKey.from_public_bytes(other))
+            return self._private.exchange(X25519PublicKey.from_public_bytes(other))
         except ValueError as error:
             raise RemoteProtocolError(f"unusable ephemeral key {other.hex()[:8]}") from error
-        info = b"murmuration/1/share" + sender + recipient
-        return Channel(HKDF(algorithm=SHA256(), length=32, salt=sid, info=info).derive(secret))
+
+
+_ANYBODY = Ephemeral(_ANY_SCALAR)
 
 
 class Channel:

@@ -59,9 +59,14 @@ class Seeker:
         self._ack_pace = Pace(ACK_FLOOR_S, ACK_CAP_S)
         self.offer: Offer | None = None
 
-    def begin(self, vector: Floats, rand: bytes, now: float) -> None:
-        """A new offer; its T_group runs from now."""
-        self.offer = Offer(vector, rand, now, now + self._group_pace.allowed_s)
+    def begin(self, vector: Floats, rand: bytes, others_need_s: float, now: float) -> None:
+        """A new offer; its T_group runs from now.
+
+        `others_need_s`: how long the others may still be in a session that this node is done with; within
+        the cap they are waited for.
+        """
+        least_s = min(others_need_s, self._settings.group_timeout_s)
+        self.offer = Offer(vector, rand, now, now + max(least_s, self._group_pace.allowed_s))
 
     def ask(self, coordinator: Key, now: float) -> Ready:
         """A new READY for this coordinator; the one before is void."""

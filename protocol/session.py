@@ -109,7 +109,8 @@ class Session:
             raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
         if self._seeker.offer is not None or self._machine is not None or self._closing_until is not None:
             raise LocalProtocolError("one offer at a time, and none while closing")
-        self._seeker.begin(vector, rand, now)
+        others_need_s = self._shares_pace.allowed_s + self._sums_pace.allowed_s
+        self._seeker.begin(vector, rand, others_need_s, now)
         return self._after([], now)
 
     def receive(self, message: Message, now: float) -> list[Action]:
@@ -191,13 +192,13 @@ class Session:
     def _dispatch(self, message: Message, now: float) -> list[Action]:
         match message:
             case Hello():
-                return [*self._hello(message, now), *self._gave_up(message.announce, now)]
+                return [*self._hello(message, now), *self._gave_up(message.announce, False, now)]
             case Roster():
                 return self._hellos.roster(message, now)
             case Refused():
                 return self._hellos.refused(message, now)
             case Ready():
-                return [*self._coordination.ready(message, now), *self._gave_up(message.announce, now)]
+                return [*self._coordination.ready(message, now), *self._gave_up(message.announce, True, now)]
             case Accepted():
                 return self._coordination.accepted(message, now)
             case Redirect():
@@ -220,17 +221,18 @@ class Session:
             self._coordination.announce(hello.announce, now)
         return actions
 
-    def _gave_up(self, announce: Announce, now: float) -> list[Action]:
-        """A member that started anew, or ended this round on the old base, sends no SUM any more."""
+    def _gave_up(self, announce: Announce, is_ready: bool, now: float) -> list[Action]:
+        """A member that started anew, fell back, or is READY again on the old base, sends no SUM any more."""
         machine = self._machine
         ready = machine.ready_of(announce.key) if machine else None
-        if machine is None or ready is None or announce.issued_ms < ready.announce.issued_ms:
+        if machine is None or ready is None or announce.issued_ms <= ready.announce.issued_ms:
             return []
         began_anew = announce.instance != ready.announce.instance
-        fell_back = announce.round >= machine.round and announce.base == ready.announce.base
-        return (
-            self._of_machine(machine.unreachable(announce.key, now), now) if began_anew or fell_back else []
-        )
+        is_over = is_ready or announce.round >= machine.round
+        if not began_anew and not (is_over and announce.base == ready.announce.base):
+            return []
+        end = machine.unreachable if began_anew else machine.gave_up
+        return self._of_machine(end(announce.key, now), now)
 
     def _bulk(self, message: Share | Sum, now: float) -> list[Action]:
         machine = self._machine
@@ -306,8 +308,8 @@ class Session:
             match action:
                 case Evidence():
                     self._ban(action.sender)
-                case Completed():
-                    self._observe(now)
+                case Completed() if self._machine is not None:
+                    self._observe(self._machine, now)
                     self._end(action.round)
                     self._storing = True
                 case Failed():
@@ -315,11 +317,10 @@ class Session:
                     return [*actions, *self._broadcast(now)]
         return actions
 
-    def _observe(self, now: float) -> None:
+    def _observe(self, machine: Additive, now: float) -> None:
         """How long the phases of a session that went well took: the next deadlines follow."""
-        if self._machine is not None:
-            self._shares_pace.observe(self._machine.sums_since - self._machine.shares_since)
-            self._sums_pace.observe(now - self._machine.sums_since)
+        self._shares_pace.observe(machine.sums_since - machine.shares_since)
+        self._sums_pace.observe(now - machine.sums_since)
 
     def _end(self, round: int) -> None:
         self._standing.round = round

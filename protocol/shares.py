@@ -156,10 +156,14 @@ class FloatShares:
 
     def encode(self, vector: Floats, seed: bytes) -> tuple[Vector, int]:
         """A copy of the vector, cut to the bound; nothing is rounded."""
-        if not np.isfinite(vector).all():
-            raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
-        clipped = int(np.count_nonzero(np.abs(vector) > self.bound))
-        return np.clip(vector, -self.bound, self.bound, dtype="<f4"), clipped
+        out = np.empty(len(vector), dtype="<f4")
+        clipped = 0
+        for _, part in pieces(len(vector)):
+            if not np.isfinite(vector[part]).all():
+                raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
+            clipped += int(np.count_nonzero(np.abs(vector[part]) > self.bound))
+            np.clip(vector[part], -self.bound, self.bound, out=out[part])
+        return out, clipped
 
     def subtract(self, accumulator: Vector, seed: bytes) -> None:
         """Take the floats of `seed` out."""

@@ -1,7 +1,7 @@
 """The additive protocol once more, slowly: plain Python ints, bytes and fractions, nothing of the product.
 
-Written from the specification and the RFCs (4493 is not needed: AES blocks come one at a time from ECB), so
-that two implementations that share no line must agree on every byte. Only for tests.
+Written from the specification and the RFCs, so that two implementations that share no line must agree on
+every byte. Only AES's single block comes from a library. Only for tests: nothing here is constant-time.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import floor
+from typing import Any
 
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
@@ -60,7 +61,7 @@ def mask_words(seed: bytes, start: int, count: int) -> list[int]:
     """Words of AES-256-CTR from any word on: counter blocks are enciphered one by one (NIST SP 800-38A)."""
     out = []
     for block in range(start // 4, (start + count + 3) // 4):
-        encryptor = Cipher(AES(seed), ECB()).encryptor()  # noqa: S305 - one block is what ECB is right for
+        encryptor = Cipher(AES(seed), ECB()).encryptor()
         cipher = encryptor.update(block.to_bytes(16, "big")) + encryptor.finalize()
         out += struct.unpack("<4I", cipher)
     return out[start % 4 :][:count]
@@ -215,9 +216,7 @@ def seal(key: bytes, index: int, header: bytes, plain: bytes) -> bytes:
     stream = b"".join(_chacha_block(key, 1 + block, nonce) for block in blocks)
     cipher = bytes(x ^ y for x, y in zip(plain, stream, strict=False))
     padded = b"".join(part + bytes(-len(part) % 16) for part in (header, cipher))
-    tag = _poly1305(
-        _chacha_block(key, 0, nonce)[:32], padded + struct.pack("<2Q", len(header), len(cipher))
-    )
+    tag = _poly1305(_chacha_block(key, 0, nonce)[:32], padded + struct.pack("<2Q", len(header), len(cipher)))
     return cipher + tag
 
 
@@ -235,12 +234,12 @@ def share_header(sid: bytes, sender: bytes, recipient: bytes, index: int) -> byt
 # -- names --------------------------------------------------------------------------------------------
 
 
-def session_id(attempt: int, readys: Sequence[list[object]]) -> bytes:
+def session_id(attempt: int, readys: Sequence[list[Any]]) -> bytes:
     """H(attempt, READYs in key order); a READY is [announce, ephemeral, nonce, coordinator, signature]."""
     digest = hashlib.sha256(DOMAIN + b"sid" + attempt.to_bytes(4, "big"))
-    for ready in sorted(readys, key=lambda ready: ready[0][0]):  # type: ignore[index]
+    for ready in sorted(readys, key=lambda ready: ready[0][0]):
         body = pack([*ready[:-1], b""])
-        digest.update(hashlib.sha256(body + ready[-1]).digest())  # type: ignore[operator]
+        digest.update(hashlib.sha256(body + ready[-1]).digest())
     return digest.digest()
 
 

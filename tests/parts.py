@@ -1,0 +1,200 @@
+"""Parts for the protocol's tests: keys, records, groups and machines, all from fixed seeds.
+
+`members(n)` are in key order, so that index 0 always has the lowest key.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from protocol import codec
+from protocol.actions import Action, Send
+from protocol.additive import Additive, Seat
+from protocol.identity import NodeKey
+from protocol.messages import NO_SID, Announce, Base, Group, Key, Ready, Share, Sum
+from protocol.sealing import Ephemeral
+from protocol.shares import ShareSettings
+from protocol.standing import Settings, Standing
+from protocol.vectors import Floats, base_digest
+
+NOW = 1_700_000_000.0
+PARAMETERS = '{"model":"m"}'
+TASK = "digits"
+SEED_SHARES = ShareSettings("seed", 4.0, 100.0)
+
+
+@cache
+def members(count: int) -> tuple[NodeKey, ...]:
+    keys = (NodeKey(number.to_bytes(32, "big")) for number in range(1, count + 1))
+    return tuple(sorted(keys, key=lambda key: key.public))
+
+
+def stranger() -> NodeKey:
+    return NodeKey(b"\xee" * 32)
+
+
+def endpoint(key: NodeKey | Key) -> str:
+    public = key.public if isinstance(key, NodeKey) else key
+    return f"127.0.0.1:{int.from_bytes(public[:2], 'big') + 1}"
+
+
+def base(generation: int = 0, mark: int = 0, size: int = 3) -> Base:
+    """A base with a made-up digest."""
+    return Base(generation, bytes([mark]) * 32, size, NO_SID)
+
+
+def base_of(vector: Floats, generation: int, size: int = 3, sid: bytes = NO_SID) -> Base:
+    """The base that this vector really is."""
+    return Base(generation, base_digest(codec.parameters_hash(PARAMETERS), generation, vector), size, sid)
+
+
+def settings(key: NodeKey, **changes: Any) -> Settings:
+    values: dict[str, Any] = {
+        "key": key,
+        "endpoint": endpoint(key),
+        "task": TASK,
+        "parameters": PARAMETERS,
+        "dimension": 5,
+        "shares": SEED_SHARES,
+        "min_participants": 3,
+        "seeds": (),
+        "tracker": None,
+        "pins": {},
+        "allow": None,
+        "group_timeout_s": 120.0,
+        "shares_timeout_s": 15.0,
+        "sums_timeout_s": 15.0,
+        "instance": bytes(16),
+        "started_ms": int(NOW * 1000),
+    }
+    return Settings(**{**values, **changes})
+
+
+def standing(round: int = 0, held: Base | None = None, previous: Base | None = None) -> Standing:
+    return Standing(round, held or base(), previous, set())
+
+
+def announce(key: NodeKey, **changes: Any) -> Announce:
+    """A signed announcement of `key`, as of NOW."""
+    issued_ms = changes.pop("issued_ms", int(NOW * 1000))
+    values: dict[str, Any] = {
+        "key": key.public,
+        "endpoint": endpoint(key),
+        "task": TASK,
+        "parameters": codec.parameters_hash(PARAMETERS),
+        "min_participants": 3,
+        "instance": bytes(16),
+        "started_ms": int(NOW * 1000),
+        "issued_ms": issued_ms,
+        "expiry_ms": issued_ms + 30_000,
+        "round": 0,
+        "base": base(),
+        "leaving": False,
+    }
+    return codec.sign(Announce(**{**values, **changes}), key)
+
+
+def ephemeral(key: NodeKey) -> Ephemeral:
+    return Ephemeral(key.public)
+
+
+def ready(key: NodeKey, coordinator: Key, nonce: int = 0, **changes: Any) -> Ready:
+    """A signed READY; `changes` go to its announcement."""
+    unsigned = Ready(announce(key, **changes), ephemeral(key).public, bytes([nonce]) * 16, coordinator)
+    return codec.sign(unsigned, key)
+
+
+def group_of(readys: Iterable[Ready], coordinator: NodeKey, attempt: int = 0) -> Group:
+    in_order = tuple(sorted(readys, key=lambda ready: ready.key))
+    return codec.sign(Group(in_order, attempt, coordinator.public), coordinator)
+
+
+def group(keys: Sequence[NodeKey], attempt: int = 0) -> Group:
+    """A group of these, closed by the first of them."""
+    return group_of((ready(key, keys[0].public) for key in keys), keys[0], attempt)
+
+
+def machines(
+    count: int, dimension: int = 5, shares: ShareSettings = SEED_SHARES, attempt: int = 0
+) -> list[Additive]:
+    """One machine for each member, not started."""
+    keys = members(count)
+    common = group(keys, attempt)
+    return [
+        Additive(Seat(common, 1, key, ephemeral(key), dimension, shares.for_group(count), 15.0, 10.0))
+        for key in keys
+    ]
+
+
+def vector(number: int, dimension: int = 5) -> Floats:
+    """(d,) float32 within +-1, another one for each number."""
+    return np.random.default_rng(number).uniform(-1, 1, dimension).astype("<f4")
+
+
+def rand(number: int) -> bytes:
+    return bytes([number + 1]) * 32
+
+
+def outbox(actions: Iterable[Action], to: Key | str) -> list[Any]:
+    """What these actions send to one receiver."""
+    return [message for a in actions if isinstance(a, Send) and a.to == to for message in a.messages]
+
+
+def kinds(actions: Iterable[Action]) -> list[str]:
+    return [type(action).__name__ for action in actions]
+
+
+def only(actions: Iterable[Action], kind: type) -> Any:
+    """The one action of this kind."""
+    (found,) = (action for action in actions if isinstance(action, kind))
+    return found
+
+
+def started(group: Sequence[Additive], vectors: Sequence[Floats]) -> list[dict[Key, list[Share]]]:
+    """Starts every machine; for each, its shares by recipient."""
+    starts = [
+        machine.start(values, rand(number), NOW)
+        for number, (machine, values) in enumerate(zip(group, vectors, strict=True))
+    ]
+    keys = group[0].members
+    return [{key: outbox(actions, key) for key in keys} for actions in starts]
+
+
+def shared(group: Sequence[Additive], vectors: Sequence[Floats]) -> list[list[Action]]:
+    """Starts every machine and delivers all shares; for each, the actions with its sum."""
+    shares = started(group, vectors)
+    results: list[list[Action]] = []
+    for key, machine in zip(group[0].members, group, strict=True):
+        arrived = [share for sent in shares for share in sent[key]]
+        results.append([action for share in arrived for action in machine.receive(share, NOW + 1)])
+    return results
+
+
+def sums_to(results: Sequence[Sequence[Action]], key: Key) -> list[list[Sum]]:
+    """The sums that each member sends to `key`."""
+    return [outbox(actions, key) for actions in results]
+
+
+def completed(group: Sequence[Additive], vectors: Sequence[Floats]) -> list[list[Action]]:
+    """A whole session in which nothing goes wrong; for each machine, the actions of its last step."""
+    results = shared(group, vectors)
+    last: list[list[Action]] = []
+    for key, machine in zip(group[0].members, group, strict=True):
+        actions: list[Action] = []
+        for message in (m for sent in sums_to(results, key) for m in sent):
+            actions = machine.receive(message, NOW + 2)
+        last.append(actions)
+    return last
+
+
+def mean_of(actions: Iterable[Action]) -> Floats:
+    (mean,) = (action.mean for action in actions if hasattr(action, "mean"))
+    return mean
+
+
+def resigned(record: Any, key: NodeKey, **changes: Any) -> Any:
+    """The record with other fields and a good signature."""
+    return codec.sign(replace(record, **changes), key)

@@ -1,0 +1,152 @@
+"""Whatever arrives: a message within the limits or RemoteProtocolError, and little memory either way."""
+
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import fields, replace
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol import codec
+from protocol.errors import RemoteProtocolError
+from protocol.messages import Message
+from tests.samples import SAMPLES
+
+FRAMES = [codec.encode(message).join() for message in SAMPLES]
+BINARY = st.binary(min_size=32, max_size=32)
+
+
+def framed(header: bytes, after: bytes = b"") -> bytes:
+    return len(header).to_bytes(4, "little") + header + after
+
+
+def survives(frame: bytes) -> None:
+    """Decoding raises nothing else, and what it lets in is what the sender said."""
+    try:
+        message = codec.decode(frame)
+    except RemoteProtocolError:
+        return
+    assert codec.decode(codec.encode(message).join()) == message
+
+
+def peak_bytes(call: Callable[[], object]) -> int:
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.binary(max_size=80)
+    | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=14) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=30,
+)
+
+
+@given(st.binary(max_size=400))
+def test_garbage_is_refused(frame):
+    survives(frame)
+    survives(framed(frame))
+
+
+@given(st.integers(-1, 14), st.lists(PLAIN, max_size=13), st.binary(max_size=40))
+def test_any_fields_for_any_type_are_read_or_refused(kind, values, after):
+    survives(framed(msgpack.packb([codec.VERSION, kind, *values]), after))
+
+
+@given(st.sampled_from(FRAMES), st.data())
+def test_valid_frames_with_bytes_changed_cut_off_or_put_in_are_read_or_refused(frame, data):
+    changed = bytearray(frame)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, max(0, len(changed) - 1)))
+        how = data.draw(st.sampled_from(["change", "cut", "put in", "end"]))
+        match how:
+            case "change":
+                changed[at : at + 1] = data.draw(st.binary(min_size=1, max_size=1))
+            case "cut":
+                del changed[at : at + data.draw(st.integers(1, 8))]
+            case "put in":
+                changed[at:at] = data.draw(st.binary(min_size=1, max_size=8))
+            case _:
+                del changed[at:]
+    survives(bytes(changed))
+
+
+@given(st.sampled_from(SAMPLES), st.data())
+def test_a_message_with_any_other_field_is_read_as_such_or_refused(message: Message, data):
+    names = [field.name for field in fields(message) if field.name != "payload"]
+    changed = replace(message, **{data.draw(st.sampled_from(names)): data.draw(PLAIN)})
+    try:
+        header = msgpack.packb([codec.VERSION, codec._TYPES.index(type(message)), *codec._plain(changed)])
+    except (ValueError, OverflowError):
+        return
+    survives(framed(header))
+
+
+@given(st.integers(0, 2**32 - 1), st.binary(max_size=64))
+def test_any_length_may_be_claimed(length, rest):
+    survives(length.to_bytes(4, "little") + rest)
+
+
+@given(
+    st.sampled_from(
+        [b"\xdc", b"\xdd", b"\xde", b"\xdf", b"\xc4", b"\xc5", b"\xc6", b"\xd9", b"\xda", b"\xdb", b"\xc7"]
+    ),
+    st.binary(max_size=12),
+)
+def test_huge_lengths_inside_a_header_allocate_little(marker, rest):
+    """A claimed list holds at most MAX_PIECES places before its items are seen: 32 kB."""
+    for header in (marker + b"\xff" * 4 + rest, b"\x93\x01\x03" + marker + b"\x0f\xff" + rest):
+        assert peak_bytes(lambda header=header: survives(framed(header))) < 256 * 1024
+
+
+@pytest.mark.parametrize(
+    "opening", [b"\x91", b"\xdc\x00\x01", b"\xdc\x10\x00", b"\xdd\x00\x00\x10\x00", b"\x81\xa0"]
+)
+def test_deep_nesting_is_refused_within_bounded_memory(opening):
+    """msgpack's own stack ends at 1024 levels, each of at most MAX_PIECES places: 33 MB, whatever is sent."""
+    header = (opening * codec.MAX_HEADER_BYTES)[: codec.MAX_HEADER_BYTES]
+
+    def refused() -> None:
+        with pytest.raises(RemoteProtocolError):
+            codec.decode(framed(header))
+
+    assert peak_bytes(refused) < 40 * 2**20
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: str(len(frame)))
+def test_valid_frames_need_memory_in_proportion_to_their_length(frame):
+    assert peak_bytes(lambda: codec.decode(frame)) < 64 * 1024 + 8 * len(frame)
+
+
+def test_an_oversized_frame_is_refused_without_a_copy():
+    frame = bytes(64 * 2**20)
+
+    def refused() -> None:
+        with pytest.raises(RemoteProtocolError):
+            codec.decode(frame)
+
+    assert peak_bytes(refused) < 256 * 1024
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.sampled_from((SAMPLES[0].announce, *SAMPLES[0].known)), max_size=6),
+    BINARY,
+    st.text(max_size=50),
+)
+def test_hellos_and_rosters_of_any_length_survive(known, key, parameters):
+    hello = replace(SAMPLES[0], known=tuple(known), parameters=parameters)
+    roster = replace(SAMPLES[2], key=key, known=tuple(known))
+
+    assert codec.decode(codec.encode(hello).join()) == hello
+    assert codec.decode(codec.encode(roster).join()) == roster

@@ -1,0 +1,40 @@
+"""One signed sample of every message."""
+
+from protocol import codec
+from protocol.messages import (
+    Accepted,
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    Hello,
+    Message,
+    PieceRequest,
+    Redirect,
+    Refused,
+    Roster,
+    Share,
+    Sum,
+)
+from tests.parts import announce, base, group, members, ready
+
+ONE, TWO, THREE = members(3)
+SID, NONCE, DIGEST = b"s" * 32, b"n" * 16, b"d" * 32
+SUM = codec.sign(Sum(SID, ONE.public, bytes(32), (DIGEST, DIGEST), b"", 0, b"\0\1\2\3"), ONE)
+
+SAMPLES: tuple[Message, ...] = (
+    Hello(announce(ONE, base=base(3, 9)), NONCE, True, '{"k":1}', (announce(TWO), announce(THREE))),
+    Hello(announce(ONE, leaving=True), NONCE, False, "", ()),
+    Roster(ONE.public, NONCE, (announce(TWO),)),
+    Refused(NONCE, "other task or parameters", '{"k":"\u00fc"}'),
+    Accepted(NONCE),
+    Redirect(NONCE, announce(TWO)),
+    ready(ONE, TWO.public),
+    group(members(3), attempt=5),
+    Share(SID, ONE.public, TWO.public, 4095, b"sealed"),
+    SUM,
+    codec.sign(CertificateRequest(SID, ONE.public), ONE),
+    Certificate(SID, (SUM.header, SUM.header)),
+    codec.sign(PieceRequest(SID, TWO.public, 3, ONE.public), ONE),
+    codec.sign(PieceRequest(DIGEST, b"", 0, ONE.public), ONE),
+    BasePiece(DIGEST, 1, b"floats"),
+)

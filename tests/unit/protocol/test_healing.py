@@ -1,0 +1,249 @@
+"""Which base is fetched, from whom, and for whom one's own is served."""
+
+import pytest
+
+from protocol import codec
+from protocol.actions import Adopted, Serve
+from protocol.errors import RemoteProtocolError
+from protocol.healing import REMEMBERED_SESSIONS, RETRY_S, Healer
+from protocol.membership import Members
+from protocol.messages import BasePiece, CertificateRequest, PieceRequest
+from protocol.recovery import PATIENCE_S, Past
+from protocol.vectors import raw
+from tests.parts import (
+    NOW,
+    announce,
+    base,
+    base_of,
+    endpoint,
+    group,
+    members,
+    only,
+    settings,
+    standing,
+    stranger,
+    vector,
+)
+
+KEYS = members(4)
+ONE, TWO, THREE, FOUR = (key.public for key in KEYS)
+MS = int(NOW * 1000)
+HELD = vector(1)
+BETTER = base_of(HELD, 1, sid=b"S" * 32)
+PAST = Past(group(KEYS[:3]), base(), {})
+
+
+def healer(**places) -> Healer:
+    """A healer of member one; `places`: which bases the others show, by `two`, `three`, `four`."""
+    known = Members()
+    for name, key in zip(("two", "three", "four"), KEYS[1:], strict=True):
+        if name in places:
+            known.learn(announce(key, base=places[name]), 0, NOW, direct=True)
+    return Healer(settings(KEYS[0]), standing(), known)
+
+
+def requests(actions) -> list:
+    return [(action.to, message) for action in actions for message in action.messages]
+
+
+def whole(held: Healer) -> list:
+    return held.receive(BasePiece(BETTER.digest, 0, bytes(raw(HELD, slice(0, 5)))), NOW + 1)
+
+
+def test_nothing_is_fetched_while_nobody_shows_a_better_base():
+    held = healer(two=base(), three=base(0, 9))
+
+    assert held.look(NOW) == []
+    assert (held.busy, held.deadline) == (False, None)
+
+
+def test_a_base_of_a_session_one_was_in_is_fetched_by_its_certificate():
+    held = healer(two=BETTER, three=base())
+    held.remember(BETTER.sid, PAST)
+    ((to, request),) = requests(held.look(NOW))
+
+    assert (to, type(request), request.sid) == (TWO, CertificateRequest, BETTER.sid)
+    assert (held.busy, held.deadline) == (True, NOW + PATIENCE_S)
+
+
+def test_a_certificate_on_another_base_than_ones_own_is_of_no_use():
+    held = healer(two=BETTER, three=base())
+    held.remember(BETTER.sid, Past(group(KEYS[:3]), base(0, 8), {}))
+
+    assert held.look(NOW) == []
+
+
+def test_a_certificate_on_the_base_before_ones_own_is_used():
+    known = Members()
+    known.learn(announce(KEYS[1], base=BETTER), 0, NOW, direct=True)
+    mine = base(1, 255, size=2)
+    held = Healer(settings(KEYS[0]), standing(1, mine, previous=base()), known)
+    held.remember(BETTER.sid, PAST)
+
+    assert isinstance(requests(held.look(NOW))[0][1], CertificateRequest)
+
+
+def test_a_base_of_a_session_one_was_not_in_is_adopted_only_from_a_majority():
+    assert healer(two=BETTER, three=base()).look(NOW) == []
+
+    held = healer(two=BETTER, three=BETTER)
+    ((to, request),) = requests(held.look(NOW))
+    assert (to, type(request), request.of) == (TWO, PieceRequest, b"")
+    adopted = only(whole(held), Adopted)
+    assert (adopted.base, adopted.trusted, held.busy) == (BETTER, (TWO, THREE), False)
+
+
+def test_a_majority_with_a_lower_base_changes_nothing():
+    known = Members()
+    for key in KEYS[1:]:
+        known.learn(announce(key, base=base()), 0, NOW, direct=True)
+
+    assert Healer(settings(KEYS[0]), standing(1, BETTER), known).look(NOW) == []
+
+
+def test_one_thing_is_fetched_at_a_time():
+    held = healer(two=BETTER, three=BETTER)
+    held.look(NOW)
+
+    assert held.look(NOW) == []
+
+
+def test_a_source_that_is_gone_is_followed_by_another():
+    held = healer(two=BETTER, three=BETTER)
+    held.look(NOW)
+    held.unreachable(THREE, NOW)
+    assert held.busy
+    held.unreachable(TWO, NOW)
+    assert not held.busy
+
+    ((to, _),) = requests(held.look(NOW))
+    assert to == THREE
+
+
+def test_a_silent_source_is_followed_by_another_and_asked_again_later():
+    held = healer(two=BETTER, three=BETTER)
+    for now, asked in ((NOW, TWO), (NOW + 1, THREE)):
+        ((to, _),) = requests(held.look(now))
+        assert to == asked
+        held.unreachable(to, now)
+    assert held.look(NOW + 1) == []
+    assert held.deadline == NOW + 1 + RETRY_S
+
+    held.tick(NOW + 3)
+    ((to, _),) = requests(held.look(NOW + 3))
+    assert to == TWO
+
+
+def test_a_source_without_an_answer_is_given_up():
+    held = healer(two=BETTER, three=BETTER)
+    held.look(NOW)
+    held.tick(NOW + PATIENCE_S - 0.1)
+    assert held.busy
+    held.tick(NOW + PATIENCE_S)
+
+    assert (held.busy, held.deadline) == (False, NOW + PATIENCE_S + RETRY_S)
+    held.tick(NOW + PATIENCE_S + RETRY_S)
+    assert held.deadline is None
+
+
+def test_a_source_of_a_certificate_that_failed_is_not_asked_at_once_again():
+    held = healer(two=BETTER, three=base())
+    held.remember(BETTER.sid, PAST)
+    held.look(NOW)
+    held.unreachable(TWO, NOW)
+
+    assert held.look(NOW + 1) == []
+    held.tick(NOW + 3)
+    assert held.look(NOW + 3)
+
+
+def test_a_base_with_a_wrong_digest_ends_the_fetch():
+    held = healer(two=BETTER, three=BETTER)
+    held.look(NOW)
+
+    assert held.receive(BasePiece(BETTER.digest, 0, bytes(20)), NOW) == []
+    assert not held.busy
+
+
+def test_a_suspect_is_no_source():
+    held = healer(two=BETTER, three=BETTER)
+    held._members.suspect(TWO)
+
+    assert requests(held.look(NOW))[0][0] == THREE
+
+
+def test_what_was_not_asked_for_is_refused():
+    with pytest.raises(RemoteProtocolError, match="was not asked for"):
+        whole(healer())
+
+
+def test_a_fetch_is_abandoned_when_a_session_starts_and_taken_up_later():
+    held = healer(two=BETTER, three=BETTER)
+    held.abandon(NOW)
+    held.look(NOW)
+    held.abandon(NOW)
+
+    assert not held.busy
+    assert held.look(NOW)
+
+
+def test_sessions_are_remembered_up_to_a_number():
+    held = healer()
+    for number in range(REMEMBERED_SESSIONS + 2):
+        held.remember(bytes([number]) * 32, PAST)
+
+    assert [sid[0] for sid in held.past] == list(range(2, REMEMBERED_SESSIONS + 2))
+
+
+# -- serving -------------------------------------------------------------------------------------------
+
+
+def serve(request, accepts: bool = True) -> list:
+    held = healer(two=base(), three=base(), four=base())
+    held.remember(BETTER.sid, PAST)
+    return held.serve(request, lambda _: accepts)
+
+
+def certificate_request(key) -> CertificateRequest:
+    return codec.sign(CertificateRequest(BETTER.sid, key.public), key)
+
+
+def piece_request(key, of: bytes = ONE, sid: bytes = BETTER.sid) -> PieceRequest:
+    return codec.sign(PieceRequest(sid, of, 0, key.public), key)
+
+
+@pytest.mark.parametrize("make", [certificate_request, piece_request])
+def test_members_of_a_session_are_served_its_certificate_and_sums(make):
+    request = make(KEYS[1])
+
+    assert serve(request) == [Serve(endpoint(KEYS[1]), request)]
+
+
+@pytest.mark.parametrize("make", [certificate_request, piece_request])
+def test_nobody_else_is(make):
+    with pytest.raises(RemoteProtocolError, match="its sender was not in"):
+        serve(make(KEYS[3]))
+    with pytest.raises(RemoteProtocolError, match="not in this swarm"):
+        serve(make(stranger()))
+    with pytest.raises(RemoteProtocolError, match="not in this swarm"):
+        serve(make(KEYS[1]), accepts=False)
+
+
+def test_any_member_of_the_swarm_is_served_a_base():
+    request = piece_request(KEYS[3], of=b"", sid=BETTER.digest)
+
+    assert serve(request) == [Serve(endpoint(KEYS[3]), request)]
+
+
+def test_a_session_that_is_not_remembered_is_not_served():
+    with pytest.raises(RemoteProtocolError, match="its sender was not in"):
+        serve(piece_request(KEYS[1], sid=bytes(32)))
+
+
+@pytest.mark.parametrize("request_", [certificate_request(KEYS[1]), piece_request(KEYS[1])])
+def test_a_request_in_somebody_elses_name_is_refused(request_):
+    forged = type(request_)(
+        *[getattr(request_, name) for name in request_.__slots__[:-1]], signature=bytes(64)
+    )
+    with pytest.raises(RemoteProtocolError, match="signature"):
+        serve(forged)

@@ -1,0 +1,150 @@
+"""The tracker: it introduces, refuses, closes groups and forgets, and takes nothing else."""
+
+import pytest
+
+from protocol.actions import Note, Notice
+from protocol.errors import RemoteProtocolError
+from protocol.introducer import Introducer
+from protocol.messages import Accepted, Group, Hello, Refused, Roster
+from tests.parts import NOW, PARAMETERS, announce, base, endpoint, members, outbox, ready, resigned, stranger
+
+KEYS = members(4)
+TRACKER = stranger()
+MS = int(NOW * 1000)
+NONCE = b"n" * 16
+
+
+def tracker(min_peers: int = 3, allow: frozenset[bytes] | None = None) -> Introducer:
+    return Introducer(TRACKER, min_peers, allow)
+
+
+def hello(key, wants_reply: bool = True, **changes) -> Hello:
+    return Hello(announce(key, **changes), NONCE, wants_reply, PARAMETERS)
+
+
+def ask(key, nonce: int = 0, **changes):
+    return ready(key, TRACKER.public, nonce, **changes)
+
+
+def notices(actions) -> list[tuple[Note, str]]:
+    return [(action.kind, action.who) for action in actions if isinstance(action, Notice)]
+
+
+def test_a_hello_is_answered_with_the_others_of_its_task():
+    held = tracker()
+    held.receive(hello(KEYS[0]), NOW)
+    held.receive(hello(KEYS[1], task="other"), NOW)
+    actions = held.receive(hello(KEYS[2]), NOW)
+
+    assert outbox(actions, endpoint(KEYS[2])) == [Roster(TRACKER.public, NONCE, (announce(KEYS[0]),))]
+    assert notices(actions) == [(Note.JOINED, endpoint(KEYS[2]))]
+    assert held.peers == 3
+
+
+def test_news_is_not_answered():
+    held = tracker()
+    held.receive(hello(KEYS[0]), NOW)
+
+    assert held.receive(hello(KEYS[0], wants_reply=False, issued_ms=MS + 1), NOW) == []
+
+
+def test_a_key_that_is_not_on_the_list_is_refused():
+    held = tracker(allow=frozenset({KEYS[0].public}))
+    (refused,) = outbox(held.receive(hello(KEYS[1]), NOW), endpoint(KEYS[1]))
+
+    assert isinstance(refused, Refused)
+    assert "allow-list" in refused.reason
+    with pytest.raises(RemoteProtocolError, match="allow-list"):
+        held.receive(ask(KEYS[1]), NOW)
+    assert held.receive(ask(KEYS[0]), NOW)
+    assert held.receive(hello(KEYS[0]), NOW)
+
+
+def test_the_ready_are_grouped_where_they_listen():
+    held = tracker()
+    for key in KEYS[:2]:
+        assert outbox(held.receive(ask(key), NOW), endpoint(key)) == [Accepted(bytes(16))]
+    actions = held.receive(ask(KEYS[2]), NOW)
+    groups = [outbox(actions, endpoint(key))[-1] for key in KEYS[:3]]
+
+    assert all(isinstance(group, Group) and group == groups[0] for group in groups)
+
+
+def test_the_trackers_own_floor_counts():
+    held = tracker(min_peers=4)
+    for key in KEYS[:3]:
+        held.receive(ask(key), NOW)
+
+    assert outbox(held.tick(NOW + 20), endpoint(KEYS[0])) == []
+    assert held.deadline == NOW + 30
+
+
+def test_a_member_behind_is_shown_who_is_ahead():
+    held = tracker()
+    ahead = announce(KEYS[0], base=base(1, 1))
+    held.receive(Hello(ahead, NONCE, True, PARAMETERS), NOW)
+    _, roster = outbox(held.receive(ask(KEYS[1]), NOW), endpoint(KEYS[1]))
+
+    assert roster == Roster(TRACKER.public, bytes(16), (ahead,))
+
+
+def test_who_leaves_is_told_once():
+    held = tracker()
+    held.receive(hello(KEYS[0]), NOW)
+    gone = hello(KEYS[0], wants_reply=False, leaving=True, issued_ms=MS + 1)
+
+    assert notices(held.receive(gone, NOW)) == [(Note.LEFT, endpoint(KEYS[0]))]
+    assert notices(held.receive(gone, NOW)) == []
+    assert held.peers == 0
+
+
+def test_who_falls_silent_is_told_and_forgotten():
+    held = tracker()
+    held.receive(hello(KEYS[0]), NOW)
+
+    assert notices(held.tick(NOW + 30)) == [(Note.LOST, endpoint(KEYS[0]))]
+    assert held.peers == 0
+
+
+def test_a_peer_that_can_not_be_reached_is_not_waited_for():
+    held = tracker()
+    for key in KEYS:
+        held.receive(hello(key), NOW)
+    for key in KEYS[:3]:
+        held.receive(ask(key, issued_ms=MS + 1), NOW)
+    actions = held.unreachable(endpoint(KEYS[3]), "connection refused", NOW)
+
+    assert notices(actions) == [(Note.LOST, endpoint(KEYS[3]))]
+    assert isinstance(outbox(actions, endpoint(KEYS[0]))[0], Group)
+    assert held.unreachable("nowhere:1", "no such host", NOW) == []
+    assert held.reconnected(endpoint(KEYS[3]), NOW) == []
+
+
+def test_an_expired_or_older_announcement_leaves_no_trace():
+    held = tracker()
+    held.receive(hello(KEYS[0], issued_ms=MS - 30_000), NOW)
+    assert held.peers == 0
+    held.receive(hello(KEYS[0], issued_ms=MS + 1), NOW)
+    held.receive(hello(KEYS[0], endpoint="127.0.0.1:1"), NOW)
+
+    assert held._endpoints == {KEYS[0].public: endpoint(KEYS[0])}
+
+
+@pytest.mark.parametrize("message", [Accepted(NONCE), Roster(KEYS[0].public, NONCE, ())])
+def test_a_tracker_takes_nothing_but_hellos_and_readys(message):
+    with pytest.raises(RemoteProtocolError, match="a tracker takes no"):
+        tracker().receive(message, NOW)
+
+
+def test_forged_hellos_and_readys_are_refused():
+    held = tracker()
+    one = ask(KEYS[0])
+    forged = resigned(one.announce, KEYS[1])
+    for message in (
+        Hello(forged, NONCE, True, ""),
+        resigned(one, KEYS[0], announce=forged),
+        resigned(one, KEYS[1]),
+    ):
+        with pytest.raises(RemoteProtocolError, match="signature"):
+            held.receive(message, NOW)
+    assert held.peers == 0

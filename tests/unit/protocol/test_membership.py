@@ -1,0 +1,130 @@
+"""Who is known, who is live, which base most of them show."""
+
+import pytest
+
+from protocol.errors import RemoteProtocolError
+from protocol.membership import MAX_MEMBERS_KNOWN, Members
+from tests.parts import NOW, announce, base, endpoint, members
+
+KEYS = members(4)
+ONE, TWO, THREE, FOUR = (key.public for key in KEYS)
+MS = int(NOW * 1000)
+
+
+def knowing(*announces, round=0) -> Members:
+    found = Members()
+    for one in announces:
+        found.learn(one, round, NOW, direct=True)
+    return found
+
+
+def test_a_newer_announcement_replaces_an_older_one_and_not_the_other_way():
+    found = Members()
+    newer, older = announce(KEYS[0], round=2, issued_ms=MS + 1), announce(KEYS[0], round=1)
+
+    assert found.learn(newer, 0, NOW, direct=True)
+    assert not found.learn(older, 0, NOW, direct=True)
+    assert not found.learn(newer, 0, NOW, direct=False)
+    assert found.get(ONE) == newer
+    assert found.learn(announce(KEYS[0], issued_ms=MS + 2), 0, NOW, direct=False)
+
+
+def test_an_expired_announcement_is_refused_with_room_for_clocks_that_differ():
+    old = announce(KEYS[0], issued_ms=MS - 200_000)
+    with pytest.raises(RemoteProtocolError, match="expired"):
+        Members().learn(old, 0, NOW, direct=True)
+    assert Members().learn(announce(KEYS[0], issued_ms=MS - 100_000), 0, NOW, direct=True)
+
+
+def test_a_full_table_takes_nobody_else():
+    found = Members()
+    one = announce(KEYS[0])
+    for number in range(MAX_MEMBERS_KNOWN):
+        found._members[number.to_bytes(32, "big")] = None
+
+    with pytest.raises(RemoteProtocolError, match="more than 1024 peers"):
+        found.learn(one, 0, NOW, direct=True)
+
+
+def test_a_peer_is_known_for_five_rounds_after_it_was_heard():
+    found = knowing(announce(KEYS[0]), round=3)
+
+    assert found.known(8) == {ONE}
+    assert found.known(9) == frozenset()
+
+
+def test_hearing_of_a_peer_from_others_does_not_keep_it_known():
+    found = knowing(announce(KEYS[0]), round=3)
+    found.learn(announce(KEYS[0], issued_ms=MS + 1), 7, NOW, direct=False)
+    assert found.known(9) == frozenset()
+
+    found.learn(announce(KEYS[0], issued_ms=MS + 2), 7, NOW, direct=True)
+    assert found.known(9) == {ONE}
+
+
+def test_who_left_is_not_known():
+    found = knowing(announce(KEYS[0]), announce(KEYS[0], issued_ms=MS + 1, leaving=True))
+
+    assert found.known(0) == frozenset()
+
+
+def test_a_suspect_is_known_but_not_live_until_it_is_heard_again():
+    found = knowing(announce(KEYS[0]), announce(KEYS[1]))
+    found.suspect(ONE)
+    found.suspect(FOUR)
+    assert (found.known(0), found.live(0)) == ({ONE, TWO}, (TWO,))
+
+    found.learn(announce(KEYS[0], issued_ms=MS + 1), 0, NOW, direct=False)
+    assert found.live(0) == (TWO,)
+    found.learn(announce(KEYS[0], issued_ms=MS + 2), 0, NOW, direct=True)
+    assert found.live(0) == (ONE, TWO)
+
+
+def test_the_live_are_in_key_order():
+    found = knowing(*(announce(key) for key in reversed(KEYS)))
+
+    assert found.live(0) == (ONE, TWO, THREE, FOUR)
+
+
+def test_a_banned_peer_is_forgotten():
+    found = knowing(announce(KEYS[0]))
+    found.forget(ONE)
+    found.forget(TWO)
+
+    assert (found.get(ONE), found.known(0)) == (None, frozenset())
+
+
+def test_the_newest_announcement_of_an_endpoint_counts():
+    newer = announce(KEYS[1], endpoint=endpoint(KEYS[0]), issued_ms=MS + 5)
+    found = knowing(announce(KEYS[0]), newer, announce(KEYS[2]))
+
+    assert found.at(endpoint(KEYS[0])) == newer
+    assert found.at("nowhere:1") is None
+
+
+def test_the_newest_announcements_are_passed_on_first():
+    one, two, three = (announce(key, issued_ms=MS + at) for key, at in zip(KEYS, (5, 9, 7), strict=False))
+
+    assert knowing(one, two, three).announces(0, 2) == (two, three)
+
+
+def test_the_majority_is_more_than_half_of_the_known_with_oneself():
+    better = base(1, 1)
+    found = knowing(*(announce(key, base=better) for key in KEYS[:2]), announce(KEYS[2]))
+
+    assert found.majority(0, base()) is None
+    assert found.majority(0, better) == (better, (ONE, TWO))
+    found.learn(announce(KEYS[2], base=better, issued_ms=MS + 1), 0, NOW, direct=True)
+    assert found.majority(0, base()) == (better, (ONE, TWO, THREE))
+
+
+def test_alone_one_is_the_majority():
+    assert Members().majority(0, base()) == (base(), ())
+
+
+def test_the_live_are_shown_by_rank_of_their_base():
+    shown = [base(1, 1), base(2, 9), base(2, 3), base(2, 9, size=5)]
+    found = knowing(*(announce(key, base=held) for key, held in zip(KEYS, shown, strict=True)))
+    found.suspect(ONE)
+
+    assert found.showing(0) == [(shown[3], FOUR), (shown[2], THREE), (shown[1], TWO)]

@@ -1,0 +1,241 @@
+"""One READY at a time, and no GROUP but the one it was meant for."""
+
+from dataclasses import replace
+
+import pytest
+
+from protocol.errors import RemoteProtocolError
+from protocol.messages import Group
+from protocol.seeking import Seeker, check_group, group_round
+from tests.parts import (
+    NOW,
+    base,
+    group,
+    group_of,
+    members,
+    rand,
+    ready,
+    resigned,
+    settings,
+    standing,
+    stranger,
+    vector,
+)
+
+KEYS = members(4)
+ME, SECOND, THIRD, FOURTH = KEYS
+COORDINATOR = SECOND.public
+
+
+def seeker() -> Seeker:
+    found = Seeker(settings(ME), standing())
+    found.begin(vector(0), rand(0), 0.0, NOW)
+    return found
+
+
+def asked() -> tuple[Seeker, Group]:
+    """A seeker whose READY is out, and the GROUP that answers it."""
+    found = seeker()
+    mine = found.ask(COORDINATOR, NOW)
+    return found, group_of([mine, *(ready(key, COORDINATOR) for key in (SECOND, THIRD))], SECOND)
+
+
+# -- the one READY -------------------------------------------------------------------------------------
+
+
+def test_an_offer_waits_for_t_group():
+    found = seeker()
+
+    assert found.deadline == NOW + 120
+    assert not found.expired(NOW + 119)
+    assert found.expired(NOW + 120)
+    assert (found.offer, found.deadline) == (None, None)
+    assert not found.expired(NOW + 121)
+
+
+def test_an_offer_waits_for_others_that_may_still_be_in_a_session_within_the_cap():
+    found = Seeker(settings(ME, group_timeout_s=20.0), standing())
+    for _ in range(3):
+        found.begin(vector(0), rand(0), 0.0, NOW)
+        found.ask(COORDINATOR, NOW)
+        found.found(NOW)
+    deadlines = []
+    for need_s in (0.0, 15.0, 30.0):
+        found.begin(vector(0), rand(0), need_s, NOW)
+        deadlines.append(found.deadline - NOW)
+
+    assert deadlines == [10.0, 15.0, 20.0]
+
+
+def test_each_try_has_a_nonce_and_an_ephemeral_key_of_its_own():
+    found = seeker()
+    first, second = found.ask(COORDINATOR, NOW), found.ask(COORDINATOR, NOW)
+
+    assert first.nonce != second.nonce
+    assert first.ephemeral != second.ephemeral
+    assert first.announce.issued_ms < second.announce.issued_ms
+    assert not found.holds(first.nonce)
+    assert found.holds(second.nonce)
+
+
+def test_a_coordinator_that_does_not_answer_in_time_is_silent():
+    found = seeker()
+    assert found.silent(NOW) is None
+    found.ask(COORDINATOR, NOW)
+    assert found.deadline == NOW + 5
+
+    assert found.silent(NOW + 4.9) is None
+    assert found.silent(NOW + 5) == COORDINATOR
+    found.skip(COORDINATOR)
+    assert (found.coordinator, found.offer.skipped) == (None, {COORDINATOR})
+
+
+def test_a_coordinator_that_answered_is_not_silent():
+    found = seeker()
+    mine = found.ask(COORDINATOR, NOW)
+    found.accepted(mine.nonce, NOW + 1)
+    found.accepted(mine.nonce, NOW + 2)
+
+    assert found.silent(NOW + 100) is None
+    assert (found.coordinator, found.deadline) == (COORDINATOR, NOW + 120)
+
+
+def test_an_answer_to_another_ready_is_refused():
+    found = seeker()
+    with pytest.raises(RemoteProtocolError, match="not the current one"):
+        found.accepted(bytes(16), NOW)
+    found.ask(COORDINATOR, NOW)
+    with pytest.raises(RemoteProtocolError, match="not the current one"):
+        found.accepted(bytes(16), NOW)
+
+
+def test_without_an_offer_nothing_is_asked_accepted_or_found():
+    found = Seeker(settings(ME), standing())
+    found.void()
+
+    assert (found.coordinator, found.silent(NOW), found.holds(bytes(16))) == (None, None, False)
+    for call in (
+        lambda: found.ask(COORDINATOR, NOW),
+        lambda: found.accepted(bytes(16), NOW),
+        lambda: found.found(NOW),
+    ):
+        with pytest.raises(RemoteProtocolError, match="no offer"):
+            call()
+
+
+def test_a_void_ready_is_good_for_no_group():
+    found, answer = asked()
+    found.void()
+
+    with pytest.raises(RemoteProtocolError, match="was not asked"):
+        found.check(answer, 3)
+    with pytest.raises(RemoteProtocolError, match="without a READY"):
+        found.found(NOW)
+
+
+def test_a_group_uses_the_offer_up():
+    found, answer = asked()
+    found.check(answer, 3)
+    offer, key = found.found(NOW + 1)
+
+    assert offer.vector.tolist() == vector(0).tolist()
+    assert key.public == next(one.ephemeral for one in answer.readys if one.key == ME.public)
+    with pytest.raises(RemoteProtocolError, match="no offer"):
+        found.check(answer, 3)
+
+
+# -- what a GROUP must be ------------------------------------------------------------------------------
+
+
+def test_a_group_of_a_coordinator_that_was_not_asked_is_refused():
+    found, answer = asked()
+    with pytest.raises(RemoteProtocolError, match="was not asked"):
+        found.check(resigned(answer, THIRD, coordinator=THIRD.public), 3)
+
+
+def test_a_group_that_its_coordinator_did_not_sign_is_refused():
+    found, answer = asked()
+    with pytest.raises(RemoteProtocolError, match="bad group signature"):
+        found.check(resigned(answer, THIRD), 3)
+
+
+def test_a_group_without_the_current_ready_is_refused():
+    found, answer = asked()
+    found.ask(COORDINATOR, NOW)
+    with pytest.raises(RemoteProtocolError, match="without this node's current READY"):
+        found.check(answer, 3)
+
+
+def test_a_group_of_half_of_the_known_members_or_fewer_is_refused():
+    found, answer = asked()
+    found.check(answer, 5)
+    with pytest.raises(RemoteProtocolError, match="3 of 6 known members: not more than half"):
+        found.check(answer, 6)
+
+
+def refused(broken: Group, match: str, mine: int = 0) -> None:
+    own = next(one for one in group(KEYS).readys if one.key == KEYS[mine].public)
+    with pytest.raises(RemoteProtocolError, match=match):
+        check_group(broken, own)
+
+
+def with_last(**changes) -> Group:
+    """A group whose last member announces something else, well signed."""
+    whole = group(KEYS)
+    return replace(whole, readys=(*whole.readys[:3], ready(FOURTH, ME.public, **changes)))
+
+
+def test_a_good_group_is_not_refused():
+    check_group(group(KEYS), group(KEYS).readys[0])
+
+
+def test_a_group_with_a_member_twice_is_refused():
+    whole = group(KEYS)
+    refused(replace(whole, readys=(*whole.readys[:3], whole.readys[2])), "not distinct")
+
+
+def test_a_group_out_of_key_order_is_refused():
+    refused(replace(group(KEYS), readys=group(KEYS).readys[::-1]), "not in key order")
+
+
+def test_a_group_smaller_than_one_allows_is_refused():
+    refused(replace(group(KEYS), readys=group(KEYS).readys[:2]), "a GROUP of 2; 3 to 64")
+
+
+def test_a_group_larger_than_the_protocol_allows_is_refused():
+    many = members(65)
+    with pytest.raises(RemoteProtocolError, match="a GROUP of 65; 3 to 64"):
+        check_group(group(many), ready(many[0], many[0].public))
+
+
+@pytest.mark.parametrize("changes", [{"task": "other"}, {"parameters": bytes(32)}, {"base": base(1)}])
+def test_a_group_of_two_tasks_parameter_sets_or_bases_is_refused(changes):
+    refused(with_last(**changes), "different tasks, parameters, bases or coordinators")
+
+
+def test_a_group_whose_members_asked_different_coordinators_is_refused():
+    whole = group(KEYS)
+    elsewhere = replace(whole, readys=(*whole.readys[:3], ready(FOURTH, SECOND.public)))
+    refused(elsewhere, "different tasks, parameters, bases or coordinators")
+
+
+def test_a_group_with_a_member_that_left_is_refused():
+    refused(with_last(leaving=True), "has left")
+
+
+def test_a_group_with_an_ephemeral_key_of_small_order_is_refused():
+    whole = group(KEYS)
+    bad = resigned(whole.readys[3], FOURTH, ephemeral=bytes(32))
+    refused(replace(whole, readys=(*whole.readys[:3], bad)), "unusable ephemeral key")
+
+
+def test_a_group_with_a_forged_announcement_or_ready_is_refused():
+    whole = group(KEYS)
+    last = whole.readys[3]
+    forged = resigned(last, FOURTH, announce=resigned(last.announce, stranger()))
+    refused(replace(whole, readys=(*whole.readys[:3], forged)), "bad announce signature")
+    refused(replace(whole, readys=(*whole.readys[:3], resigned(last, stranger()))), "bad ready signature")
+
+
+def test_a_round_is_one_more_than_the_members_last():
+    assert group_round(with_last(round=8)) == 9

@@ -1,0 +1,717 @@
+"""One node's part in a swarm, over many rounds: sessions joined by wires without delay."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from protocol import codec
+from protocol.actions import (
+    Closed,
+    Completed,
+    Evidence,
+    Failed,
+    Fatal,
+    Healed,
+    Note,
+    Notice,
+    Reason,
+    Send,
+    Serve,
+)
+from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
+from protocol.messages import (
+    Accepted,
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    Group,
+    Hello,
+    Ready,
+    Redirect,
+    Refused,
+    Roster,
+    Share,
+    Sum,
+)
+from protocol.recovery import Past
+from protocol.seeking import MAX_TRIES
+from protocol.session import LINGER_S, Session
+from tests.parts import (
+    NOW,
+    PARAMETERS,
+    announce,
+    base,
+    base_of,
+    endpoint,
+    group_of,
+    kinds,
+    members,
+    only,
+    outbox,
+    rand,
+    ready,
+    resigned,
+    settings,
+    standing,
+    stranger,
+    vector,
+)
+from tests.wires import INITIAL, Wires, session
+
+KEYS = members(4)
+ONE, TWO, THREE, FOUR = KEYS
+MS = int(NOW * 1000)
+TRACKER = "127.0.0.1:9"
+
+
+def swarm(count: int = 3, **changes) -> Wires:
+    return Wires(KEYS[:count], **changes).open()
+
+
+def to_shares(wires: Wires) -> Wires:
+    """Everyone has the GROUP and waits for shares, which are held back."""
+    wires.dropped = lambda _from, _to, message: isinstance(message, Share)
+    return wires.offer()
+
+
+def to_sums(wires: Wires) -> Wires:
+    """Everyone has sent its sum, and the sums are held back."""
+    wires.dropped = lambda _from, _to, message: isinstance(message, Sum)
+    return wires.offer()
+
+
+# -- a round that goes well ------------------------------------------------------------------------------
+
+
+def test_three_sessions_join_find_each_other_and_agree():
+    wires = swarm()
+    assert wires[ONE].status.phase == "idle"
+    wires.offer()
+    ends = wires.ends(Completed)
+
+    assert len(ends) == 3
+    assert {end.mean.tobytes() for _, end in ends} == {np.ones(5, dtype="<f4").tobytes()}
+    assert {(wires[key].round, wires[key].base) for key in KEYS[:3]} == {(1, wires[ONE].base)}
+
+
+def test_rounds_follow_each_other_on_the_new_base():
+    wires = swarm().offer().offer()
+
+    assert [end.round for _, end in wires.ends(Completed)] == [1, 1, 1, 2, 2, 2]
+    assert wires[ONE].base.generation == 2
+
+
+def test_a_session_says_what_it_waits_for():
+    wires = Wires(KEYS[:3])
+    alone = wires[ONE]
+    alone.open(NOW)
+    assert (alone.status.phase, set(alone.status.waiting_for)) == (
+        "joining",
+        {endpoint(TWO), endpoint(THREE)},
+    )
+
+    wires = swarm()
+    wires.carry_out(endpoint(ONE), wires[ONE].offer(vector(0), rand(0), NOW))
+    assert wires[ONE].status.phase == "group"
+    wires = to_shares(swarm())
+    assert (wires[ONE].status.phase, wires[ONE].status.waiting_for) == (
+        "shares",
+        (endpoint(TWO), endpoint(THREE)),
+    )
+    assert to_sums(swarm())[ONE].status.phase == "sums"
+    wires[ONE].close(NOW)
+    wires = swarm()
+    wires[ONE].close(NOW)
+    assert (wires[ONE].status.phase, wires[ONE].status.deadline) == ("closing", NOW + LINGER_S)
+
+
+def test_one_offer_at_a_time_and_none_while_closing():
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    one.offer(vector(0), rand(0), NOW)
+    with pytest.raises(LocalProtocolError, match="one offer at a time"):
+        one.offer(vector(0), rand(0), NOW)
+
+    other = session(TWO, seeds=())
+    other.close(NOW)
+    with pytest.raises(LocalProtocolError, match="none while closing"):
+        other.offer(vector(0), rand(0), NOW)
+
+
+def test_an_update_with_no_number_in_it_is_refused_and_another_may_be_offered():
+    one = session(ONE, seeds=())
+    with pytest.raises(NotFiniteError):
+        one.offer(np.full(5, np.inf, dtype="<f4"), rand(0), NOW)
+
+    one.offer(vector(0), rand(0), NOW)
+
+
+# -- the exits -------------------------------------------------------------------------------------------
+
+
+def test_without_a_group_the_round_ends_with_ones_own_update():
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    one.offer(vector(0), rand(0), NOW)
+    failed = only(one.tick(NOW + 120), Failed)
+
+    assert failed == Failed(Reason.GROUP_TIMEOUT, 1, (), None)
+    assert (one.round, one.status.phase) == (1, "idle")
+
+
+def test_without_shares_everyone_ends_with_its_own_update_and_the_next_round_goes_well():
+    wires = to_shares(swarm())
+    wires.dropped = lambda *_: False
+    wires.tick(15)
+    assert {end.reason for _, end in wires.ends(Failed)} == {Reason.SHARES_TIMEOUT}
+
+    wires.offer()
+    assert [end.round for _, end in wires.ends(Completed)] == [2, 2, 2]
+
+
+def test_without_sums_everyone_ends_with_its_own_update():
+    wires = to_sums(swarm()).tick(15)
+
+    assert [end.reason for _, end in wires.ends(Failed)] == [Reason.SUMS_TIMEOUT] * 3
+    assert {wires[key].base for key in KEYS[:3]} == {INITIAL}
+
+
+def test_a_member_that_can_not_be_reached_ends_the_session_at_once():
+    wires = to_shares(swarm())
+    actions = wires[ONE].unreachable(endpoint(TWO), "connection refused", NOW)
+
+    assert only(actions, Failed).missing == (TWO.public,)
+
+
+def test_a_member_that_started_anew_ends_the_session_at_once():
+    wires = to_shares(swarm())
+    anew = announce(TWO, instance=b"2" * 16, base=INITIAL, issued_ms=MS + 1000)
+    actions = wires[ONE].receive(Hello(anew, bytes(16), False, ""), NOW)
+
+    assert only(actions, Failed).missing == (TWO.public,)
+
+
+def test_a_member_that_ended_the_round_on_the_old_base_ends_the_session_at_once():
+    wires = to_shares(swarm())
+    alone = announce(TWO, base=INITIAL, round=1, issued_ms=MS + 1000)
+    actions = wires[ONE].receive(Hello(alone, bytes(16), False, ""), NOW)
+
+    assert only(actions, Failed).missing == (THREE.public,)  # not who said so, but who both waited for
+
+
+@pytest.mark.parametrize("changes", [{"issued_ms": MS - 1}, {"issued_ms": MS + 1000}])
+def test_a_member_that_only_announces_itself_ends_nothing(changes):
+    wires = to_shares(swarm())
+    same = announce(TWO, base=INITIAL, **changes)
+
+    assert "Failed" not in kinds(wires[ONE].receive(Hello(same, bytes(16), False, ""), NOW))
+
+
+# -- groups that are not joined ----------------------------------------------------------------------------
+
+
+def asking() -> tuple[Session, list[Ready]]:
+    """Member two, whose READY is at member one; and the three READYs."""
+    two = session(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
+    two.open(NOW)
+    for key in (ONE, THREE):
+        two.receive(Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    (mine,) = outbox(two.offer(vector(0), rand(0), NOW), endpoint(ONE))
+    return two, [mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))]
+
+
+def test_a_group_is_joined_once():
+    two, readys = asking()
+    group = group_of(readys, ONE)
+    assert [action.to for action in two.receive(group, NOW)] == [endpoint(ONE), endpoint(THREE)]
+
+    with pytest.raises(RemoteProtocolError, match="no offer"):
+        two.receive(group, NOW)
+
+
+def test_a_group_with_a_member_that_is_not_accepted_is_refused():
+    two, readys = asking()
+    two._standing.banned.add(THREE.public)
+
+    with pytest.raises(RemoteProtocolError, match="does not accept"):
+        two.receive(group_of(readys, ONE), NOW)
+    assert two.status.phase == "group"
+
+
+def test_a_group_with_a_ready_that_expired_long_ago_is_refused_and_nothing_hangs():
+    two, (mine, first, _) = asking()
+    old = ready(THREE, ONE.public, base=INITIAL, issued_ms=MS - 200_000)
+    with pytest.raises(RemoteProtocolError, match="expired"):
+        two.receive(group_of([mine, first, old], ONE), NOW)
+
+    assert (two.status.phase, two.deadline is not None) == ("group", True)
+
+
+def test_a_group_with_an_ephemeral_key_of_small_order_is_refused_before_anything_is_sent():
+    two, (mine, first, last) = asking()
+    bad = resigned(last, THREE, ephemeral=bytes(32))
+
+    with pytest.raises(RemoteProtocolError, match="unusable ephemeral key"):
+        two.receive(group_of([mine, first, bad], ONE), NOW)
+    assert two.status.phase == "group"
+
+
+def test_a_group_is_refused_while_a_new_base_is_being_stored():
+    two, readys = asking()
+    two._storing = True
+
+    with pytest.raises(RemoteProtocolError, match="being replaced"):
+        two.receive(group_of(readys, ONE), NOW)
+
+
+def test_the_base_never_changes_through_a_fetch_while_a_session_runs():
+    two, readys = asking()
+    held = vector(7)
+    better = base_of(held, 1)
+    for key in (ONE, THREE):
+        said = announce(key, base=better, issued_ms=MS + 5000)
+        two.receive(Hello(said, bytes(16), False, PARAMETERS), NOW)
+    assert two.status.phase == "catching up"
+    two.receive(group_of(readys, ONE), NOW)
+
+    with pytest.raises(RemoteProtocolError, match="was not asked for"):
+        two.receive(BasePiece(better.digest, 0, held.tobytes()), NOW)
+    assert two.status.phase == "shares"
+
+
+# -- messages out of turn ----------------------------------------------------------------------------------
+
+
+def test_shares_that_come_before_their_group_count():
+    wires = swarm()
+    held: list[tuple[str, Group]] = []
+
+    def late(_from, to, message) -> bool:
+        if isinstance(message, Group) and to == endpoint(TWO):
+            held.append((to, message))
+            return True
+        return False
+
+    wires.dropped = late
+    wires.offer()
+    assert wires.ends(Completed) == []
+    wires.dropped = lambda *_: False
+    for to, message in held:
+        wires.hand(to, message)
+
+    assert len(wires.quiet().ends(Completed)) == 3
+
+
+def test_what_comes_before_its_group_is_held_within_a_bound():
+    two, _ = asking()
+    share = Share(bytes(32), ONE.public, TWO.public, 0, bytes(1 << 19))
+    two.receive(share, NOW)
+
+    with pytest.raises(TooEarly):
+        two.receive(share, NOW)
+
+
+def test_early_messages_that_do_not_belong_are_dropped_with_the_group():
+    two, readys = asking()
+    group = group_of(readys, ONE)
+    two.receive(Share(codec.session_id(group), ONE.public, TWO.public, 0, b"garbage"), NOW)
+
+    assert kinds(two.receive(group, NOW)) == ["Send", "Send"]
+
+
+def test_bulk_of_no_session_is_refused():
+    one = session(ONE, seeds=())
+    share = Share(bytes(32), TWO.public, ONE.public, 0, b"")
+    with pytest.raises(RemoteProtocolError, match="not this node's"):
+        one.receive(share, NOW)
+
+    wires = to_shares(swarm())
+    with pytest.raises(RemoteProtocolError, match="not this node's"):
+        wires[ONE].receive(replace(share, sender=TWO.public), NOW)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Roster(TWO.public, bytes(16), ()),
+        Refused(bytes(16), "no"),
+        Accepted(bytes(16)),
+        Redirect(bytes(16), announce(TWO)),
+        Certificate(bytes(32), ()),
+        codec.sign(CertificateRequest(bytes(32), stranger().public), stranger()),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_answers_to_nothing_are_refused(message):
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    with pytest.raises(RemoteProtocolError):
+        one.receive(message, NOW)
+
+
+# -- healing -----------------------------------------------------------------------------------------------
+
+
+def half_finished() -> Wires:
+    """All complete but member three, which falls back without the others' sums."""
+    wires = swarm()
+    wires.dropped = lambda _from, to, message: isinstance(message, Sum) and to == endpoint(THREE)
+    return wires.offer()
+
+
+def test_a_member_that_fell_back_is_healed_by_the_others_certificate():
+    wires = half_finished()
+    assert {where for where, _ in wires.ends(Completed)} == {endpoint(ONE), endpoint(TWO)}
+    wires.dropped = lambda *_: False
+    wires.tick(15, THREE)
+    ((where, healed),) = wires.ends(Healed)
+
+    assert (where, healed.source) == (endpoint(THREE), ONE.public)
+    assert [wires[key].base for key in KEYS[:3]] == [wires[ONE].base] * 3
+    assert wires[THREE].base.generation == 1
+    wires.offer()
+    assert [end.round for _, end in wires.ends(Completed)] == [1, 1, 2, 2, 2]
+
+
+def test_equivocation_in_a_certificate_bans_its_sender():
+    wires = half_finished()
+    wires.dropped = lambda _from, _to, message: isinstance(message, Certificate)
+    wires.tick(15, THREE)
+    certificate = wires.ends(Completed)[0][1].certificate
+    other = resigned(certificate.sums[1], TWO, pieces=(bytes(32),))
+    wires[THREE]._healer.past[certificate.sid].seen[TWO.public] = other
+    actions = wires[THREE].receive(certificate, wires.now)
+
+    assert only(actions, Evidence).sender == TWO.public
+    assert not wires[THREE]._hellos.accepts(announce(TWO))
+
+
+def test_equivocation_in_a_session_bans_its_sender():
+    wires = swarm()
+    sums: list[Sum] = []
+    wires.dropped = lambda _from, to, m: (
+        isinstance(m, Sum) and (sums.append(m) or to != endpoint(ONE) or m.sender == THREE.public)
+    )
+    wires.offer()
+    mine = next(message for message in sums if message.sender == TWO.public)
+    actions = wires[ONE].receive(resigned(mine, TWO, pieces=(bytes(32),)), NOW)
+
+    assert only(actions, Evidence).sender == TWO.public
+    assert not wires[ONE]._hellos.accepts(announce(TWO))
+
+
+def test_a_late_joiner_adopts_what_the_majority_shows():
+    held = vector(7)
+    better = base_of(held, 3)
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    for key in (TWO, THREE):
+        actions = one.receive(Hello(announce(key, base=better), bytes(16), False, PARAMETERS), NOW)
+    assert outbox(actions, endpoint(TWO))[-1].sid == better.digest
+    done = one.receive(BasePiece(better.digest, 0, held.tobytes()), NOW)
+    assert "Adopted" in kinds(done)
+    one.adopted(better, NOW)
+
+    assert (one.base, one._standing.previous) == (better, INITIAL)
+
+
+def test_adopting_the_base_one_has_changes_nothing():
+    one = session(ONE, seeds=())
+    one.adopted(INITIAL, NOW)
+
+    assert (one.base, one._standing.previous) == (INITIAL, None)
+
+
+def test_what_a_restart_kept_is_served():
+    group = group_of([ready(key, ONE.public, base=INITIAL) for key in KEYS[:3]], ONE)
+    one = Session(settings(ONE), standing(), {b"p" * 32: Past(group, INITIAL, {})}, rand(0))
+    one.receive(Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
+    request = codec.sign(CertificateRequest(b"p" * 32, TWO.public), TWO)
+
+    assert only(one.receive(request, NOW), Serve) == Serve(endpoint(TWO), request)
+
+
+# -- coordination ------------------------------------------------------------------------------------------
+
+
+def test_the_next_candidate_is_asked_when_the_coordinator_is_silent():
+    two, _ = asking()
+    actions = two.tick(NOW + 5)
+
+    assert Notice(Note.COORDINATOR, endpoint(ONE), "does not answer; the next one is asked") in actions
+    assert two._seeker.coordinator == TWO.public
+
+
+def test_a_silent_coordinator_that_was_banned_is_named_by_its_key():
+    two, _ = asking()
+    two._members.forget(ONE.public)
+    notice = only(two.tick(NOW + 5), Notice)
+
+    assert notice.who == ONE.public.hex()[:8]
+
+
+def test_the_next_candidate_is_asked_when_the_coordinator_can_not_be_reached():
+    two, (mine, *_) = asking()
+    two.unreachable(endpoint(ONE), "connection refused", NOW)
+
+    assert two._seeker.coordinator == TWO.public
+    assert not two._seeker.holds(mine.nonce)
+
+
+def test_the_coordinator_that_comes_back_is_asked_again_with_a_new_ready():
+    two, (mine, *_) = asking()
+    two.unreachable(endpoint(ONE), "connection refused", NOW)
+    back = Hello(announce(ONE, base=INITIAL, issued_ms=MS + 5000), bytes(16), False, PARAMETERS)
+    (again,) = outbox(two.receive(back, NOW), endpoint(ONE))
+
+    assert (again.coordinator, two._seeker.coordinator) == (ONE.public, ONE.public)
+    assert again.nonce != mine.nonce
+
+
+def test_a_node_that_coordinates_gives_way_to_one_with_a_lower_key():
+    three = session(THREE, seeds=())
+    three.open(NOW)
+    three.offer(vector(0), rand(0), NOW)
+    room = three._coordination._matchmaker.room(announce(THREE).swarm)
+    assert set(room.readys) == {THREE.public}
+    actions = three.receive(Hello(announce(ONE, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+
+    assert [type(message) for message in outbox(actions, endpoint(ONE))] == [Ready]
+    assert set(room.readys) == set()
+
+
+def test_a_silent_coordinator_is_told_that_its_ready_is_taken_back():
+    two, _ = asking()
+    (taken_back,) = outbox(two.tick(NOW + 5), endpoint(ONE))
+
+    assert taken_back.coordinator == TWO.public
+
+
+def test_a_ready_for_another_coordinator_takes_back_the_one_that_is_here():
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    one.receive(ready(TWO, ONE.public, base=INITIAL), NOW)
+    room = one._coordination._matchmaker.room(announce(TWO).swarm)
+    assert set(room.readys) == {TWO.public}
+    one.receive(ready(TWO, THREE.public, base=INITIAL, issued_ms=MS + 1), NOW)
+    assert set(room.readys) == set()
+
+    with pytest.raises(RemoteProtocolError, match="used already"):
+        one.receive(ready(TWO, ONE.public, base=INITIAL), NOW)
+
+
+def test_a_ready_is_redirected_to_the_first_candidate():
+    three = session(THREE, seeds=())
+    three.open(NOW)
+    first = announce(ONE, base=INITIAL)
+    three.receive(Hello(first, bytes(16), False, PARAMETERS), NOW)
+    sent = outbox(three.receive(ready(TWO, THREE.public, nonce=4, base=INITIAL), NOW), endpoint(TWO))
+
+    assert sent == [Accepted(bytes([4]) * 16), Redirect(bytes([4]) * 16, first)]
+    assert outbox(three.receive(ready(ONE, THREE.public, base=INITIAL), NOW), endpoint(ONE)) == [
+        Accepted(bytes(16))
+    ]
+
+
+def test_a_redirection_introduces_its_coordinator():
+    two, (mine, *_) = asking()
+    (question,) = outbox(two.receive(Redirect(mine.nonce, announce(FOUR, base=INITIAL)), NOW), endpoint(FOUR))
+
+    assert isinstance(question, Hello)
+
+
+def test_a_member_behind_is_shown_who_is_ahead():
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    ahead = announce(THREE, base=base(1, 1))
+    one.receive(Hello(ahead, bytes(16), False, PARAMETERS), NOW)
+    sent = outbox(one.receive(ready(TWO, ONE.public, base=INITIAL), NOW), endpoint(TWO))
+
+    assert [message.known for message in sent if isinstance(message, Hello)] == [(ahead,)]
+
+
+def test_readys_of_strangers_and_forged_ones_are_refused():
+    one = session(ONE, seeds=(), allow=frozenset({TWO.public}))
+    one.open(NOW)
+    with pytest.raises(RemoteProtocolError, match="does not collect"):
+        one.receive(ready(THREE, ONE.public), NOW)
+    with pytest.raises(RemoteProtocolError, match="bad ready signature"):
+        one.receive(resigned(ready(TWO, ONE.public), THREE), NOW)
+
+
+def test_an_offer_asks_a_limited_number_of_times():
+    two, _ = asking()
+    two._seeker.offer.tries = MAX_TRIES
+    two._seeker.void()
+
+    assert "Ready" not in [
+        type(m).__name__ for a in two.tick(NOW + 1) if isinstance(a, Send) for m in a.messages
+    ]
+
+
+def test_a_node_sends_to_where_a_peer_listens_now():
+    wires = swarm().offer()
+    moved = announce(TWO, endpoint="127.0.0.1:2", base=wires[ONE].base, round=1, issued_ms=MS + 9000)
+    wires[ONE].receive(Hello(moved, bytes(16), False, PARAMETERS), NOW)
+
+    assert wires[ONE]._endpoint(TWO.public) == "127.0.0.1:2"
+    assert wires[ONE]._endpoint(stranger().public) is None
+    wires[ONE]._members.forget(THREE.public)
+    assert wires[ONE]._endpoint(THREE.public) == endpoint(THREE)
+
+
+def test_what_goes_to_nobody_that_is_known_is_not_sent():
+    one = session(ONE, seeds=())
+
+    assert one._to_endpoints([Send(stranger().public, ())]) == []
+
+
+def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():
+    wires = swarm()
+    wires[ONE]._standing.banned.add(THREE.public)
+    wires.carry_out(endpoint(ONE), wires[ONE].offer(vector(0), rand(0), NOW))
+    room = wires[ONE]._coordination._matchmaker.room(announce(TWO).swarm)
+    for key in (TWO, THREE):
+        held = ready(key, ONE.public, base=INITIAL, issued_ms=MS + 5000)
+        room.readys[key.public] = (held, NOW)
+    wires[ONE].tick(NOW)
+
+    assert wires[ONE].status.phase == "group"
+
+
+# -- with a tracker ----------------------------------------------------------------------------------------
+
+
+def tracked() -> Session:
+    """Member one, with a tracker whose key is stranger()'s, joined."""
+    one = session(ONE, tracker=TRACKER)
+    (question,) = outbox(one.open(NOW), TRACKER)
+    one.receive(Roster(stranger().public, question.nonce, ()), NOW)
+    return one
+
+
+def test_with_a_tracker_the_ready_goes_there_and_none_is_collected():
+    one = tracked()
+    (mine,) = outbox(one.offer(vector(0), rand(0), NOW), TRACKER)
+
+    assert (mine.coordinator, one.status.phase) == (stranger().public, "group")
+    one.receive(Hello(announce(TWO, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    with pytest.raises(RemoteProtocolError, match="does not collect"):
+        one.receive(ready(TWO, ONE.public), NOW)
+    one.receive(Accepted(mine.nonce), NOW + 1)
+    assert only(one.tick(NOW + 121), Failed).reason is Reason.GROUP_TIMEOUT
+
+
+def test_a_group_of_the_tracker_is_joined_whoever_else_one_knows():
+    one = tracked()
+    (mine,) = outbox(one.offer(vector(0), rand(0), NOW), TRACKER)
+    group = group_of(
+        [mine, *(ready(key, stranger().public, base=INITIAL) for key in (TWO, THREE))], stranger()
+    )
+    one.receive(group, NOW)
+
+    assert one.status.phase == "shares"
+    actions = one.unreachable(endpoint(TWO), "connection refused", NOW)
+    assert only(actions, Failed).missing == (TWO.public,)
+
+
+def test_a_silent_tracker_is_greeted_again_and_the_offer_waits():
+    one = tracked()
+    one.offer(vector(0), rand(0), NOW)
+    sent = outbox(one.tick(NOW + 5), TRACKER)
+
+    assert [type(message) for message in sent] == [Hello, Ready]
+
+
+def test_a_tracker_that_is_gone_holds_no_ready():
+    one = tracked()
+    one.offer(vector(0), rand(0), NOW)
+    one.unreachable(TRACKER, "connection refused", NOW)
+
+    assert (one._seeker.coordinator, one._hellos.tracker_key) == (None, None)
+    (question,) = outbox(one.tick(NOW + 1), TRACKER)
+    sent = outbox(one.receive(Roster(stranger().public, question.nonce, ()), NOW), TRACKER)
+    assert [type(message) for message in sent] == [Ready]
+
+
+def test_a_banned_peer_needs_no_room_with_a_tracker():
+    one = tracked()
+    one._ban(TWO.public)
+
+    assert not one._hellos.accepts(announce(TWO))
+
+
+def test_a_coordinator_whose_link_broke_is_greeted_and_asked_again():
+    two, (mine, *_) = asking()
+    sent = outbox(two.reconnected(endpoint(ONE), NOW), endpoint(ONE))
+    assert [type(message) for message in sent] == [Hello, Ready]
+    assert sent[1].nonce != mine.nonce
+
+    assert [type(m) for m in outbox(two.reconnected(endpoint(THREE), NOW), endpoint(THREE))] == [Hello]
+
+
+# -- the end -----------------------------------------------------------------------------------------------
+
+
+def test_after_the_last_round_a_node_stays_until_all_confirm_its_base():
+    wires = swarm().offer()
+    actions = wires[ONE].close(wires.now)
+    assert kinds(actions)[-1] == "Closed"
+    assert wires[ONE].deadline is not None
+    assert kinds(wires[ONE].tick(wires.now)) == []
+
+
+def test_after_the_last_round_a_node_waits_no_longer_than_it_lingers():
+    wires = swarm()
+    wires[TWO].close(NOW)
+    behind = announce(THREE, base=base(0, 1), issued_ms=MS + 100)
+    late = session(ONE, seeds=())
+    late.receive(Hello(behind, bytes(16), False, PARAMETERS), NOW)
+    assert "Closed" not in kinds(late.close(NOW))
+    assert late.deadline == NOW + LINGER_S
+
+    assert Closed() in late.tick(NOW + LINGER_S)
+
+
+def test_nobody_closes_while_a_base_is_fetched_or_stored():
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    one._storing = True
+    assert "Closed" not in kinds(one.close(NOW))
+
+    assert Closed() in one.adopted(INITIAL, NOW)
+
+
+def test_leaving_says_goodbye():
+    wires = swarm()
+    (goodbye,) = outbox(wires[ONE].leave(NOW), endpoint(TWO))
+
+    assert goodbye.announce.leaving
+
+
+def test_a_node_announces_itself_every_ten_seconds():
+    wires = swarm()
+    sent = outbox(wires[ONE].tick(NOW + 10), endpoint(TWO))
+
+    assert [type(message) for message in sent] == [Hello]
+
+
+def test_a_node_with_a_key_that_runs_already_gives_up():
+    one = session(ONE, seeds=(endpoint(TWO),))
+    (question,) = outbox(one.open(NOW), endpoint(TWO))
+    twin = announce(ONE, endpoint=endpoint(TWO), started_ms=MS - 1, instance=b"2" * 16)
+    actions = one.receive(Hello(twin, question.nonce, False, PARAMETERS), NOW)
+
+    assert "already runs with this key" in only(actions, Fatal).text
+
+
+def test_a_fetch_that_heals_is_stored_before_the_next_offer_goes_out():
+    """Healed stops seeking until the shell says the base is stored."""
+    wires = swarm()
+    wires.store = False
+    wires.offer()
+    actions = wires[ONE].offer(vector(0), rand(0), NOW)
+
+    assert "Ready" not in [type(m).__name__ for a in actions if isinstance(a, Send) for m in a.messages]
+    assert wires.ends(Healed) == []

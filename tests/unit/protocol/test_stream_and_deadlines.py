@@ -1,0 +1,108 @@
+"""Masks that no bit of the seed leaves alone, and deadlines that follow what was seen."""
+
+import numpy as np
+import pytest
+
+from protocol import stream
+from protocol.deadlines import Pace
+from protocol.early import EARLY_BYTES, Early
+from protocol.errors import TooEarly
+from protocol.messages import Share
+from protocol.vectors import PIECE_WORDS, piece, piece_bytes, piece_count, pieces
+
+
+def test_flipping_any_of_the_256_seed_bits_changes_the_words():
+    """No bit is folded away: of 64 words, none may stay (chance 256 * 64 / 2^32 = 4e-6)."""
+    seed = bytes(range(32))
+    whole = stream.words(seed, 0, 64)
+    for bit in range(256):
+        flipped = bytearray(seed)
+        flipped[bit // 8] ^= 1 << bit % 8
+        assert not np.any(stream.words(bytes(flipped), 0, 64) == whole), bit
+
+
+def test_words_do_not_depend_on_where_one_starts_to_read():
+    whole = stream.words(bytes(32), 0, 64)
+    for start in range(0, 64, 4):
+        np.testing.assert_array_equal(stream.words(bytes(32), start, 64 - start), whole[start:])
+
+
+def test_no_words_are_no_words():
+    assert len(stream.words(bytes(32), 8, 0)) == 0
+
+
+def test_a_vector_is_cut_into_pieces_that_cover_it_once():
+    for dimension in (1, PIECE_WORDS - 1, PIECE_WORDS, PIECE_WORDS + 1, 3 * PIECE_WORDS):
+        parts = [part for _, part in pieces(dimension)]
+        assert len(parts) == piece_count(dimension)
+        assert sum(part.stop - part.start for part in parts) == dimension
+        assert [part.start for part in parts[1:]] == [part.stop for part in parts[:-1]]
+        assert sum(piece_bytes(dimension, index) for index in range(len(parts))) == 4 * dimension
+    assert piece(PIECE_WORDS + 1, 1) == slice(PIECE_WORDS, PIECE_WORDS + 1)
+
+
+def test_a_deadline_is_the_cap_until_three_waits_were_seen():
+    pace = Pace(1.0, 15.0)
+    for _ in range(2):
+        pace.observe(0.1)
+        assert pace.allowed_s == 15.0
+    pace.observe(0.1)
+    assert pace.allowed_s == 1.0
+
+
+def test_a_deadline_is_twice_the_median_and_six_deviations():
+    pace = Pace(0.1, 100.0)
+    for seconds in (1.0, 2.0, 4.0):
+        pace.observe(seconds)
+
+    assert pace.allowed_s == pytest.approx(2 * (2.0 + 6 * 1.0))
+
+
+def test_a_deadline_stays_within_its_cap():
+    pace = Pace(1.0, 15.0)
+    for seconds in (10.0, 10.0, 10.0):
+        pace.observe(seconds)
+
+    assert pace.allowed_s == 15.0
+
+
+def test_a_cap_below_the_floor_wins():
+    pace = Pace(5.0, 2.0)
+    for _ in range(3):
+        pace.observe(0.0)
+
+    assert pace.allowed_s == 2.0
+
+
+def test_one_slow_wait_does_not_move_a_deadline_and_old_ones_are_forgotten():
+    pace = Pace(0.5, 100.0)
+    for seconds in (1.0, 1.0, 1.0, 1.0, 50.0):
+        pace.observe(seconds)
+    assert pace.allowed_s == 2.0
+
+    for _ in range(32):
+        pace.observe(3.0)
+    assert pace.allowed_s == 6.0
+
+
+def share(sid: bytes, size: int = 0) -> Share:
+    return Share(sid, bytes(32), bytes(32), 0, bytes(size))
+
+
+def test_early_messages_are_handed_on_to_their_session_in_order_and_once():
+    early = Early()
+    mine, other = share(b"m" * 32, 1), share(b"o" * 32)
+    for message in (mine, other, share(b"m" * 32, 2)):
+        early.hold(message)
+
+    assert early.take(b"m" * 32) == [mine, share(b"m" * 32, 2)]
+    assert early.take(b"o" * 32) == []
+
+
+def test_early_messages_are_held_within_a_bound():
+    early = Early()
+    early.hold(share(bytes(32), EARLY_BYTES - 1000))
+    with pytest.raises(TooEarly):
+        early.hold(share(bytes(32), 1000))
+    early.drop()
+    early.hold(share(bytes(32), 1000))

@@ -1,0 +1,122 @@
+"""Sessions joined by wires without delay: whatever is sent arrives, in order, until all is quiet."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from protocol import codec
+from protocol.actions import Action, Adopted, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
+from protocol.errors import RemoteProtocolError
+from protocol.identity import NodeKey
+from protocol.messages import Base, CertificateRequest, Message
+from protocol.session import Session
+from tests.parts import NOW, base_of, endpoint, rand, settings, standing
+
+ZERO = np.zeros(5, dtype="<f4")
+INITIAL = base_of(ZERO, 0, size=0)
+
+
+def session(key: NodeKey, number: int = 0, **changes: Any) -> Session:
+    """A node's session, not opened, on the initial base."""
+    return Session(settings(key, **changes), standing(held=INITIAL), {}, rand(100 + number))
+
+
+class Wires:
+    """The sessions by their endpoints. What they do goes through the codec; ends are noted."""
+
+    def __init__(self, keys: Iterable[NodeKey], **changes: Any) -> None:
+        self.keys = tuple(keys)
+        seeds = tuple(endpoint(key) for key in self.keys)
+        self.nodes = {endpoint(k): session(k, n, seeds=seeds, **changes) for n, k in enumerate(self.keys)}
+        self.now = NOW
+        self.done: list[tuple[str, Action]] = []
+        self.errors: list[RemoteProtocolError] = []
+        self.dropped: Callable[[str, str, Message], bool] = lambda _from, _to, _message: False
+        self.store = True
+        self.kept: dict[str, dict[Any, Any]] = {where: {} for where in self.nodes}
+        self._queue: deque[tuple[str, str, bytes]] = deque()
+
+    def __getitem__(self, key: NodeKey) -> Session:
+        return self.nodes[endpoint(key)]
+
+    def open(self) -> "Wires":
+        for where, node in self.nodes.items():
+            self.carry_out(where, node.open(self.now))
+        return self.quiet()
+
+    def offer(self, *keys: NodeKey) -> "Wires":
+        """A vector of ones from each of these (all, if none is named)."""
+        for number, key in enumerate(keys or self.keys):
+            actions = self[key].offer(np.ones(5, dtype="<f4"), rand(number), self.now)
+            self.carry_out(endpoint(key), actions)
+        return self.quiet()
+
+    def tick(self, seconds: float, *keys: NodeKey) -> "Wires":
+        self.now += seconds
+        for key in keys or self.keys:
+            self.carry_out(endpoint(key), self[key].tick(self.now))
+        return self.quiet()
+
+    def carry_out(self, where: str, actions: Iterable[Action]) -> None:
+        for action in actions:
+            match action:
+                case Send():
+                    for message in action.messages:
+                        if not self.dropped(where, str(action.to), message):
+                            self._queue.append((where, str(action.to), codec.encode(message).join()))
+                case Keep():
+                    self.kept[where].update(
+                        {(part.sid, part.sender, part.index): part for part in action.sums}
+                    )
+                case Serve():
+                    self.serve(where, action)
+                case Completed() | Healed() | Adopted() if self.store:
+                    self.done.append((where, action))
+                    if not isinstance(action, Adopted):
+                        self.kept[where][action.sid] = action.certificate
+                    self.carry_out(where, self.nodes[where].adopted(based_on(action), self.now))
+                case Completed() | Healed() | Adopted() | Failed() | Fatal() | Evidence():
+                    self.done.append((where, action))
+                case _:
+                    pass
+
+    def serve(self, where: str, action: Serve) -> None:
+        """Send what this node kept (certificates and partial sums)."""
+        request = action.request
+        wanted = (
+            request.sid
+            if isinstance(request, CertificateRequest)
+            else (request.sid, request.of, request.index)
+        )
+        if wanted in self.kept[where]:
+            self.carry_out(where, [Send(action.to, (self.kept[where][wanted],))])
+
+    def quiet(self) -> "Wires":
+        """Deliver everything."""
+        while self._queue:
+            _, to, frame = self._queue.popleft()
+            if to in self.nodes:
+                self.hand(to, codec.decode(frame))
+        return self
+
+    def hand(self, to: str, message: Message) -> None:
+        """One message, to one node."""
+        try:
+            actions = self.nodes[to].receive(message, self.now)
+        except RemoteProtocolError as error:
+            self.errors.append(error)
+        else:
+            self.carry_out(to, actions)
+
+    def ends(self, kind: type) -> list[tuple[str, Any]]:
+        return [(where, action) for where, action in self.done if isinstance(action, kind)]
+
+
+def based_on(action: Any) -> Base:
+    """The base that a mean leads to (from zeros), or the adopted one."""
+    if isinstance(action, Adopted):
+        return action.base
+    before = action.group.readys[0].announce.base
+    return base_of(action.mean, before.generation + 1, len(action.group.readys), action.sid)
