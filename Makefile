@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-BENCHMARKS ?= memory
+BENCHMARKS ?= shares rounds memory
 DIST ?= dist
 
 PY := $(VENV)/bin/python

@@ -1,0 +1,1 @@
+"""What the product costs: seconds, bytes, memory, accuracy of sums. In the repository, not in the wheel."""

@@ -1,0 +1,100 @@
+"""The command line: `python -m benchmarks NAME [--quick] [--json FILE] [...]`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NoReturn
+
+from benchmarks.machine import machine, versions
+from benchmarks.memory import MEMORY
+from benchmarks.rounds import ROUNDS
+from benchmarks.shares import SHARES
+from benchmarks.spec import Figure
+from node.errors import ConfigError, UserError, reason
+
+BENCHMARKS = {benchmark.name: benchmark for benchmark in (MEMORY, ROUNDS, SHARES)}
+INTERRUPTED = 130
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line, raised as ConfigError."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise ConfigError instead of printing the usage."""
+        raise ConfigError(f"{message}; see `python -m benchmarks --help`")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the command line says. Exit status: 0 ran, 1 failed, 2 bad arguments, 130 interrupted."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        return _run(parse(arguments), shlex.join(("python", "-m", "benchmarks", *arguments)))
+    except UserError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The command line as argparse has it. Raises ConfigError."""
+    parser = Parser(prog="python -m benchmarks", description=__doc__, allow_abbrev=False)
+    commands = parser.add_subparsers(dest="name", required=True, metavar="NAME", parser_class=Parser)
+    commands.add_parser("list", help="the name and a line for every benchmark")
+    for benchmark in BENCHMARKS.values():
+        command = commands.add_parser(
+            benchmark.name, help=benchmark.summary, description=benchmark.summary, allow_abbrev=False
+        )
+        command.add_argument("--quick", action="store_true", help="smaller, to see that it works")
+        command.add_argument(
+            "--json", type=Path, metavar="FILE", help="also write a JSON list of all figures"
+        )
+        benchmark.add_options(command)
+    return parser.parse_args(argv)
+
+
+def _run(arguments: argparse.Namespace, command: str) -> int:
+    if arguments.name == "list":
+        for benchmark in BENCHMARKS.values():
+            print(f"{benchmark.name:8} {benchmark.summary}")
+        return 0
+    if arguments.json is not None and not arguments.json.absolute().parent.is_dir():
+        raise ConfigError(f"--json {arguments.json}: there is no such folder")
+    found_one_by_one = BENCHMARKS[arguments.name].run(arguments)
+    ran_on = {"command": command, "machine": machine(), "versions": versions()}
+    print(ran_on["machine"])
+    print(", ".join(f"{name} {version}" for name, version in versions().items()))
+    figures = []
+    for found in found_one_by_one:
+        figures.append(found)
+        print(line(found), flush=True)
+    if arguments.json is not None:
+        _write(arguments.json, [{**asdict(found), "holds": found.holds, **ran_on} for found in figures])
+    return 0
+
+
+def line(found: Figure) -> str:
+    """A figure for the terminal."""
+    text = f"{found.case:24} {found.figure:28} {found.median:12.4g} {found.unit:14}"
+    if found.samples > 1:
+        text += f" [{found.min:.4g} to {found.max:.4g}, {found.samples} values]"
+    if found.at_most is not None:
+        text += f" {'✓' if found.holds else '✗'} at most {found.at_most:.4g}"
+    return f"{text}  {found.note}".rstrip()
+
+
+def _write(path: Path, figures: list[dict[str, object]]) -> None:
+    try:
+        path.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
+    except OSError as error:
+        raise UserError(f"--json {path}: {reason(error)}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

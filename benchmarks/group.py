@@ -1,0 +1,55 @@
+"""A group of members for one additive session, with keys from fixed seeds: no network, no clock."""
+
+from __future__ import annotations
+
+import hashlib
+
+from protocol import codec
+from protocol.additive import Seat
+from protocol.identity import NodeKey
+from protocol.messages import NO_SID, Announce, Base, Group, Ready
+from protocol.sealing import Ephemeral
+from protocol.shares import ShareSettings
+
+PARAMETERS = codec.parameters_hash("{}")
+TIMEOUT_S = 3600.0
+
+
+def seats(count: int, dimension: int, kind: str, clip: float, max_share_value: float) -> list[Seat]:
+    """The seats of `count` members in one session over (d,) vectors, in key order."""
+    numbered = ((NodeKey(_seed("key", number)), number) for number in range(count))
+    members = sorted(numbered, key=lambda member: member[0].public)
+    ephemerals = [Ephemeral(_seed("ephemeral", number)) for _, number in members]
+    coordinator = members[0][0]
+    readys = tuple(
+        _ready(key, ephemeral, coordinator) for (key, _), ephemeral in zip(members, ephemerals, strict=True)
+    )
+    group = codec.sign(Group(readys, 0, coordinator.public), coordinator)
+    shares = ShareSettings(kind, clip, max_share_value).for_group(count)
+    return [
+        Seat(group, 1, key, ephemeral, dimension, shares, TIMEOUT_S, TIMEOUT_S)
+        for (key, _), ephemeral in zip(members, ephemerals, strict=True)
+    ]
+
+
+def _seed(label: str, number: int) -> bytes:
+    return hashlib.sha256(f"benchmark {label} {number}".encode()).digest()
+
+
+def _ready(key: NodeKey, ephemeral: Ephemeral, coordinator: NodeKey) -> Ready:
+    announce = Announce(
+        key=key.public,
+        endpoint="127.0.0.1:1",
+        task="benchmark",
+        parameters=PARAMETERS,
+        min_participants=3,
+        instance=bytes(16),
+        started_ms=0,
+        issued_ms=0,
+        expiry_ms=1,
+        round=0,
+        base=Base(0, PARAMETERS, 0, NO_SID),
+        leaving=False,
+    )
+    signed = codec.sign(announce, key)
+    return codec.sign(Ready(signed, ephemeral.public, bytes(16), coordinator.public), key)

@@ -1,0 +1,134 @@
+"""Memory: the peak above the process at rest, in bytes and in vectors of 4 d bytes.
+
+A member must hold x (its offer), its accumulator, which becomes its partial sum, and the total: three
+vectors. With `float` shares, pieces that come out of key order wait as well: up to n - 2 vectors more when
+the member with the lowest key is the last to send. A whole node holds these three above its base and
+its model (which are there at rest), and what training needs at other times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection
+
+from benchmarks import memory_member
+from benchmarks.memory_member import Cell
+from benchmarks.memory_node import PEERS, node_peak
+from benchmarks.spec import Benchmark, Figure, figure
+from node.errors import ConfigError, UserError
+from protocol.shares import MAX_MEMBERS
+from protocol.vectors import WORD_BYTES
+
+DIMENSIONS = (1_000_000, 10_000_000)
+MEMBERS = 4
+LEAST_MEMBERS = 3
+KINDS = ("seed", "ring", "float")
+HELD = 3
+"""Vectors: the offer x, the accumulator (then the partial sum), the total."""
+BUFFERS_BYTES = 12 << 20
+"""Allowed beyond the vectors, whatever their length: a few pieces of 1 MiB on their way."""
+NODE_BUFFERS_BYTES = 64 << 20
+"""For a whole node: also what the allocator keeps of freed pieces, for each of its threads."""
+_PATIENCE_S = 600.0
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--n", type=int, default=MEMBERS, help=f"members of the session (default {MEMBERS})")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="share kinds, with commas (default all)")
+    parser.add_argument("--no-node", action="store_true", help="leave out the whole node")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """A cell for each share kind and length; then a whole node."""
+    if not LEAST_MEMBERS <= arguments.n <= MAX_MEMBERS:
+        raise ConfigError(f"--n {arguments.n}: allowed are {LEAST_MEMBERS} to {MAX_MEMBERS}")
+    kinds = arguments.kinds.split(",")
+    if not set(kinds) <= set(KINDS):
+        raise ConfigError(f"--kinds {arguments.kinds}: allowed are {', '.join(KINDS)}")
+    dimensions = DIMENSIONS[:1] if arguments.quick else DIMENSIONS
+    return _all(kinds, arguments.n, dimensions, () if arguments.no_node else dimensions)
+
+
+def _all(
+    kinds: list[str], members: int, dimensions: Sequence[int], of_nodes: Sequence[int]
+) -> Iterator[Figure]:
+    for dimension in dimensions:
+        for kind in kinds:
+            yield from _member(Cell(kind, members, dimension, late=False))
+        if "float" in kinds:
+            yield from _member(Cell("float", members, dimension, late=True))
+    for dimension in of_nodes:
+        yield from _node(kinds[0], dimension)
+
+
+def _member(cell: Cell) -> Iterator[Figure]:
+    held = HELD + (cell.members - 2 if cell.kind == "float" and cell.late else 0)
+    what = "x, partial sum, total" + (f", {cell.members - 2} waiting for key order" if held > HELD else "")
+    case = f"{cell.kind}{' (lowest key late)' if cell.late else ''} {_short(cell.dimension)}"
+    yield from _figures(case, _measured(cell), cell.dimension, held, BUFFERS_BYTES, what)
+
+
+def _node(kind: str, dimension: int) -> Iterator[Figure]:
+    peak = node_peak(kind, dimension)
+    case = f"node {kind} {_short(dimension)}"
+    what = f"x, partial sum, total; {PEERS} peers, at rest {peak.rest / 1e6:.0f} MB"
+    yield from _figures(case, peak.above_rest, peak.dimension, HELD, NODE_BUFFERS_BYTES, what)
+
+
+def _figures(
+    case: str, above_rest: int, dimension: int, held: int, buffers: int, what: str
+) -> Iterator[Figure]:
+    vector = WORD_BYTES * dimension
+    most = held * vector + buffers
+    yield figure("memory", case, "peak above rest", "bytes", [above_rest], most)
+    yield figure(
+        "memory", case, "in vectors", "x 4d", [above_rest / vector], None, f"must hold {held}: {what}"
+    )
+
+
+def _short(dimension: int) -> str:
+    return f"d={dimension // 1_000_000}M"
+
+
+def _measured(cell: Cell) -> int:
+    """Bytes, from a fresh process for the member and one for all the others."""
+    context = multiprocessing.get_context("spawn")
+    member, others = context.Pipe()
+    results, told = context.Pipe(duplex=False)
+    processes = [
+        context.Process(target=memory_member.measure, args=(cell, member, told), daemon=True),
+        context.Process(target=memory_member.serve, args=(cell, others), daemon=True),
+    ]
+    for process in processes:
+        process.start()
+    for end in (member, others, told):
+        end.close()
+    try:
+        return _result(results, cell)
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def _result(results: Connection, cell: Cell) -> int:
+    try:
+        if not results.poll(_PATIENCE_S):
+            raise UserError(f"memory: no result for {cell} within {_PATIENCE_S:.0f} s")
+        above_rest, error = results.recv()
+    except EOFError as ended:
+        raise UserError(f"memory: the process for {cell} ended without a result") from ended
+    if not error < 1e-3:
+        raise UserError(f"memory: the mean of {cell} is off by {error:g}")
+    return int(above_rest)
+
+
+MEMORY = Benchmark(
+    name="memory",
+    summary="peak of resident memory above rest: a member of a session, and a whole node",
+    add_options=add_options,
+    run=run,
+)

@@ -1,0 +1,157 @@
+"""One member of an additive session in a process of its own; all the others live in another one.
+
+The two speak in lockstep over a pipe of frames, so that nothing queues up in the member: it sends a
+recipient's key and a frame, or asks for the next frame that is meant for it.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+import numpy as np
+
+from benchmarks.group import seats
+from benchmarks.residence import OwnPeak
+from protocol import codec
+from protocol.actions import Action, Completed, Send
+from protocol.additive import Additive, Seat
+from protocol.messages import Key, Message, Share, Sum
+from protocol.vectors import Floats, piece_count
+
+CLIP, MAX_SHARE_VALUE = 4.0, 100.0
+WARM_UP_DIMENSION = 1000
+_NEXT = b"next"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one process measures. `late`: the member with the lowest key sends last, the worst for `float`."""
+
+    kind: str
+    members: int
+    dimension: int
+    late: bool
+
+    def seats(self, dimension: int) -> list[Seat]:
+        """All places, in key order; the last one is the member that is measured."""
+        return seats(self.members, dimension, self.kind, CLIP, MAX_SHARE_VALUE)
+
+
+def vector(member: int, dimension: int) -> Floats:
+    """(d,) float32: this member's update."""
+    values = np.random.default_rng(member).standard_normal(dimension, dtype=np.float32)
+    values *= np.float32(0.01)
+    return values
+
+
+def measure(cell: Cell, others: Connection, results: Connection) -> None:
+    """The measured process: a small session first, to load everything, then the one that counts."""
+    _in_session(cell.seats(WARM_UP_DIMENSION), WARM_UP_DIMENSION, others)
+    places = cell.seats(cell.dimension)
+    gc.collect()
+    with OwnPeak() as peak:
+        mean = _in_session(places, cell.dimension, others)
+    results.send((peak.above_rest, _error(mean, cell)))
+
+
+def _in_session(places: list[Seat], dimension: int, others: Connection) -> Floats:
+    """A whole session; the group's mean (d,). `x` is held to the end, as a node holds what it offered."""
+    x = vector(len(places) - 1, dimension)
+    machine = Additive(places[-1])
+    actions = machine.start(x, bytes(32), 0.0)
+    while (completed := _carry_out(actions, others)) is None:
+        others.send_bytes(_NEXT)
+        actions = machine.receive(_expected(codec.decode(others.recv_bytes())), 0.0)
+    return completed.mean
+
+
+def _carry_out(actions: list[Action], others: Connection) -> Completed | None:
+    for action in actions:
+        match action:
+            case Send(to=bytes() as key):
+                for message in action.messages:
+                    others.send_bytes(key)
+                    others.send_bytes(codec.encode(message).join())
+            case Completed():
+                return action
+    return None
+
+
+def _expected(message: Message) -> Share | Sum:
+    if not isinstance(message, Share | Sum):
+        raise TypeError(f"a {type(message).__name__} in a session")
+    return message
+
+
+def _error(mean: Floats, cell: Cell) -> float:
+    """The largest difference from the float64 mean."""
+    exact = np.zeros(cell.dimension)
+    for member in range(cell.members):
+        exact += vector(member, cell.dimension)
+    return float(np.abs(mean - exact / cell.members).max())
+
+
+def serve(cell: Cell, member: Connection) -> None:
+    """The other process: all other members, for the small session and the one that counts."""
+    for dimension in (WARM_UP_DIMENSION, cell.dimension):
+        _Others(cell, dimension).serve(member)
+
+
+class _Others:
+    """All members but the last, and what they have to say to it, built when it is asked for."""
+
+    def __init__(self, cell: Cell, dimension: int) -> None:
+        places = cell.seats(dimension)
+        each = places[0].shares.payload_count(dimension) + piece_count(dimension)
+        self._left = each * (cell.members - 1)
+        self._late = cell.late
+        self._member = places[-1].key.public
+        self._machines = {seat.key.public: Additive(seat) for seat in places[:-1]}
+        self._for_member: deque[tuple[Key, Iterator[Message]]] = deque()
+        self._among: deque[tuple[Key, Iterator[Message]]] = deque()
+        for number, (key, machine) in enumerate(self._machines.items()):
+            rand = (number + 1).to_bytes(32, "big")
+            self._queue(key, machine.start(vector(number, dimension), rand, 0.0))
+
+    def serve(self, member: Connection) -> None:
+        """Until the member has had every frame that is meant for it."""
+        while self._left:
+            self._settle()
+            asked = member.recv_bytes()
+            if asked == _NEXT:
+                self._left -= 1
+                member.send_bytes(codec.encode(self._next()).join())
+            else:
+                self._hand(asked, codec.decode(member.recv_bytes()))
+
+    def _queue(self, sender: Key, actions: list[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Send) and isinstance(action.to, bytes):
+                is_for_member = action.to == self._member
+                outbox = self._for_member if is_for_member else self._among
+                outbox.append((sender if is_for_member else action.to, iter(action.messages)))
+
+    def _settle(self) -> None:
+        """Deliver what the others have for each other."""
+        while self._among:
+            recipient, messages = self._among.popleft()
+            for message in messages:
+                self._hand(recipient, message)
+
+    def _hand(self, recipient: Key, message: Message) -> None:
+        self._queue(recipient, self._machines[recipient].receive(_expected(message), 0.0))
+
+    def _next(self) -> Message:
+        """In turns, a piece of each; or, where somebody is late, all of the highest key's first."""
+        if self._late:
+            self._for_member = deque(sorted(self._for_member, key=lambda waiting: waiting[0], reverse=True))
+        while True:
+            sender, messages = self._for_member.popleft()
+            message = next(messages, None)
+            if message is not None:
+                self._for_member.append((sender, messages))
+                return message

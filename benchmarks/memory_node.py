@@ -1,0 +1,135 @@
+"""Four whole nodes on loopback with a wide linear model, and the memory of one of them."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.residence import OtherPeak
+from node.addresses import PeerAddress
+from node.config import Task, load_task
+from node.errors import UserError
+from node.options import NodeOptions
+from scenarios.history import read_summary
+from scenarios.processes import Child, Children, warm_up
+
+PEERS, ROUNDS, ROWS, OUTPUTS = 4, 2, 48, 1000
+STARTED = "out: "  # the last line that a node prints before its first round
+START_S, RUN_S = 120.0, 600.0
+_POLL_S = 0.002
+_TASK = """
+[task]
+name = "wide"
+[model]
+class = "node.models:Linear"
+args = {{ inputs = {inputs}, outputs = {outputs} }}
+[train]
+rounds = {rounds}
+epochs = 1
+batch_size = 16
+optimizer = "sgd"
+learning_rate = 0.01
+momentum = 0.9
+[aggregation]
+shares = "{kind}"
+"""
+
+
+@dataclass(frozen=True)
+class NodePeak:
+    """Bytes above rest of one node, and the dimension that its model really had."""
+
+    above_rest: int
+    rest: int
+    dimension: int
+
+
+def node_peak(kind: str, dimension: int) -> NodePeak:
+    """Run the nodes; the first one is measured from when it has loaded its data and its model."""
+    inputs = dimension // OUTPUTS - 1
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        data = _data(folder, inputs)
+        task_file = folder / "wide.toml"
+        task_file.write_text(_TASK.format(inputs=inputs, outputs=OUTPUTS, rounds=ROUNDS, kind=kind), "utf-8")
+        above_rest, rest = _run(load_task(str(task_file), ()), data, folder)
+    return NodePeak(above_rest, rest, OUTPUTS * (inputs + 1))
+
+
+def _data(folder: Path, inputs: int) -> list[Path]:
+    """Rows of each node's own: x (ROWS, inputs), y (ROWS,) labels."""
+    files = [folder / f"{peer}.npz" for peer in range(PEERS)]
+    for peer, file in enumerate(files):
+        rng = np.random.default_rng(peer)
+        x = rng.standard_normal((ROWS, inputs), dtype=np.float32)
+        np.savez(file, x=x, y=rng.integers(0, OUTPUTS, ROWS))
+    return files
+
+
+def _run(task: Task, data: list[Path], folder: Path) -> tuple[int, int]:
+    warm_up()
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(PEERS)]
+        children = stack.enter_context(Children())
+        endpoints = tuple(f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners)
+        started: list[Child] = []
+        peak: OtherPeak | None = None
+        for peer, listener in enumerate(listeners):
+            options = _options(task, data[peer], folder / str(peer), endpoints, peer)
+            log = folder / str(peer) / "log.txt"
+            started.append(
+                children.start(f"peer {peer}", log, "scenarios.peer_worker:run_node", options, listener)
+            )
+            if peak is None:
+                peak = stack.enter_context(OtherPeak(_when_started(started[0], children)))
+        _until_over(children)
+        summary = read_summary(folder / "0" / "summary.json")
+        if peak is None or summary is None or summary.aggregated < ROUNDS:
+            raise UserError("the measured node did not aggregate every round: the figure would say nothing")
+        return peak.above_rest, peak.rest
+
+
+def _options(task: Task, data: Path, out: Path, endpoints: tuple[str, ...], peer: int) -> NodeOptions:
+    return NodeOptions(
+        peers=tuple(PeerAddress(endpoint=endpoint, key=None) for endpoint in endpoints),
+        tracker=None,
+        listen=endpoints[peer],
+        task=task,
+        data=data,
+        shard=None,
+        rounds=ROUNDS,
+        out=out,
+        key=None,
+        allow=None,
+        open=False,
+        seed=peer,
+        json=False,
+        debug=False,
+    )
+
+
+def _when_started(child: Child, children: Children) -> int:
+    """The process id, once the node has said what it is going to do."""
+    deadline = time.monotonic() + START_S
+    while not (child.log.exists() and STARTED in child.log.read_text("utf-8", "replace")):
+        children.running()
+        if time.monotonic() > deadline:
+            raise UserError(f"no node within {START_S:.0f} s")
+        children.wait(_POLL_S)
+    if child.process.pid is None:
+        raise UserError("the measured node has no process id")
+    return child.process.pid
+
+
+def _until_over(children: Children) -> None:
+    deadline = time.monotonic() + RUN_S
+    while children.running():
+        if time.monotonic() > deadline:
+            raise UserError(f"the nodes were not done after {RUN_S:.0f} s")
+        children.wait(1.0)

@@ -1,0 +1,90 @@
+"""How much memory a process has resident, and the most it ever had."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from types import TracebackType
+
+_EVERY_S = 0.002
+_RESET_PEAK = "5"  # proc(5), /proc/pid/clear_refs: VmHWM becomes the current VmRSS
+
+
+def resident_bytes(pid: int | str, field: str) -> int:
+    """A kB field of /proc/PID/status, such as VmRSS, in bytes; 0 once the process has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines()
+    except OSError:
+        return 0
+    found = (line.split()[1] for line in lines if line.startswith(f"{field}:"))
+    return 1024 * int(next(found, "0"))
+
+
+class OwnPeak:
+    """The peak of this process's resident memory above where it stood when the object was made.
+
+    The kernel keeps it; where its mark can not be set back, a thread samples /proc/self/statm.
+    """
+
+    def __init__(self) -> None:
+        self._rest = resident_bytes("self", "VmRSS")
+        self._sampled = 0
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> OwnPeak:
+        try:
+            Path("/proc/self/clear_refs").write_text(_RESET_PEAK, "ascii")
+        except OSError:
+            self._thread = threading.Thread(target=self._sample, daemon=True)
+            self._thread.start()
+        return self
+
+    def _sample(self) -> None:
+        page = os.sysconf("SC_PAGE_SIZE")
+        statm = Path("/proc/self/statm")
+        while not self._over.wait(_EVERY_S):
+            self._sampled = max(self._sampled, page * int(statm.read_text("ascii").split()[1]))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    @property
+    def above_rest(self) -> int:
+        """Bytes."""
+        peak = self._sampled if self._thread is not None else resident_bytes("self", "VmHWM")
+        return peak - self._rest
+
+
+class OtherPeak:
+    """The peak of another process's private memory (RssAnon) above where it stands now, by sampling."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self.rest = self._peak = resident_bytes(pid, "RssAnon")
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+
+    def __enter__(self) -> OtherPeak:
+        self._thread.start()
+        return self
+
+    def _sample(self) -> None:
+        while not self._over.wait(_EVERY_S):
+            self._peak = max(self._peak, resident_bytes(self._pid, "RssAnon"))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def above_rest(self) -> int:
+        """Bytes."""
+        return self._peak - self.rest

@@ -1,0 +1,150 @@
+"""Rounds: how long one takes with real peers on this machine, and where the time and the bytes go."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+
+from benchmarks.spec import Benchmark, Figure, figure
+from node.config import load_task
+from node.errors import ConfigError, UserError
+from scenarios.history import AGGREGATED, PHASES, Round
+from scenarios.progress import PeerProgress
+from scenarios.swarm import PeerRun, SwarmPlan, run_swarm
+
+TASK = "digits"
+SETTINGS = ("train.epochs=1",)
+PEERS, LEAST_PEERS, MOST_PEERS = 10, 3, 64
+MANY_ROUNDS, QUICK_ROUNDS = 12, 4
+ROUND_AT_MOST_S = 1.2
+_EVERY_S = 0.01
+
+
+class Endings:
+    """When each line of each history.jsonl was written: the files' own times of change, in nanoseconds."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._seen: dict[Path, list[tuple[int, int]]] = {path: [] for path in paths}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Endings:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(_EVERY_S):
+            for path, seen in self._seen.items():
+                try:
+                    stat = path.stat()
+                except FileNotFoundError:
+                    continue
+                if stat.st_size and (not seen or seen[-1][0] != stat.st_size):
+                    seen.append((stat.st_size, stat.st_mtime_ns))
+
+    def seconds(self, path: Path) -> list[float]:
+        """From the end of each round to the end of the next; the first round, with its start, is left out."""
+        return [(later - earlier) / 1e9 for (_, earlier), (_, later) in pairwise(self._seen[path])]
+
+
+class Quiet:
+    """A display that shows nothing."""
+
+    def stage(self, text: str) -> None:
+        """A new part of the run begins."""
+
+    def peers(self, peers: Sequence[PeerProgress]) -> None:
+        """The peers have ended rounds."""
+
+    def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
+        """There are none here."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A round of one peer, and how long it took."""
+
+    seconds: float
+    round: Round
+
+    @property
+    def rest_s(self) -> float:
+        """What no phase accounts for: evaluation, files, waiting to meet."""
+        return max(0.0, self.seconds - sum(cost.seconds for cost in self.round.phases.values()))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--peers", type=int, default=PEERS, help=f"how many peers (default {PEERS})")
+    parser.add_argument(
+        "--rounds", type=int, help=f"how many rounds (default {MANY_ROUNDS}; quick {QUICK_ROUNDS})"
+    )
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """One swarm; medians over its peers and rounds."""
+    usual = QUICK_ROUNDS if arguments.quick else MANY_ROUNDS
+    rounds = usual if arguments.rounds is None else arguments.rounds
+    if not LEAST_PEERS <= arguments.peers <= MOST_PEERS:
+        raise ConfigError(f"--peers {arguments.peers}: allowed are {LEAST_PEERS} to {MOST_PEERS}")
+    if rounds < 2:
+        raise ConfigError(f"--rounds {rounds}: allowed are 2 and more (the first one is not counted)")
+    return _all(arguments.peers, rounds)
+
+
+def _all(peers: int, rounds: int) -> Iterator[Figure]:
+    case = f"{TASK} n={peers}"
+    with tempfile.TemporaryDirectory() as folder:
+        plan = SwarmPlan(load_task(TASK, SETTINGS), peers, rounds, Path(folder))
+        paths = [plan.peer_folder(peer) / "history.jsonl" for peer in range(plan.peers)]
+        with Endings(paths) as endings:
+            runs = run_swarm(plan, Quiet())
+        timed = [
+            one for run, path in zip(runs, paths, strict=True) for one in _timed(run, endings.seconds(path))
+        ]
+    yield figure("rounds", case, "round", "s", [one.seconds for one in timed], ROUND_AT_MOST_S)
+    yield from _by_phase(case, timed)
+    yield from _outcomes(case, runs)
+
+
+def _timed(run: PeerRun, seconds: list[float]) -> list[Timed]:
+    if len(seconds) != len(run.rounds) - 1:
+        raise UserError(f"rounds: {len(seconds)} ends of {len(run.rounds) - 1} rounds were seen in time")
+    return [Timed(took, entry) for took, entry in zip(seconds, run.rounds[1:], strict=True)]
+
+
+def _by_phase(case: str, timed: list[Timed]) -> Iterator[Figure]:
+    for phase in PHASES:
+        yield figure("rounds", case, f"{phase} time", "s", [one.round.phases[phase].seconds for one in timed])
+    yield figure("rounds", case, "rest time", "s", [one.rest_s for one in timed])
+    for phase in PHASES[1:]:
+        sent = [one.round.phases[phase].bytes_sent for one in timed]
+        yield figure("rounds", case, f"{phase} bytes sent", "bytes", sent)
+    yield figure("rounds", case, "bytes sent", "bytes", [one.round.bytes_sent for one in timed])
+
+
+def _outcomes(case: str, runs: tuple[PeerRun, ...]) -> Iterator[Figure]:
+    fell_back = sum(entry.outcome != AGGREGATED for run in runs for entry in run.rounds)
+    models = len({run.summary.base_digest for run in runs})
+    yield figure("rounds", case, "rounds not aggregated", "rounds", [fell_back], 0)
+    yield figure("rounds", case, "different models at the end", "models", [models], 1)
+
+
+ROUNDS = Benchmark(
+    name="rounds",
+    summary="seconds and bytes of a round, by phase, with real peers on this machine",
+    add_options=add_options,
+    run=run,
+)

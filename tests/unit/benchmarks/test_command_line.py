@@ -1,0 +1,60 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import BENCHMARKS, main
+
+
+def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    helped = capsys.readouterr().out
+    assert main(["list"]) == 0
+    listed = capsys.readouterr().out
+    assert set(BENCHMARKS) == {"memory", "rounds", "shares"}
+    assert all(name in helped and name in listed for name in BENCHMARKS)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "NAME"),
+        ("speed", "speed"),
+        ("shares --fast", "--fast"),
+        ("shares --repeats few", "few"),
+        ("shares --repeats 0", "--repeats 0: allowed are 1"),
+        ("rounds --peers 2", "--peers 2: allowed are 3 to 64"),
+        ("rounds --rounds 1", "--rounds 1: allowed are 2"),
+        ("memory --n 2", "--n 2: allowed are 3 to 64"),
+        ("memory --kinds seed,ropes", "--kinds seed,ropes: allowed are seed, ring, float"),
+        ("shares --json nowhere/figures.json", "there is no such folder"),
+    ],
+)
+def test_a_bad_command_line_is_one_line_and_status_2(
+    line: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(line.split()) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_quick_shares_stay_within_their_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "figures.json"
+    assert main(["shares", "--quick", "--repeats", "1", "--json", str(file)]) == 0
+    figures = json.loads(file.read_text())
+    judged = [figure for figure in figures if figure["holds"] is not None]
+    assert {figure["case"] for figure in judged} == {
+        f"{kind} n={n}" for kind in ("seed", "ring", "float") for n in (3, 10, 30)
+    }
+    assert all(figure["holds"] for figure in judged)
+    speeds = [figure["median"] for figure in figures if figure["unit"] == "GB/s"]
+    assert speeds
+    assert min(speeds) > 0
+    assert all(figure["machine"] and figure["versions"]["numpy"] for figure in figures)
+    assert "GB/s" in capsys.readouterr().out

@@ -1,0 +1,27 @@
+"""The measured member and the others, in threads: the session that the memory benchmark drives ends right."""
+
+import threading
+from multiprocessing import Pipe
+
+import pytest
+
+from benchmarks import memory_member
+from benchmarks.memory_member import Cell
+
+
+@pytest.mark.parametrize(
+    ("kind", "late"), [("seed", False), ("ring", False), ("float", False), ("float", True)]
+)
+def test_the_session_ends_with_the_mean_of_all_members(kind: str, late: bool) -> None:
+    cell = Cell(kind, members=4, dimension=300_000, late=late)
+    member, others = Pipe()
+    told, results = Pipe(duplex=False)
+    serving = threading.Thread(target=memory_member.serve, args=(cell, others), daemon=True)
+    serving.start()
+    memory_member.measure(cell, member, results)
+    serving.join(20)
+    assert not serving.is_alive()
+    _, error = told.recv()
+    assert error < 1e-3
+    for end in (member, others, told, results):
+        end.close()
