@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 
 from node.errors import ConfigError, UserError, reason
+
+KEY = "node.key"
+HISTORY = "history.jsonl"
 
 
 class Lock:
@@ -35,9 +39,17 @@ class Lock:
         self._file.close()
 
     def undo(self) -> None:
-        """The start failed: leave nothing behind in a folder that was made for it."""
+        """The start failed: a folder that was made for it is removed, but for the key.
+
+        Others may have been told that key, to let it in. Nothing is undone once a round has ended.
+        """
         self.release()
-        if self._made:
-            with suppress(OSError):
-                (self._folder / "lock").unlink()
-                self._folder.rmdir()
+        if not self._made or (self._folder / HISTORY).exists():
+            return
+        for path in self._folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != KEY:
+                path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._folder.rmdir()

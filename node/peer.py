@@ -10,7 +10,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -74,6 +74,11 @@ class Training:
     seconds: float
 
 
+async def _at_once(call: Callable[..., T], *arguments: object) -> T:
+    """In place of asyncio.to_thread: for a small vector the way to a thread costs more than the work."""
+    return call(*arguments)
+
+
 class Peer:
     """One node. It owns the session, the state and the trainer; `run` is its whole life."""
 
@@ -88,6 +93,7 @@ class Peer:
         reporter: Reporter,
     ) -> None:
         heavy = 4 * state.dimension > HEAVY_BYTES
+        self._aside = asyncio.to_thread if heavy else _at_once
         self._plan = plan
         self._session = session
         self._state = state
@@ -214,7 +220,7 @@ class Peer:
             case Spend():
                 await asyncio.to_thread(self._spend, action)
             case Keep():
-                await asyncio.to_thread(self._keep, action.sums)
+                await self._aside(self._keep, action.sums)
             case Completed() | Healed():
                 return await self._take_mean(action)
             case Adopted():
@@ -257,7 +263,7 @@ class Peer:
         vector = self._state.vector_of(before)
         if vector is None:
             raise UserError("the base that a certificate builds on is gone")
-        new = await asyncio.to_thread(np.add, vector, action.mean, action.mean)  # in place: no copy more
+        new = await self._aside(np.add, vector, action.mean, action.mean)  # in place: no copy more
         base = self._named(before.generation + 1, new, action.group, action.sid)
         kept = Kept(action.group, before, action.certificate)
         return await self._take_base(base, new, kept, action)

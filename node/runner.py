@@ -23,7 +23,7 @@ from node.errors import ConfigError
 from node.keyfile import new_seed, read_key, write_key
 from node.listening import check_names, endpoint_of, listen, listen_where_possible
 from node.options import NodeOptions
-from node.outfolder import Lock
+from node.outfolder import KEY, Lock
 from node.peer import Peer, Plan
 from node.reporting import NO_PRIVACY, Reporter, make_reporter
 from node.shell import Clock
@@ -64,7 +64,7 @@ def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
         lock = Lock(out)
         try:
             if seed is not None:
-                write_key(options.key or out / "node.key", seed)
+                write_key(options.key or out / KEY, seed)
             return _run_in(prepared, key, out, listening)
         except ConfigError:
             lock.undo()
@@ -112,7 +112,7 @@ def _allowed(options: NodeOptions) -> frozenset[bytes] | None:
 def _key_path(options: NodeOptions) -> Path | None:
     if options.key is not None:
         return options.key
-    return options.out / "node.key" if options.out is not None else None
+    return options.out / KEY if options.out is not None else None
 
 
 def _key_file_exists(options: NodeOptions) -> bool:

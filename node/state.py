@@ -53,10 +53,14 @@ class State:
         self._files = VectorFiles(folder / "vectors")
         self._sums = folder / "certificates"
         self._sums.mkdir(exist_ok=True)
-        if self._database.fact("task") is None:
-            self._begin(task, parameters, initial)
-        self._check(folder, task, parameters)
-        self._load()
+        try:
+            if self._database.fact("task") is None:
+                self._begin(task, parameters, initial)
+            self._check(folder, task, parameters)
+            self._load()
+        except BaseException:
+            self._database.close()
+            raise
 
     def _begin(self, task: str, parameters: bytes, initial: Floats) -> None:
         base = Base(0, base_digest(parameters, 0, initial), 0, NO_SID)

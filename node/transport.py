@@ -50,6 +50,7 @@ Unreachable = Callable[[str, str], Awaitable[None]]
 Reconnected = Callable[[str], Awaitable[None]]
 
 log = logging.getLogger("murmuration.transport")
+log.addHandler(logging.NullHandler())  # what strangers send is counted, and printed only with --debug
 
 
 def phase_of(message: Message) -> str:
@@ -113,7 +114,12 @@ class Transport:
                     counts.dropped["not a request of this protocol"] += 1
 
         runner = web.AppRunner(
-            app, access_log_class=Refusals, access_log=log, handle_signals=False, shutdown_timeout=1.0
+            app,
+            access_log_class=Refusals,
+            access_log=log,
+            logger=log,
+            handle_signals=False,
+            shutdown_timeout=1.0,
         )
         await runner.setup()
         await web.SockSite(runner, listener).start()
@@ -145,12 +151,12 @@ class Transport:
                 if frame.type is WSMsgType.BINARY:
                     with suppress(RemoteProtocolError):
                         await self._take(frame.data)
+                elif frame.type is WSMsgType.ERROR:
+                    self._drop("a frame over the limit, or no frame")
                 else:
                     self._drop("not a binary frame")
         finally:
             self._incoming.discard(ws)
-            if ws.close_code not in (None, 1000, 1001, 1006):
-                self._drop("a frame over the limit, or not of this protocol")
         return ws
 
     async def _bulk(self, request: web.Request) -> web.StreamResponse:

@@ -188,7 +188,7 @@ class Introductions:
         for announce in known:
             mine = self.members.get(announce.key)
             is_new = mine is None or mine.issued_ms < announce.issued_ms
-            if announce.key == self._settings.key.public or not is_new:
+            if announce.key == self._settings.key.public or not is_new or not self._may_come(announce.key):
                 continue
             try:
                 codec.verify(announce, announce.key)
@@ -199,6 +199,10 @@ class Introductions:
             if self.accepts(announce) and not announce.leaving and announce.expiry_ms > now * 1000:
                 self.members.learn(announce, self._standing.round, now, direct=False)
         return actions
+
+    def _may_come(self, key: Key) -> bool:
+        """Whether this key is worth a greeting: nobody makes this node call strangers."""
+        return self._settings.allows(key) and key not in self._standing.banned
 
     def roster(self, roster: Roster, now: float) -> list[Action]:
         """The tracker's answer: its key and the peers it knows. With a nonce of zeros: news from it."""

@@ -99,9 +99,11 @@ class Matchmaker:
     def withdraw(self, key: Key, issued_ms: int) -> None:
         """No READY that this peer issued until then counts any more (it is going elsewhere)."""
         for room in self._rooms.values():
-            room.readys.pop(key, None)
+            held = room.readys.get(key)
+            if held is not None and held[0].announce.issued_ms <= issued_ms:
+                del room.readys[key]
             if key in room.announced:
-                room.used_ms[key] = issued_ms
+                room.used_ms[key] = max(issued_ms, room.used_ms.get(key, issued_ms))
 
     def unreachable(self, key: Key) -> None:
         """Nobody waits for a peer that can not be reached, until it is heard again."""

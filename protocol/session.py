@@ -53,7 +53,7 @@ from protocol.messages import (
     Sid,
     Sum,
 )
-from protocol.recovery import Past
+from protocol.recovery import PATIENCE_S, Past
 from protocol.sealing import derive
 from protocol.seeking import group_round
 from protocol.standing import Settings, Standing
@@ -159,8 +159,11 @@ class Session:
         return self._after(self._broadcast(now), now)
 
     def close(self, now: float) -> list[Action]:
-        """After the last round: serve certificates until all confirmed this base, or LINGER_S."""
-        self._closing_until = now + LINGER_S
+        """After the last round: serve certificates until all confirmed this base, or LINGER_S.
+
+        Longer where the others may still be waiting for a sum: they need the certificate afterwards.
+        """
+        self._closing_until = now + max(LINGER_S, self._sums_pace.allowed_s + PATIENCE_S)
         return self._after(self._broadcast(now), now)
 
     def _broadcast(self, now: float) -> list[Action]:

@@ -16,6 +16,7 @@ from protocol.shares import ShareSettings
 READY = (Ready,)
 SHARES = (Share,)
 SUMS = (Sum,)
+SEEDS = ShareSettings("seed", 4.0, 100.0)
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Plan:
     peers: int
     rounds: int
     conditions: Conditions = Conditions()
-    shares: ShareSettings = ShareSettings("seed", 4.0, 100.0)
+    shares: ShareSettings = SEEDS
     timeouts: Timeouts = Timeouts()
     tracker: bool = False
     min_participants: int = 3

@@ -226,6 +226,13 @@ def test_those_that_others_know_are_greeted_and_learned():
     assert found.members.get(KEYS[0].public) is None
 
 
+def test_nobody_is_made_to_call_strangers():
+    found = introduced(seeds=(), allow=frozenset({KEYS[1].public}))
+
+    assert found.news((announce(KEYS[2]),), NOW) == []
+    assert [action.to for action in found.news((announce(KEYS[1]),), NOW)] == [TWO]
+
+
 def test_old_news_is_no_news():
     found = introduced(seeds=())
     newer = announce(KEYS[2], issued_ms=MS + 5)

@@ -1,0 +1,145 @@
+"""What must hold whatever the schedule: checked while a simulated network runs, and when it is over.
+
+- two members never hold different means, or groups, of one session;
+- every mean is the mean of the members' offers; a session ends once for each member;
+- nothing that was offered is offered again, in whole or in part, not after a restart either;
+- nobody is longer without progress than its deadlines allow;
+- an honest peer is never accused;
+- no two groups without a common member ever build on the same base.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.actions import Completed, Evidence, Healed, Spend
+from protocol.messages import Base, Key, Sid
+from scenarios.plans import Plan
+
+JOIN_S = 5.0
+HEAL_S = 20.0
+TOLERANCE = 1e-3
+
+Units = tuple[int, ...]
+"""What a peer learned, one number a training; an offer holds some of them."""
+
+
+class Violation(AssertionError):
+    """A rule was broken; the text names the seed and the rule."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one round ended for one peer; `reason` is None for an aggregate."""
+
+    peer: int
+    round: int
+    sid: Sid | None
+    reason: str | None
+    at_s: float
+
+
+@dataclass(frozen=True)
+class Accusation:
+    """A peer says that it saw two different sums of another."""
+
+    by: int
+    evidence: Evidence
+
+
+class Rules:
+    """Told of everything that the peers of one run do; raises Violation.
+
+    What a liar was a member of proves nothing: there only the honest ones' own conduct is checked.
+    """
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        self._plan = plan
+        self._seed = seed
+        self._liars = {liar for liar, _ in plan.lies}
+        self.outcomes: list[Outcome] = []
+        self.accusations: list[Accusation] = []
+        self.offers: dict[tuple[Sid, Key], tuple[int, Units]] = {}
+        self.groups: dict[Sid, tuple[Key, ...]] = {}
+        self.longest_wait_s = 0.0
+        self._ended: set[tuple[int, Sid | None]] = set()
+        self._spent: dict[int, set[int]] = {}
+        self._means: dict[Sid, bytes] = {}
+        self._built: dict[Base, list[set[Key]]] = {}
+
+    def violated(self, what: str) -> NoReturn:
+        """Stop the run."""
+        raise Violation(f"seed {self._seed}: {what}")
+
+    def spent(self, peer: int, key: Key, units: Units, spend: Spend) -> None:
+        """A peer is about to send its sum."""
+        before = self._spent.setdefault(peer, set())
+        again = before.intersection(units)
+        if (again or not units) and not self._plan.reuse_offers:
+            self.violated(f"peer {peer} offers {sorted(again) or 'nothing'} again")
+        before.update(units)
+        self.offers[spend.sid, key] = (peer, units)
+
+    def proved(self, peer: int, proof: Completed | Healed) -> None:
+        """A peer holds a group's mean, from the session itself or from its certificate."""
+        members = tuple(sorted(ready.key for ready in proof.group.readys))
+        if self.groups.setdefault(proof.sid, members) != members:
+            self.violated(f"peer {peer} holds another group of a session than a second member")
+        offers = [self.offers.get((proof.sid, key)) for key in members]
+        whole = [offer for offer in offers if offer is not None]
+        if len(whole) < len(members):
+            self.violated(f"peer {peer} holds the mean of a session without every member's offer")
+        if not self._liars.intersection(member for member, _ in whole):
+            self._right_mean(peer, proof, whole)
+        self._one_side(proof.group.readys[0].announce.base, set(members))
+
+    def _right_mean(self, peer: int, proof: Completed | Healed, offers: list[tuple[int, Units]]) -> None:
+        mean = proof.mean.tobytes()
+        if self._means.setdefault(proof.sid, mean) != mean:
+            self.violated(f"peer {peer} holds another mean of a session than a second member")
+        exact = np.mean([self.offered(*offer) for offer in offers], axis=0)
+        if np.abs(exact - proof.mean).max() > TOLERANCE:
+            self.violated(f"peer {peer} holds a mean that is not the members' mean")
+
+    def _one_side(self, base: Base, members: set[Key]) -> None:
+        built = self._built.setdefault(base, [])
+        if any(not members & others for others in built):
+            self.violated("two groups without a common member built on one base")
+        built.append(members)
+
+    def offered(self, peer: int, units: Units) -> NDArray[np.float64]:
+        """(d,) float64: what a peer offers when it offers these units."""
+        vectors = [unit_vector(peer, unit, self._plan.dimension) for unit in units]
+        return np.sum(vectors, axis=0, dtype=np.float64)
+
+    def ended(self, outcome: Outcome) -> None:
+        """A round is over for a peer; a session is over once."""
+        if outcome.sid is not None and (outcome.peer, outcome.sid) in self._ended:
+            self.violated(f"a session ended a second time for peer {outcome.peer}")
+        self._ended.add((outcome.peer, outcome.sid))
+        self.outcomes.append(outcome)
+
+    def waited(self, peer: int, seconds: float, rounds: int) -> None:
+        """A peer got this much further after this time."""
+        self.longest_wait_s = max(self.longest_wait_s, seconds)
+        times = self._plan.timeouts
+        allowed = times.round_s + JOIN_S + HEAL_S + max(self._plan.train_s)
+        if seconds > allowed:
+            self.violated(f"peer {peer} stood in round {rounds} for {seconds:.1f} virtual seconds")
+
+    def accused(self, by: int, sender: int | None, evidence: Evidence) -> None:
+        """A peer has evidence against another."""
+        if sender not in self._liars:
+            self.violated(f"peer {by} accuses peer {sender}, who is honest")
+        self.accusations.append(Accusation(by, evidence))
+
+
+@lru_cache(maxsize=1024)
+def unit_vector(peer: int, unit: int, dimension: int) -> NDArray[np.float64]:
+    """(d,) float64: what one training taught one peer; unlike any other, and too small to be clipped."""
+    return np.random.default_rng([peer, unit]).uniform(-0.25, 0.25, dimension)

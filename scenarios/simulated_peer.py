@@ -1,0 +1,249 @@
+"""One node of a simulated network: a Session, its disk, and what it learns, offers and spends.
+
+A training teaches a peer one numbered unit. `fresh` holds units that were never offered, `spent` those that
+were; an offer is a snapshot of `fresh`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from protocol import codec
+from protocol.actions import (
+    Action,
+    Adopted,
+    Closed,
+    Completed,
+    Evidence,
+    Failed,
+    Fatal,
+    Healed,
+    Keep,
+    Send,
+    Serve,
+    Spend,
+)
+from protocol.identity import NodeKey
+from protocol.messages import (
+    NO_SID,
+    Base,
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    Group,
+    Key,
+    PieceRequest,
+    Sid,
+    Sum,
+)
+from protocol.recovery import Past
+from protocol.session import Session
+from protocol.standing import Settings, Standing
+from protocol.vectors import Floats, base_digest, piece, raw
+from scenarios.hosts import Host, Machine
+from scenarios.rules import Outcome
+
+if TYPE_CHECKING:
+    from scenarios.network import Network
+
+PARAMETERS = '{"simulated":true}'
+
+
+@dataclass
+class Disk:
+    """What survives a crash."""
+
+    standing: Standing
+    bases: dict[bytes, Floats]
+    fresh: tuple[int, ...] = ()
+    spent: tuple[int, ...] = ()
+    learned: int = 0
+    sums: dict[tuple[Sid, Key, int], bytes] = field(default_factory=dict)
+    certificates: dict[Sid, tuple[Group, Base, Certificate]] = field(default_factory=dict)
+
+
+class SimulatedPeer(Host):
+    """A node that trains, offers, and takes what the session gives it."""
+
+    def __init__(self, index: int, network: Network) -> None:
+        super().__init__(index, network)
+        self.key = NodeKey(network.random.randbytes(32))
+        vector = np.zeros(network.plan.dimension, dtype="<f4")
+        base = Base(0, base_digest(codec.parameters_hash(PARAMETERS), 0, vector), 0, NO_SID)
+        self.disk = Disk(Standing(0, base, None, set()), {base.digest: vector})
+        self._offered: tuple[int, ...] = ()
+        self._progress_at = 0.0
+
+    @property
+    def machine(self) -> Machine:
+        """The machine of this life."""
+        return self.session
+
+    @property
+    def base(self) -> Base:
+        """The base that is on disk."""
+        return self.disk.standing.base
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def boot(self) -> None:
+        """Open a session on what the disk holds, and go on training."""
+        now = self.network.now
+        self._progress_at = now
+        standing = replace(self.disk.standing, banned=set(self.disk.standing.banned))
+        past = {sid: Past(group, base, {}) for sid, (group, base, _) in self.disk.certificates.items()}
+        self.session = Session(self._settings(now), standing, past, self.network.random.randbytes(32))
+        self._standing = standing
+        self.carry_out(self.session.open(now))
+        self._train()
+
+    def _settings(self, now: float) -> Settings:
+        plan = self.network.plan
+        tracker = self.network.tracker
+        return Settings(
+            key=self.key,
+            endpoint=self.endpoint,
+            task="simulated",
+            parameters=PARAMETERS,
+            dimension=plan.dimension,
+            shares=plan.shares,
+            min_participants=plan.min_participants,
+            seeds=() if tracker else tuple(peer.endpoint for peer in self.network.peers),
+            tracker=tracker.endpoint if tracker else None,
+            pins={},
+            allow=None,
+            group_timeout_s=plan.timeouts.group_s,
+            shares_timeout_s=plan.timeouts.shares_s,
+            sums_timeout_s=plan.timeouts.sums_s,
+            instance=self.network.random.randbytes(16),
+            started_ms=int(now * 1000),
+        )
+
+    def resumed(self, now: float) -> None:
+        """It stood still through no fault of its own."""
+        self._progress_at = now
+
+    def _train(self) -> None:
+        """Spend some time, then offer what was learned; or close after the last round."""
+        if not self.alive:
+            return
+        if self.session.round >= self.network.plan.rounds:
+            self.carry_out(self.session.close(self.network.now))
+            return
+        self.network.after(self.network.random.uniform(*self.network.plan.train_s), self, self._offer)
+
+    def _offer(self) -> None:
+        if not (self.network.plan.reuse_offers and self.disk.fresh):
+            self.disk.fresh += (self.disk.learned,)
+            self.disk.learned += 1
+        self._offered = self.disk.fresh
+        vector = self.network.rules.offered(self.index, self._offered).astype("<f4")
+        self.carry_out(self.session.offer(vector, self.network.random.randbytes(32), self.network.now))
+
+    def _save(self) -> None:
+        self.disk.standing = replace(self._standing, banned=set(self._standing.banned))
+
+    # -- actions -----------------------------------------------------------------------------------
+
+    def perform(self, action: Action) -> None:
+        """What the shell of a real node does, on the simulated disk and network."""
+        match action:
+            case Send(to=str() as endpoint):
+                self.send_all(endpoint, action.messages)
+            case Spend():
+                self._spend(action)
+            case Keep():
+                for part in action.sums:
+                    self.disk.sums[part.sid, part.sender, part.index] = bytes(part.payload)
+            case Completed() | Failed():
+                self._take_result(action)
+            case Healed():
+                self._take_mean(action)
+            case Adopted():
+                self._take_base(action.base, action.vector)
+            case Serve():
+                self._serve(action)
+            case Closed():
+                self._exit()
+            case Fatal() | Evidence():
+                self._complain(action)
+            case _:
+                pass  # notices are for people
+
+    def _spend(self, spend: Spend) -> None:
+        units = self._offered
+        self.network.rules.spent(self.index, self.key.public, units, spend)
+        self.disk.spent += units
+        self.disk.fresh = tuple(unit for unit in self.disk.fresh if unit not in units)
+
+    def _complain(self, action: Fatal | Evidence) -> None:
+        rules = self.network.rules
+        if isinstance(action, Fatal):
+            rules.violated(f"peer {self.index} gave up: {action.text}")
+        self._save()
+        rules.accused(self.index, self.network.index_of(action.sender), action)
+
+    def _take_result(self, action: Completed | Failed) -> None:
+        if isinstance(action, Completed):
+            self._take_mean(action)
+            self._end_round(action.round, action.sid, None)
+            return
+        if self.network.plan.reuse_offers:
+            self.disk.fresh, self.disk.spent = self._offered, ()
+        self._end_round(action.round, action.sid, action.reason)
+
+    def _take_mean(self, action: Completed | Healed) -> None:
+        """The base that a session's mean leads to, stored with its certificate."""
+        self.network.rules.proved(self.index, action)
+        before = action.group.readys[0].announce.base
+        vector = self.disk.bases[before.digest] + action.mean
+        digest = base_digest(codec.parameters_hash(PARAMETERS), before.generation + 1, vector)
+        base = Base(before.generation + 1, digest, len(action.group.readys), action.sid)
+        self.disk.certificates[action.sid] = (action.group, before, action.certificate)
+        self._take_base(base, vector)
+
+    def _take_base(self, base: Base, vector: Floats) -> None:
+        self.disk.bases[base.digest] = vector
+        self.disk.spent = ()
+        actions = self.session.adopted(base, self.network.now)
+        self._save()
+        self.carry_out(actions)
+
+    def _end_round(self, round: int, sid: Sid | None, reason: str | None) -> None:
+        now = self.network.now
+        self._save()
+        self.network.rules.ended(Outcome(self.index, round, sid, reason, now))
+        self.network.rules.waited(self.index, now - self._progress_at, round)
+        self._progress_at = now
+        self._train()
+
+    def _exit(self) -> None:
+        """Say goodbye, and end as a process does."""
+        self.carry_out(self.session.leave(self.network.now))
+        if self.alive:
+            self.network.rules.waited(self.index, self.network.now - self._progress_at, self.session.round)
+            self.done = True
+            self.network.end(self)
+
+    # -- serving -----------------------------------------------------------------------------------
+
+    def _serve(self, action: Serve) -> None:
+        match action.request:
+            case CertificateRequest(sid=sid) if sid in self.disk.certificates:
+                self.send_all(action.to, (self.disk.certificates[sid][2],))
+            case PieceRequest(of=b"", sid=digest, index=index) if digest in self.disk.bases:
+                vector = self.disk.bases[digest]
+                part = raw(vector, piece(len(vector), index))
+                self.send_all(action.to, (BasePiece(digest, index, part),))
+            case PieceRequest(sid=sid, of=of, index=index) if sid in self.disk.certificates:
+                payload = self.disk.sums.get((sid, of, index))
+                header = next((h for h in self.disk.certificates[sid][2].sums if h.sender == of), None)
+                if payload is not None and header is not None:
+                    self.send_all(action.to, (_piece(header, index, payload),))
+
+
+def _piece(header: Sum, index: int, payload: bytes) -> Sum:
+    return replace(header, index=index, payload=payload)

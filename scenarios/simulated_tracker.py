@@ -1,0 +1,36 @@
+"""A tracker in a simulated network. It keeps its key and nothing else over a restart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from protocol.actions import Action, Send
+from protocol.identity import NodeKey
+from protocol.introducer import Introducer
+from scenarios.hosts import Host, Machine
+
+if TYPE_CHECKING:
+    from scenarios.network import Network
+
+
+class SimulatedTracker(Host):
+    """An Introducer and where it listens."""
+
+    def __init__(self, index: int, network: Network) -> None:
+        super().__init__(index, network)
+        self._key = NodeKey(network.random.randbytes(32))
+        self._introducer = Introducer(self._key, network.plan.min_participants, None)
+
+    @property
+    def machine(self) -> Machine:
+        """The machine of this life."""
+        return self._introducer
+
+    def boot(self) -> None:
+        """A tracker that knows nobody."""
+        self._introducer = Introducer(self._key, self.network.plan.min_participants, None)
+
+    def perform(self, action: Action) -> None:
+        """It sends; notices are for people."""
+        if isinstance(action, Send) and isinstance(action.to, str):
+            self.send_all(action.to, action.messages)

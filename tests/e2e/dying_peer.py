@@ -1,0 +1,158 @@
+"""A real node that stops itself at an exact message, and can write down every frame it sends and takes in.
+
+It wraps the product's encoding and decoding in its own process; the product has no hook for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Literal
+
+import msgpack
+
+from protocol import codec
+
+
+@dataclass(frozen=True)
+class Fate:
+    """When to send oneself `sign`: at the `nth` message of `kind`, in the `session`-th session (0: in any).
+
+    "before": as it is encoded (or as it came in): it has no effect. "after": at the next message of any kind,
+    so that this one went out (or took effect). Kind "train" is the nth training.
+    """
+
+    kind: str
+    nth: int = 1
+    session: int = 0
+    moment: Literal["before", "after"] = "before"
+    way: Literal["out", "in"] = "out"
+    sign: signal.Signals = signal.SIGKILL
+
+
+@dataclass
+class Watch:
+    """Counts messages until the fated one; the frames go to `record`, if there is one."""
+
+    fate: Fate | None
+    record: Path | None
+    sids: list[bytes] = field(default_factory=list)
+    seen: int = 0
+    armed: bool = False
+    done: bool = False
+
+    def saw(self, way: str, message: Any) -> None:
+        sid = getattr(message, "sid", None)
+        if sid is not None and sid not in self.sids:
+            self.sids.append(sid)
+        if self.fate is None or self.done:
+            return
+        if self.armed:
+            self.stop(self.fate)
+        elif self._fits(self.fate, way, type(message).__name__, sid):
+            self.seen += 1
+            if self.seen == self.fate.nth:
+                self.armed = self.fate.moment == "after" or self.stop(self.fate)
+
+    def _fits(self, fate: Fate, way: str, kind: str, sid: bytes | None) -> bool:
+        if (way, kind) != (fate.way, fate.kind):
+            return False
+        return fate.session == 0 or (sid is not None and self.sids.index(sid) + 1 == fate.session)
+
+    def stop(self, fate: Fate) -> bool:
+        self.done = True
+        os.kill(os.getpid(), fate.sign)
+        return False
+
+    def write(self, way: str, message: Any, frame: bytes) -> None:
+        if self.record is not None and threading.current_thread() is threading.main_thread():
+            with self.record.open("ab") as file:
+                file.write(msgpack.packb([way, type(message).__name__, frame]))
+
+
+def read_record(path: Path) -> list[tuple[str, str, bytes]]:
+    """(way, kind, frame) of every frame that a recording node sent or took in so far, in order."""
+    unpacker = msgpack.Unpacker()
+    unpacker.feed(path.read_bytes())
+    return [tuple(entry) for entry in unpacker]
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What a process of ours does beside being a node. `offers`: where to note each vector that it spends."""
+
+    fate: Fate | None = None
+    record: Path | None = None
+    offers: Path | None = None
+
+
+def wrap(orders: Orders) -> None:
+    """From now on this process counts, records, and meets its fate."""
+    fate = orders.fate
+    watch = Watch(fate, orders.record)
+    encode, decode = codec.encode, codec.decode
+
+    def encoding(message: Any) -> codec.Frame:
+        frame = encode(message)
+        watch.write("out", message, frame.join())
+        watch.saw("out", message)
+        return frame
+
+    def decoding(frame: bytes | memoryview) -> Any:
+        message = decode(frame)
+        watch.write("in", message, bytes(frame))
+        watch.saw("in", message)
+        return message
+
+    codec.encode, codec.decode = encoding, decoding
+    if fate is not None and fate.kind == "train":
+        _wrap_training(watch, fate)
+    if orders.offers is not None:
+        _wrap_spending(orders.offers)
+
+
+def _wrap_training(watch: Watch, fate: Fate) -> None:
+    from node.training import Trainer  # noqa: PLC0415  torch is not for whoever only starts processes
+
+    train = Trainer.train
+
+    def training(self: Any, *arguments: Any) -> Any:
+        watch.seen += 1
+        if watch.seen == fate.nth:
+            watch.stop(fate)
+        return train(self, *arguments)
+
+    Trainer.train = training  # type: ignore[method-assign]
+
+
+def _wrap_spending(offers: Path) -> None:
+    from node.state import State  # noqa: PLC0415
+
+    spend = State.spend
+
+    def spending(self: Any, sid: bytes, *arguments: Any) -> None:
+        with offers.open("a") as file:
+            file.write(f"{sid.hex()} {hashlib.sha256(self.fresh.tobytes()).hexdigest()}\n")
+        spend(self, sid, *arguments)
+
+    State.spend = spending  # type: ignore[method-assign]
+
+
+def run(module: str, argv: list[str], out: Connection, err: Connection, orders: Orders) -> None:
+    """What a forked child does: `python -m module *argv`, with its output in two pipes."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for stream, number in ((out, 1), (err, 2)):
+        os.dup2(stream.fileno(), number)
+        stream.close()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if orders != Orders():
+        wrap(orders)
+    sys.exit(importlib.import_module(module).main(argv))

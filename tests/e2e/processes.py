@@ -1,0 +1,261 @@
+"""Real processes on loopback: started, read line by line, waited for with a deadline, ended by their pid."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import multiprocessing
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from tests.e2e import dying_peer
+from tests.e2e.dying_peer import Orders
+
+ROOT = Path(__file__).parents[2]
+HOST = "127.0.0.1"
+ENOUGH_S = 60.0
+# Below the range from which the system takes ports for outgoing connections: nobody takes one in between.
+_ports = itertools.cycle(range(20000 + random.SystemRandom().randrange(9000), 32000))
+
+Event = dict[str, Any]
+
+
+def free_endpoint() -> str:
+    """An endpoint on loopback where nobody listens."""
+    for port in _ports:
+        with closing(socket.socket()) as probe, suppress(OSError):
+            probe.bind((HOST, port))
+            return f"{HOST}:{port}"
+    raise AssertionError
+
+
+class Lines:
+    """A stream's lines as they come; a thread reads them."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._changed = threading.Condition()
+        self._lines: list[str] = []
+        self._ended = False
+        self._thread = threading.Thread(target=self._read, args=(descriptor,), daemon=True)
+        self._thread.start()
+
+    def _read(self, descriptor: int) -> None:
+        # A pseudo-terminal ends with an error where a pipe just ends.
+        with open(descriptor, encoding="utf-8", errors="replace") as stream, suppress(OSError):
+            for line in stream:
+                with self._changed:
+                    self._lines.append(line.rstrip("\n"))
+                    self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def all(self) -> list[str]:
+        with self._changed:
+            return list(self._lines)
+
+    def wait(self, fits: Callable[[str], bool], within_s: float) -> str | None:
+        """The first line that fits; None if the stream ends, or the time, before one came."""
+        found: list[str] = []
+
+        def there() -> bool:
+            found[:] = [line for line in self._lines if fits(line)]
+            return bool(found) or self._ended
+
+        with self._changed:
+            self._changed.wait_for(there, within_s)
+        return found[0] if found else None
+
+    def join(self) -> None:
+        self._thread.join(ENOUGH_S)
+
+
+class Process:
+    """A started process with its two streams; `module` is "node" or "node.tracker"."""
+
+    pid: int
+    out: Lines
+    err: Lines
+
+    def status(self, within_s: float = ENOUGH_S) -> int:
+        """Wait for its end; the exit status, negative for a signal."""
+        raise NotImplementedError
+
+    def alive(self) -> bool:
+        raise NotImplementedError
+
+    def send(self, sign: signal.Signals) -> None:
+        os.kill(self.pid, sign)
+
+    def kill(self) -> None:
+        """By its own pid, if it is still there."""
+        if self.alive():
+            with suppress(ProcessLookupError):
+                self.send(signal.SIGKILL)
+        self.status()
+        self.out.join()
+        self.err.join()
+
+    # -- what it says ------------------------------------------------------------------------------
+
+    def line(self, text: str, within_s: float = ENOUGH_S) -> str:
+        """The first line of standard output with `text` in it (within JSON, quotes come unescaped)."""
+
+        def plain(line: str) -> str:
+            return str(json.loads(line).get("text", "")) if line.startswith("{") else line
+
+        line = self.out.wait(lambda line: text in plain(line), within_s)
+        assert line is not None, f"never said {text!r}\n{self.told()}"
+        return plain(line)
+
+    def event(self, name: str, within_s: float = ENOUGH_S, **values: Any) -> Event:
+        """The first event of that name, and with these values, that a node with --json printed."""
+
+        def fits(line: str) -> bool:
+            event = json.loads(line)
+            return event["event"] == name and all(event.get(key) == value for key, value in values.items())
+
+        line = self.out.wait(fits, within_s)
+        assert line is not None, f"no event {name} {values}\n{self.told()}"
+        event: Event = json.loads(line)
+        return event
+
+    def event_after(self, name: str, fits: Callable[[Event], bool], within_s: float = ENOUGH_S) -> Event:
+        """The first event of that name that fits."""
+
+        def wanted(line: str) -> bool:
+            event = json.loads(line)
+            return event["event"] == name and fits(event)
+
+        line = self.out.wait(wanted, within_s)
+        assert line is not None, f"no event {name} that fits\n{self.told()}"
+        event: Event = json.loads(line)
+        return event
+
+    def events(self, name: str) -> list[Event]:
+        """All events of that name so far."""
+        events = [json.loads(line) for line in self.out.all()]
+        return [event for event in events if event["event"] == name]
+
+    def told(self) -> str:
+        return "\n".join([*self.out.all()[-30:], *self.err.all()[-30:]])
+
+    def ends_well(self, within_s: float = ENOUGH_S) -> Event:
+        """Wait for its end with status 0 and nothing on standard error; its summary."""
+        status = self.status(within_s)
+        self.err.join()
+        assert (status, self.err.all()) == (0, []), self.told()
+        return self.event("finished")
+
+    def fails(self, status: int, within_s: float = ENOUGH_S) -> str:
+        """Wait for its end with `status` and one line that begins with `error:`; the line."""
+        ended = self.status(within_s)
+        self.err.join()
+        lines = self.err.all()
+        assert ended == status, self.told()
+        assert len(lines) == 1, self.told()
+        assert lines[0].startswith("error: "), lines
+        return lines[0]
+
+
+class Forked(Process):
+    """Forked from a process that has torch in memory already: milliseconds, not seconds."""
+
+    def __init__(self, module: str, argv: Sequence[str], orders: Orders) -> None:
+        context = multiprocessing.get_context("forkserver")
+        out, out_end = context.Pipe(duplex=False)
+        err, err_end = context.Pipe(duplex=False)
+        arguments = (module, list(argv), out_end, err_end, orders)
+        self._process = context.Process(target=dying_peer.run, args=arguments)
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+        for end in (out_end, err_end):
+            end.close()
+        self.out, self.err = (Lines(os.dup(stream.fileno())) for stream in (out, err))
+        for stream in (out, err):
+            stream.close()
+
+    def status(self, within_s: float = ENOUGH_S) -> int:
+        self._process.join(within_s)
+        status = self._process.exitcode
+        assert status is not None, f"still runs after {within_s} s\n{self.told()}"
+        return status
+
+    def alive(self) -> bool:
+        return self._process.exitcode is None
+
+
+class Plain(Process):
+    """`python -m module ...`, as a user types it."""
+
+    def __init__(self, module: str, argv: Sequence[str], cwd: Path, stdout: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module, *argv],
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "110", "LINES": "40"},
+        )
+        self.pid = self._process.pid
+        assert self._process.stderr is not None
+        if self._process.stdout is not None:
+            self.out = Lines(os.dup(self._process.stdout.fileno()))
+            self._process.stdout.close()
+        else:
+            self.out = Lines(os.open(os.devnull, os.O_RDONLY))
+        self.err = Lines(os.dup(self._process.stderr.fileno()))
+        self._process.stderr.close()
+
+    def status(self, within_s: float = ENOUGH_S) -> int:
+        return self._process.wait(within_s)
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+
+class Nursery:
+    """Starts processes, and ends whatever is left of them."""
+
+    def __init__(self) -> None:
+        self._started: list[Process] = []
+
+    def fork(self, *argv: str, orders: Orders | None = None) -> Process:
+        """A node."""
+        return self._keep(Forked("node.__main__", argv, orders or Orders()))
+
+    def tracker(self, *argv: str) -> Process:
+        return self._keep(Forked("node.tracker", argv, Orders()))
+
+    def plain(self, module: str, *argv: str, cwd: Path, stdout: int = subprocess.PIPE) -> Process:
+        return self._keep(Plain(module, argv, cwd, stdout))
+
+    def terminal(self, *argv: str, cwd: Path, master: int, slave: int) -> Process:
+        """A node whose output is a terminal; what it shows is read from `master`."""
+        process = Plain("node", argv, cwd, slave)
+        os.close(slave)
+        process.out.join()
+        process.out = Lines(master)
+        return self._keep(process)
+
+    def _keep(self, process: Process) -> Process:
+        self._started.append(process)
+        return process
+
+    def end_all(self) -> None:
+        for process in self._started:
+            with suppress(ProcessLookupError):
+                if process.alive():
+                    process.send(signal.SIGKILL)
+        for process in self._started:
+            process.kill()

@@ -1,0 +1,151 @@
+"""A swarm on the digits, what its nodes answer while they run, and what they leave behind."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from protocol.identity import NodeKey
+from tests.e2e.dying_peer import Orders
+from tests.e2e.processes import ENOUGH_S, Event, Nursery, Process, free_endpoint
+
+SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,16,10]")
+
+
+def settings(*overrides: str) -> list[str]:
+    """--set for each."""
+    return [part for override in overrides for part in ("--set", override)]
+
+
+@dataclass
+class Swarm:
+    """`count` nodes on the digits, in the order of their keys: number 0 coordinates."""
+
+    nursery: Nursery
+    folder: Path
+    count: int
+    rounds: int
+    overrides: tuple[str, ...] = ()
+    tracker: str | None = None
+    listed: int | None = None
+    """How many of them stand in --peers; None: all."""
+
+    def __post_init__(self) -> None:
+        seeds = sorted((os.urandom(32) for _ in range(self.count)), key=lambda seed: NodeKey(seed).public)
+        self.keys = [NodeKey(seed).public for seed in seeds]
+        self.endpoints = [free_endpoint() for _ in seeds]
+        for number, seed in enumerate(seeds):
+            write_key(self.out(number) / "node.key", seed)
+        self.nodes: list[Process] = []
+
+    def out(self, number: int) -> Path:
+        return self.folder / str(number)
+
+    def argv(self, number: int, *more: str) -> list[str]:
+        """Everything after `python -m node`."""
+        peers = ",".join(self.endpoints[: self.listed])
+        where = ["--tracker", f"http://{self.tracker}"] if self.tracker else ["--peers", peers]
+        what = ["--shard", f"{number}/{self.count}", "--rounds", str(self.rounds), "--json"]
+        mine = ["--listen", self.endpoints[number], "--out", str(self.out(number))]
+        return [*where, *what, *mine, *settings(*SMALL, *self.overrides), *more]
+
+    def start(self, number: int, *more: str, orders: Orders | None = None) -> Process:
+        return self.nursery.fork(*self.argv(number, *more), orders=orders)
+
+    def start_all(self, orders: dict[int, Orders] | None = None) -> list[Process]:
+        """All of them; `orders` by number."""
+        self.nodes = [self.start(number, orders=(orders or {}).get(number)) for number in range(self.count)]
+        return self.nodes
+
+    def status(self, number: int) -> Event:
+        return status(self.endpoints[number])
+
+    def wait_status(self, number: int, fits: Callable[[Event], bool], within_s: float = ENOUGH_S) -> Event:
+        return wait_status(self.endpoints[number], fits, within_s)
+
+
+def write_key(path: Path, seed: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(0o600)
+    path.write_text(seed.hex() + "\n")
+
+
+def get(endpoint: str, path: str) -> tuple[int, bytes]:
+    host, _, port = endpoint.rpartition(":")
+    with closing(http.client.HTTPConnection(host, int(port), timeout=ENOUGH_S)) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
+def status(endpoint: str) -> Event:
+    """What GET /v1/status says."""
+    code, body = get(endpoint, "/v1/status")
+    assert code == 200
+    said: Event = json.loads(body)
+    return said
+
+
+def wait_status(endpoint: str, fits: Callable[[Event], bool], within_s: float = ENOUGH_S) -> Event:
+    """Ask until the answer fits."""
+    deadline, between = time.monotonic() + within_s, threading.Event()
+    said: Event = {}
+    while True:
+        with suppress(OSError, http.client.HTTPException):
+            said = status(endpoint)
+            if fits(said):
+                return said
+        assert time.monotonic() < deadline, f"the status that was waited for never came: {said}"
+        between.wait(0.02)
+
+
+# -- what a node left behind ---------------------------------------------------------------------------
+
+
+def history(out: Path) -> list[Event]:
+    return [json.loads(line) for line in (out / "history.jsonl").read_text().splitlines()]
+
+
+def summary(out: Path) -> Event:
+    said: Event = json.loads((out / "summary.json").read_text())
+    return said
+
+
+def rows(out: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(f"file:{out / 'state.db'}?mode=ro", uri=True)) as database:
+        return database.execute(query).fetchall()
+
+
+def fact(out: Path, name: str) -> Any:
+    """A small fact of state.db."""
+    found = rows(out, f"select value from fact where name = '{name}'")
+    return found[0][0] if found else None
+
+
+@contextmanager
+def frozen(nodes: Sequence[Process]) -> Iterator[None]:
+    """Nodes that stand still meanwhile, and so do not get to their last round before something is done."""
+    for node in nodes:
+        node.send(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for node in nodes:
+            node.send(signal.SIGCONT)
+
+
+def one_digest(ends: Sequence[Event]) -> str:
+    """The base digest that all of these summaries name."""
+    digests = {end["base_digest"] for end in ends}
+    assert len(digests) == 1, ends
+    return digests.pop()

@@ -1,0 +1,256 @@
+"""Whatever comes to an open port: dropped and counted, the node goes on, and the run ends aggregated.
+
+Three nodes; the third writes down every frame it sends and takes in, and stands still (SIGSTOP) at a chosen
+message, so that the first one is held in that phase while it is attacked. Then the third goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from protocol import codec
+from protocol.identity import NodeKey
+from protocol.messages import Group, Hello, Ready, Share, Sum
+from tests.e2e.dying_peer import Fate, Orders, read_record
+from tests.e2e.processes import HOST
+from tests.e2e.swarm import Swarm, get, one_digest
+
+ROUNDS = 4
+STRANGER = NodeKey(bytes([9]) * 32)
+
+
+class Port:
+    """The open port of a running node, from outside."""
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+
+    def raw(self, data: bytes) -> bytes:
+        """Bytes over TCP; the first line of what comes back, if anything does."""
+        host, _, port = self.endpoint.rpartition(":")
+        with closing(socket.create_connection((host, int(port)), timeout=20)) as connection:
+            answer = b""
+            with suppress(ConnectionError):
+                connection.sendall(data)
+                while data and b"\r\n" not in answer and (part := connection.recv(65536)):
+                    answer += part
+            return answer.partition(b"\r\n")[0]
+
+    def post(self, frame: bytes, path: str = "/v1/bulk") -> int:
+        """A bulk frame; the status of the answer."""
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(frame)}\r\n\r\n"
+        return int(self.raw(head.encode() + frame).split()[1])
+
+    def say(self, *frames: bytes | str) -> int:
+        """Frames over a websocket, then a close; the close code."""
+        return asyncio.run(self._say(frames))
+
+    async def _say(self, frames: tuple[bytes | str, ...]) -> int:
+        url = f"http://{self.endpoint}/v1/link"
+        async with aiohttp.ClientSession() as client, client.ws_connect(url, max_msg_size=0) as ws:
+            with suppress(ConnectionError, aiohttp.ClientError):
+                for frame in frames:
+                    await (ws.send_str(frame) if isinstance(frame, str) else ws.send_bytes(frame))
+                await ws.close()
+            return ws.close_code or 0
+
+
+def dropped(swarm: Swarm) -> Counter[str]:
+    """What the first node has dropped so far, by why."""
+    return Counter(swarm.status(0)["dropped"])
+
+
+@contextmanager
+def drops(swarm: Swarm, count: int, *why: str) -> Iterator[None]:
+    """Meanwhile `count` frames or requests are dropped, for these reasons; round, phase and base stay."""
+    kept = ("phase", "round", "base_digest", "generation")
+    before = swarm.status(0)
+    yield
+    expected = sum(before["dropped"].values()) + count
+    after = swarm.wait_status(0, lambda said: sum(said["dropped"].values()) >= expected, within_s=20)
+    new = Counter(after["dropped"]) - Counter(before["dropped"])
+    assert sum(new.values()) == count, new
+    for text in why:
+        assert any(text in reason for reason in new), (text, new)
+    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
+
+
+class Held:
+    """A swarm of three whose first node is held in a phase, and what the third one has recorded."""
+
+    def __init__(self, make_swarm, tmp_path: Path, fate: Fate, phase: str) -> None:
+        caps = [f"aggregation.{name}_timeout_s=60" for name in ("shares", "sums")]
+        self.swarm: Swarm = make_swarm(3, ROUNDS, *caps)
+        self._records = {number: tmp_path / f"record-{number}" for number in (1, 2)}
+        stands_still = Orders(fate=replace(fate, sign=signal.SIGSTOP), record=self._records[2])
+        self.nodes = self.swarm.start_all({1: Orders(record=self._records[1]), 2: stands_still})
+        wanted = {"round": 1, "phase": phase, "waiting_for": [self.swarm.endpoints[2]]}
+        self.swarm.wait_status(0, lambda said: wanted.items() <= said.items())
+        self.port = Port(self.swarm.endpoints[0])
+
+    def frames(self, kind: type, way: str, number: int = 2) -> list[bytes]:
+        """The frames of a kind that a node recorded, the newest last."""
+        wanted = (way, kind.__name__)
+        return [frame for *what, frame in read_record(self._records[number]) if tuple(what) == wanted]
+
+    def ends_aggregated(self) -> None:
+        self.nodes[2].send(signal.SIGCONT)
+        ends = [node.ends_well() for node in self.nodes]
+        one_digest(ends)
+        assert all(end["aggregated"] == ROUNDS and end["fallbacks"] == 0 for end in ends)
+        assert all(end["offers"] == ROUNDS for end in ends)
+
+
+IN_SHARES = Fate("Share", nth=1, session=2)
+IN_SUMS = Fate("Sum", nth=1, session=2)
+
+
+def test_garbage(make_swarm, tmp_path: Path) -> None:
+    """Bytes that are no HTTP, requests for nothing, frames that are no frames."""
+    held = Held(make_swarm, tmp_path, IN_SHARES, "shares")
+    swarm, port = held.swarm, held.port
+    with drops(swarm, 1, "not a request of this protocol"):
+        assert b" 400 " in port.raw(b"\x00\xff" * 600 + b"\r\n\r\n")
+    with drops(swarm, 1, "not a request of this protocol"):
+        assert b" 400 " in port.raw(b"GET / HTTP/1.1\r\nno colon\r\n\r\n")
+    with drops(swarm, 2, "not a request of this protocol"):
+        assert get(port.endpoint, "/v1/link")[0] == 400
+        assert port.post(b"", "/nothing/here") == 404
+    with drops(swarm, 0):
+        port.raw(b"")  # connected, and gone
+    with drops(swarm, 5):
+        port.say(b"", b"\x00", bytes(range(256)), b"\xff" * 4096, (100).to_bytes(4, "little") + bytes(100))
+    with drops(swarm, 1, "not a binary frame"):
+        port.say("hello?")
+    with drops(swarm, 2):
+        assert port.post(b"") == 400
+        assert port.post(b"\x93" * 1000) == 400
+    held.ends_aggregated()
+
+
+def test_truncated_and_flipped_frames(make_swarm, tmp_path: Path) -> None:
+    """Real frames of this session, cut off or with one bit changed: each is one dropped frame."""
+    held = Held(make_swarm, tmp_path, IN_SUMS, "sums")
+    hello, ready = held.frames(Hello, "out")[-1], held.frames(Ready, "out")[-1]
+    total = held.frames(Sum, "out")[-1]
+    cut = [frame[:length] for frame in (hello, ready, total) for length in (3, 40, len(frame) - 1)]
+    with drops(held.swarm, len(cut)):
+        held.port.say(*cut)
+    places = [(frame, place) for frame in (hello, ready) for place in (0, 4, 5, 30, len(frame) // 2)]
+    flipped = [_flipped(frame, place) for frame, place in [*places, (total, 60), (total, len(total) - 1)]]
+    with drops(held.swarm, len(flipped)):
+        held.port.say(*flipped)
+    with drops(held.swarm, 1, "piece 0 of a sum is not what its header names"):
+        assert held.port.post(_flipped(total, len(total) - 5)) == 400
+    held.ends_aggregated()
+
+
+def _flipped(frame: bytes, place: int) -> bytes:
+    return frame[:place] + bytes([frame[place] ^ 0x10]) + frame[place + 1 :]
+
+
+def test_oversized(make_swarm, tmp_path: Path) -> None:
+    """Limits hold before anything is read or built; a POST says how long it is, or is not taken."""
+    held = Held(make_swarm, tmp_path, IN_SHARES, "shares")
+    swarm, port = held.swarm, held.port
+    with drops(swarm, 1, "over the limit"):
+        assert port.say(bytes(1 << 20)) in {1006, 1009}  # closed by the node, perhaps before all was sent
+    with drops(swarm, 1, "over the limit"):
+        assert port.post(bytes(codec.MAX_FRAME_BYTES + 1)) == 413
+    with drops(swarm, 1, "over the limit"):
+        head = b"POST /v1/bulk HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999\r\n\r\n"
+        assert b" 413 " in port.raw(head + b"x")
+    with drops(swarm, 1, "a body without a length"):
+        head = b"POST /v1/bulk HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        assert b" 413 " in port.raw(head + b"5\r\nhello\r\n0\r\n\r\n")
+    held.ends_aggregated()
+
+
+def test_replayed_frames(make_swarm, tmp_path: Path) -> None:
+    """What the others sent, and the third node was sent, once more: nothing moves, each sum counts once."""
+    held = Held(make_swarm, tmp_path, IN_SUMS, "sums")
+    groups, shares = held.frames(Group, "in"), [*held.frames(Share, "out"), *held.frames(Share, "in")]
+    *sent, unsent = held.frames(Sum, "out")
+    sums = [*sent, *held.frames(Sum, "in"), *held.frames(Sum, "out", 1)]
+    assert (len(groups), len(shares)) == (2, 8)
+    assert len({codec.decode(frame).sid for frame in held.frames(Sum, "out", 1)}) == 2
+    assert unsent not in sums
+    for frames in (groups, shares, sums):
+        with drops(held.swarm, len(frames)):
+            held.port.say(*frames)
+    with drops(held.swarm, len(held.frames(Ready, "out")), "READY"):
+        held.port.say(*held.frames(Ready, "out"))
+    with drops(held.swarm, 0):
+        held.port.say(*held.frames(Hello, "out"))  # old news, and signed: known already
+    held.ends_aggregated()
+
+
+def test_frames_in_anothers_name(make_swarm, tmp_path: Path) -> None:
+    """A sum, a READY and an announcement that say they are the third node's, signed by a stranger."""
+    held = Held(make_swarm, tmp_path, IN_SUMS, "sums")
+    total = codec.decode(held.frames(Sum, "out")[-1])
+    share = codec.decode(held.frames(Share, "out")[-1])
+    ready = codec.decode(held.frames(Ready, "out")[-1])
+    assert isinstance(total, Sum)
+    assert isinstance(ready, Ready)
+    other = held.swarm.keys[2]
+    assert (total.sender, share.sender) == (other, other)
+    forged = codec.sign(replace(total, pieces=(bytes(32),)), STRANGER)
+    news = replace(ready.announce, issued_ms=ready.announce.issued_ms + 1000, leaving=True)
+    news = codec.sign(news, STRANGER)
+    claims = [
+        forged,
+        replace(total, sender=STRANGER.public),
+        codec.sign(replace(total, sender=STRANGER.public), STRANGER),
+        replace(total, sender=held.swarm.keys[1]),
+        replace(total, sender=held.swarm.keys[0]),
+        replace(share, sender=STRANGER.public),
+        codec.sign(replace(ready, announce=news), STRANGER),
+        Hello(news, bytes(16), False, ""),
+    ]
+    with drops(held.swarm, len(claims), "signature", "another session or sender"):
+        held.port.say(*(codec.encode(claim).join() for claim in claims))
+    held.ends_aggregated()
+
+
+@pytest.mark.parametrize("fate", [IN_SHARES, IN_SUMS], ids=["in shares", "in sums"])
+def test_forged_shares(make_swarm, tmp_path: Path, fate: Fate) -> None:
+    """A share of this session in the third node's name, not sealed by it: it must not count as its share."""
+    held = Held(make_swarm, tmp_path, fate, "shares" if fate is IN_SHARES else "sums")
+    share = codec.decode(held.frames(Share, "in")[-1])
+    assert isinstance(share, Share)
+    first, third = held.swarm.keys[0], held.swarm.keys[2]
+    claims = [
+        replace(share, sender=third, recipient=first),
+        replace(share, sender=third, recipient=first, payload=bytes(len(share.payload))),
+        replace(share, sender=third, recipient=first, index=1),
+        replace(share, sender=third, recipient=STRANGER.public),
+    ]
+    with drops(held.swarm, len(claims)):
+        held.port.say(*(codec.encode(claim).join() for claim in claims))
+    held.ends_aggregated()
+
+
+def test_nothing_is_served_that_came_from_data(make_swarm, tmp_path: Path) -> None:
+    held = Held(make_swarm, tmp_path, IN_SHARES, "shares")
+    said = held.swarm.status(0)
+    assert said.keys() == {
+        *("task", "key", "round", "rounds", "phase", "waiting_for", "left_s"),
+        *("base_digest", "generation", "dropped"),
+    }
+    assert said["waiting_for"] == [held.swarm.endpoints[2]]
+    assert get(held.port.endpoint, "/healthz")[0] == get(held.port.endpoint, "/readyz")[0] == 200
+    for path in ("/private.safetensors", "/node.key", "/v1/../state.db", "/state.db"):
+        assert get(held.port.endpoint, path)[0] == 404
+    assert held.port.endpoint.startswith(HOST)
+    held.ends_aggregated()

@@ -1,0 +1,49 @@
+"""Short names for runs of the simulated network."""
+
+from collections.abc import Callable
+
+from protocol.messages import Sum
+from scenarios.network import START_S, Network, Sent
+from scenarios.plans import SUMS, Conditions, Crash, Late, Plan
+from scenarios.rules import Outcome
+
+FOREVER_S = 1e9
+
+
+def run(plan: Plan, seed: int) -> Network:
+    return Network(plan, seed).run()
+
+
+def outcomes(network: Network, peer: int) -> list[Outcome]:
+    return [outcome for outcome in network.rules.outcomes if outcome.peer == peer]
+
+
+def reasons(network: Network, peer: int) -> list[str | None]:
+    return [outcome.reason for outcome in outcomes(network, peer)]
+
+
+def seconds(outcome: Outcome) -> float:
+    """When a round ended, counted from the start of the run."""
+    return outcome.at_s - START_S
+
+
+def sent(network: Network, wanted: Callable[[Sent], bool]) -> list[Sent]:
+    return [line for line in network.transcript if wanted(line)]
+
+
+def end_of_sums(network: Network, peer: int, sid: bytes) -> int:
+    """The number, among its sends, of the SUM to the last member of a session, before it serves any."""
+    lines = [line.message for line in network.transcript if line.sender == peer]
+    sums = [number for number, m in enumerate(lines, 1) if isinstance(m, Sum) and m.sid == sid]
+    return sums[network.plan.peers - 2]
+
+
+def group_that_loses_one(reuse_offers: bool, seed: int = 5) -> Network:
+    """All sums of the first group of 4 come too late; peer 3 dies after sending its own; three go on."""
+    slow = Conditions(lates=tuple(Late(peer, SUMS, 17.0, 5.0) for peer in range(4)))
+    plan = Plan(4, 3, slow, reuse_offers=reuse_offers)
+    rehearsal = run(plan, seed)
+    sums = [line.message for line in rehearsal.transcript if isinstance(line.message, Sum)]
+    crash = Crash(3, end_of_sums(rehearsal, 3, sums[0].sid) + 1, None)
+    conditions = Conditions(lates=slow.lates, crashes=(crash,))
+    return run(Plan(4, 3, conditions, reuse_offers=reuse_offers), seed)

@@ -1,0 +1,80 @@
+"""One peer is killed instead of any one of its sends: the others end every round in time, and end alike.
+
+All positions of a run of two rounds. The others' deadlines are 20 s for the group, 15 s for each phase.
+"""
+
+from itertools import pairwise, product
+
+import pytest
+
+from scenarios.network import START_S, Network
+from scenarios.plans import Conditions, Crash, Plan
+from scenarios.rules import JOIN_S
+from tests.simulation.runs import outcomes, run
+
+ROUNDS = 2
+BACK_S = 0.5
+VARIANTS = tuple(product((None, BACK_S), (True, False)))
+SLACK_S = 1.0
+
+
+def sends_of(plan: Plan, seed: int) -> list[int]:
+    return [host.sends for host in run(plan, seed).hosts]
+
+
+def check(network: Network, crash: Crash, notices: bool) -> None:
+    where = f"{crash}, notices {notices}"
+    plan = network.plan
+    others = [peer for peer in network.peers if peer.index != crash.peer]
+    assert all(peer.done for peer in others), where
+    assert {outcome.round for peer in others for outcome in outcomes(network, peer.index)} == {1, 2}, where
+    assert len({peer.base.digest for peer in others}) == 1, where
+    # Told of the end, they lose at most the linger of a group that still expects the dead one.
+    times = plan.timeouts
+    worst_s = 5.0 if notices else times.group_s + max(times.shares_s, times.sums_s)
+    allowed_s = JOIN_S + worst_s + max(plan.train_s) + SLACK_S
+    for peer in others:
+        ends = [0.0, *(outcome.at_s - START_S for outcome in outcomes(network, peer.index))]
+        assert max(b - a for a, b in pairwise(ends)) <= allowed_s, where
+
+
+def crash_everywhere(peers: int, seed: int, which: str, tracker: bool = False) -> int:
+    """`which`: every variant at every position ("all"), or one variant after the other ("one each")."""
+    runs = 0
+    sends = sends_of(Plan(peers, ROUNDS, tracker=tracker), seed)
+    for host, count in enumerate(sends[:peers]):
+        for at_send in range(1, count + 1):
+            chosen = VARIANTS if which == "all" else (VARIANTS[(at_send + host) % len(VARIANTS)],)
+            for back_after_s, notices in chosen:
+                crash = Crash(host, at_send, back_after_s)
+                conditions = Conditions(notices_loss=notices, crashes=(crash,))
+                network = run(Plan(peers, ROUNDS, conditions, tracker=tracker), seed)
+                check(network, crash, notices)
+                runs += 1
+    return runs
+
+
+@pytest.mark.parametrize(("peers", "seed"), [(4, 1), (5, 2)])
+def test_every_peer_killed_at_every_send(peers, seed):
+    """The coordinating peer too: among peers it is the one with the lowest key."""
+    assert crash_everywhere(peers, seed, "one each") > 30 * peers
+
+
+def test_every_peer_killed_at_every_send_with_a_tracker():
+    assert crash_everywhere(4, 3, "one each", tracker=True) > 60
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("tracker", [False, True])
+@pytest.mark.parametrize("peers", [4, 5])
+def test_every_peer_killed_at_every_send_in_every_way(peers, tracker, seed):
+    crash_everywhere(peers, seed, "all", tracker)
+
+
+@pytest.mark.parametrize("at_send", range(6, 60, 9))
+def test_the_tracker_is_killed_and_comes_back(at_send):
+    crash = Crash(5, at_send, 2.0)
+    network = run(Plan(5, 4, Conditions(crashes=(crash,)), tracker=True), at_send)
+    assert len(network.digests()) == 1, crash
+    assert max(outcome.at_s for outcome in network.rules.outcomes) - START_S < 30.0, crash

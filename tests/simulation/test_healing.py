@@ -1,0 +1,69 @@
+"""Some finish and others fall back: the certificate makes all bases one again, bit by bit."""
+
+from dataclasses import replace
+
+import pytest
+
+from protocol.messages import BasePiece, Certificate
+from scenarios.network import Network
+from scenarios.plans import SUMS, Conditions, Crash, Late, Plan, split
+from tests.simulation.runs import end_of_sums, outcomes, reasons, run, sent
+
+
+@pytest.mark.parametrize("kind", ["seed", "ring", "float"])
+def test_who_fell_back_fetches_the_certificate_and_holds_the_same_bits(kind):
+    """Peer 2's sums are late for all others: it alone completes the first session."""
+    plan = Plan(4, 2, Conditions(lates=(Late(2, SUMS, 17.0, 10.0),)))
+    network = run(replace(plan, shares=replace(plan.shares, kind=kind)), seed=1)
+    assert reasons(network, 2)[0] is None
+    assert {reasons(network, peer)[0] for peer in (0, 1, 3)} == {"sums-timeout"}
+    first = outcomes(network, 2)[0].sid
+    assert {line.to for line in sent(network, lambda line: isinstance(line.message, Certificate))}
+    for peer in network.peers:
+        assert first in peer.disk.certificates
+        assert peer.base.digest in network.digests()
+    assert len(network.digests()) == 1
+    held = {peer.disk.bases[peer.base.digest].tobytes() for peer in network.peers}
+    assert len(held) == 1
+
+
+def test_a_late_joiner_adopts_what_the_majority_shows_and_keeps_its_fresh_offer():
+    """Peer 4 is cut off until three rounds are over; what it learned alone is offered in its first group."""
+    late = Conditions(partitions=(split([4], [0, 1, 2, 3], 0.0, 12.0),))
+    network = run(Plan(5, 8, late, train_s=(2.0, 3.0)), seed=3)
+    joiner = network.peers[4]
+    adopted = sent(network, lambda line: isinstance(line.message, BasePiece) and line.to == joiner.endpoint)
+    assert adopted
+    assert None in reasons(network, 4)
+    first = next(o.sid for o in outcomes(network, 4) if o.reason is None)
+    assert 0 in network.rules.offers[first, joiner.key.public][1]
+    assert len(network.digests()) == 1
+
+
+def test_a_certificate_is_served_after_its_holders_restart():
+    """Peer 2 alone completes, dies, and comes back with nothing but its disk."""
+    slow = Conditions(lates=(Late(2, SUMS, 17.0, 10.0),))
+    rehearsal = run(Plan(4, 2, slow), seed=1)
+    first = outcomes(rehearsal, 2)[0].sid
+    assert first is not None
+    # It sends its sums, completes when the others' come, says so, and is gone a few sends later.
+    crash = Crash(2, end_of_sums(rehearsal, 2, first) + 4, 3.0)
+    conditions = Conditions(lates=slow.lates, crashes=(crash,), notices_loss=False)
+    network = run(Plan(4, 2, conditions), seed=1)
+    assert network.peers[2].life >= 3
+    assert {reasons(network, peer)[0] for peer in (0, 1, 3)} == {"sums-timeout"}
+    assert _served(network, 2, first)
+    assert all(first in peer.disk.certificates for peer in network.peers)
+    assert len(network.digests()) == 1
+
+
+def _served(network: Network, by: int, sid: bytes) -> bool:
+    def is_it(message: object) -> bool:
+        return isinstance(message, Certificate) and message.sid == sid
+
+    return bool(sent(network, lambda line: line.sender == by and is_it(line.message)))
+
+
+def test_what_was_spent_in_the_session_that_healed_is_over():
+    network = run(Plan(4, 2, Conditions(lates=(Late(2, SUMS, 17.0, 10.0),))), seed=1)
+    assert all(peer.disk.spent == () for peer in network.peers)

@@ -1,0 +1,81 @@
+"""A member that sends two different sums of one session, both signed."""
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+
+from protocol import codec
+from protocol.identity import NodeKey
+from protocol.messages import Certificate, Message, Sum
+from scenarios.plans import Conditions, Liar, Plan
+from scenarios.rules import Violation
+from tests.simulation.runs import run
+
+ALICE, BOB = "127.0.0.1:7000", "127.0.0.1:7001"
+
+
+def other_sum(key: NodeKey, honest: Sum) -> Sum:
+    """Another sum under a good signature."""
+    payload = bytes(len(honest.payload))
+    header = replace(honest.header, pieces=(hashlib.sha256(payload).digest(),), signature=b"")
+    return replace(codec.sign(header, key), index=honest.index, payload=payload)
+
+
+def two_faced(key: NodeKey, endpoint: str, message: Message) -> tuple[Message, ...]:
+    """To one peer another sum than to the others."""
+    if isinstance(message, Sum) and message.sender == key.public and endpoint == ALICE:
+        return (other_sum(key, message),)
+    return (message,)
+
+
+def both_at_once(key: NodeKey, endpoint: str, message: Message) -> tuple[Message, ...]:
+    """To one peer both sums, the honest one first."""
+    if isinstance(message, Sum) and message.sender == key.public and endpoint == BOB:
+        return (message, other_sum(key, message))
+    return (message,)
+
+
+@pytest.mark.parametrize("liar", [two_faced, both_at_once])
+@pytest.mark.parametrize("seed", range(4))
+def test_equivocation_is_evidence_and_the_liar_is_banned(liar: Liar, seed):
+    network = run(Plan(5, 6, lies=((4, liar),)), seed)
+    accusations = network.rules.accusations
+    key = network.peers[4].key.public
+    assert accusations, f"seed {seed}"
+    for accusation in accusations:
+        evidence = accusation.evidence
+        assert evidence.sender == key
+        assert evidence.first.header != evidence.second.header
+        codec.verify(evidence.first, key)
+        codec.verify(evidence.second, key)
+        assert key in network.peers[accusation.by].disk.standing.banned
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_honest_end_alike_although_one_lies(seed):
+    network = run(Plan(5, 6, lies=((4, two_faced),)), seed)
+    honest = {peer.base.digest for peer in network.peers[:4]}
+    assert len(honest) == 1, f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_sums_in_one_session_are_seen_there_without_any_certificate(seed):
+    """Bob's mean is right and so is everybody's: what he saw is all there is to tell."""
+    conditions = Conditions(reordering=0.0)
+    network = run(Plan(5, 8, conditions, lies=((4, both_at_once),)), seed)
+    assert {accusation.by for accusation in network.rules.accusations} == {1}, f"seed {seed}"
+
+
+def test_an_accusation_of_somebody_honest_is_a_violation():
+    plan = Plan(5, 6, lies=((4, two_faced),))
+    network = run(plan, 0)
+    evidence = network.rules.accusations[0].evidence
+    with pytest.raises(Violation, match="accuses peer 2, who is honest"):
+        network.rules.accused(0, 2, evidence)
+
+
+def test_a_certificate_with_the_other_sum_is_what_tells():
+    """Alice holds one sum, the others another: the certificate that is fetched shows both."""
+    network = run(Plan(5, 6, lies=((4, two_faced),)), 0)
+    assert any(isinstance(line.message, Certificate) for line in network.transcript)

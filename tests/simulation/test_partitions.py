@@ -1,0 +1,51 @@
+"""Of a partition at most one side lives, and the other comes back to it when it heals."""
+
+import pytest
+
+from scenarios.network import START_S, Network
+from scenarios.plans import Conditions, Plan, split
+from tests.simulation.runs import FOREVER_S, reasons, run
+
+
+def groups_during(network: Network, from_s: float, until_s: float) -> list[set[int | None]]:
+    """The members of the sessions that somebody completed between these times."""
+    ended = {
+        outcome.sid
+        for outcome in network.rules.outcomes
+        if outcome.reason is None and from_s <= outcome.at_s - START_S < until_s
+    }
+    return [
+        {network.index_of(key) for key in network.rules.groups[sid]} for sid in sorted(filter(None, ended))
+    ]
+
+
+@pytest.mark.parametrize("notices", [True, False])
+@pytest.mark.parametrize("lone", [[0, 1], [2, 4], [1, 2, 3]])
+def test_a_side_of_at_most_half_forms_no_group(lone, notices):
+    """Six know each other; then `lone` is cut off. Three of six is not more than half."""
+    others = [peer for peer in range(6) if peer not in lone]
+    conditions = Conditions(partitions=(split(lone, others, 3.0, FOREVER_S),), notices_loss=notices)
+    network = run(Plan(6, 4, conditions, train_s=(1.0, 1.5)), seed=7)
+    assert groups_during(network, 0.0, 5.0)
+    assert not [members for members in groups_during(network, 7.0, FOREVER_S) if members <= set(lone)]
+    if len(others) <= 3:
+        assert not groups_during(network, 7.0, FOREVER_S)
+
+
+@pytest.mark.parametrize("notices", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_lone_side_comes_back_when_the_partition_heals(seed, notices):
+    conditions = Conditions(partitions=(split([0, 1], [2, 3, 4], 2.0, 25.0),), notices_loss=notices)
+    network = run(Plan(5, 12, conditions, train_s=(3.0, 4.0)), seed=seed)
+    assert reasons(network, 0)[-2:] == [None, None], f"seed {seed}"
+    assert len(network.digests()) == 1, f"seed {seed}"
+
+
+def test_without_the_rule_of_more_than_half_both_sides_would_go_on():
+    """Seven, cut three to four: each side alone is large enough for min_participants."""
+    conditions = Conditions(partitions=(split([0, 1, 2], [3, 4, 5, 6], 3.0, 60.0),))
+    network = run(Plan(7, 5, conditions, train_s=(1.0, 1.5)), seed=8)
+    lone = [members for members in groups_during(network, 7.0, 60.0) if members <= {0, 1, 2}]
+    living = [members for members in groups_during(network, 7.0, 60.0) if members <= {3, 4, 5, 6}]
+    assert not lone
+    assert living
