@@ -24,7 +24,8 @@ def listen(endpoint: str) -> socket.socket:
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno else reason(error)
         raise UserError(
-            f"--listen {endpoint}: {why}; end what uses the port, or listen elsewhere (port 0 takes a free one)"
+            f"--listen {endpoint}: {why}; end what uses the port, or listen elsewhere "
+            "(port 0 takes a free one)"
         ) from error
 
 

@@ -44,7 +44,7 @@ class Members:
         member = self._members.get(announce.key)
         if member is None:
             return self._add(announce, round, direct)
-        if direct:
+        if direct and announce.issued_ms >= member.announce.issued_ms:  # an older one may be a replay
             member.heard_round = max(member.heard_round, round)
             member.suspect = False
         newer = announce.issued_ms > member.announce.issued_ms

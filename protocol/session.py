@@ -234,7 +234,8 @@ class Session:
         is_over = is_ready or announce.round >= machine.round
         if not began_anew and not (is_over and announce.base == ready.announce.base):
             return []
-        end = machine.unreachable if began_anew else machine.gave_up
+        fell_back = announce.round >= machine.round and not began_anew
+        end = machine.gave_up if fell_back else machine.unreachable
         return self._of_machine(end(announce.key, now), now)
 
     def _bulk(self, message: Share | Sum, now: float) -> list[Action]:

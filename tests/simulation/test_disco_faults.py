@@ -27,10 +27,11 @@ def means_of(network: Network, peer: SimulatedPeer) -> Floats:
     return total
 
 
+@pytest.mark.parametrize("by_s", [15.0, 15.05, 15.1, 17.0])
 @pytest.mark.parametrize("kind", ["seed", "ring", "float"])
-def test_late_partial_sum(kind):
+def test_late_partial_sum(kind, by_s):
     """n = 3, one is 17 s late, 15 s timeout: the two others took a random partial sum for the model."""
-    conditions = Conditions(lates=(Late(2, SUMS, 17.0, 10.0),))
+    conditions = Conditions(lates=(Late(2, SUMS, by_s, 10.0),))
     network = run(Plan(3, 3, conditions, ShareSettings(kind, 4.0, 100.0)), seed=1)
     assert reasons(network, 0)[0] == reasons(network, 1)[0] == "sums-timeout"
     assert len(network.digests()) == 1

@@ -80,6 +80,16 @@ def test_a_suspect_is_known_but_not_live_until_it_is_heard_again():
     assert found.live(0) == (ONE, TWO)
 
 
+def test_an_old_announcement_said_again_brings_nobody_back():
+    old, new = announce(KEYS[0]), announce(KEYS[0], issued_ms=MS + 1)
+    found = knowing(old, new, round=1)
+    found.suspect(ONE)
+    found.learn(old, 5, NOW, direct=True)
+
+    assert found.live(5) == ()
+    assert found.known(8) == frozenset()
+
+
 def test_the_live_are_in_key_order():
     found = knowing(*(announce(key) for key in reversed(KEYS)))
 
