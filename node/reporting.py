@@ -15,7 +15,6 @@ from protocol.actions import Fatal, Note, Notice
 from protocol.messages import Base
 
 Status = Callable[[], dict[str, object]]
-NO_PRIVACY = "none: the secure sum hides your update among the others'; the sum itself has no noise"
 
 
 class Reporter(Protocol):

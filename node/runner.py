@@ -25,7 +25,7 @@ from node.listening import check_names, endpoint_of, listen, listen_where_possib
 from node.options import NodeOptions
 from node.outfolder import KEY, Lock
 from node.peer import Peer, Plan
-from node.reporting import NO_PRIVACY, Reporter, make_reporter
+from node.reporting import Reporter, make_reporter
 from node.shell import Clock
 from node.state import State
 from node.task import build_model
@@ -180,6 +180,7 @@ def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket
 def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, state: State) -> dict[str, str]:
     """What the owner sees first."""
     options = prepared.options
+    chosen = mechanism(options.task.privacy.mechanism)
     who = "keys on the list" if prepared.allow is not None else "anyone who reaches this address"
     resumed = f", resumes after round {state.round}" if state.round else ""
     return {
@@ -187,7 +188,7 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
         "task": f"{options.task.task.name}, {prepared.dimension} parameters{resumed}",
         "data": prepared.dataset.description,
         "may join": who,
-        "privacy": NO_PRIVACY,
+        "privacy": f"{chosen.name}: {chosen.protects}",
         "out": str(out),
     }
 

@@ -38,5 +38,5 @@ def status_of(
     if hellos.joining:
         return Status("joining", hellos.awaited(), hellos.deadline)
     if offer is not None:
-        return Status("group", (), offer.deadline)
+        return Status("group", hellos.awaited(), offer.deadline)
     return Status("idle" if closing_until is None else "closing", (), closing_until)
