@@ -218,6 +218,10 @@ class Network:
 
     # -- results -----------------------------------------------------------------------------------
 
+    def present(self) -> frozenset[Key]:
+        """The keys of the peers that are running."""
+        return frozenset(peer.key.public for peer in self.peers if peer.alive)
+
     def finishers(self) -> list[SimulatedPeer]:
         """The peers that came to the end of their last round."""
         return [peer for peer in self.peers if peer.done]

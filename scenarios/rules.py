@@ -70,7 +70,7 @@ class Rules:
         self._ended: set[tuple[int, Sid | None]] = set()
         self._spent: dict[int, set[int]] = {}
         self._means: dict[Sid, bytes] = {}
-        self._built: dict[Base, list[set[Key]]] = {}
+        self._built: dict[Base, list[tuple[set[Key], Key]]] = {}
 
     def violated(self, what: str) -> NoReturn:
         """Stop the run."""
@@ -85,8 +85,11 @@ class Rules:
         before.update(units)
         self.offers[spend.sid, key] = (peer, units)
 
-    def proved(self, peer: int, proof: Completed | Healed) -> None:
-        """A peer holds a group's mean, from the session itself or from its certificate."""
+    def proved(self, peer: int, key: Key, proof: Completed | Healed, present: frozenset[Key]) -> None:
+        """A peer holds a group's mean, from the session itself or from its certificate.
+
+        `present`: the peers that are running.
+        """
         members = tuple(sorted(ready.key for ready in proof.group.readys))
         if self.groups.setdefault(proof.sid, members) != members:
             self.violated(f"peer {peer} holds another group of a session than a second member")
@@ -96,7 +99,7 @@ class Rules:
             self.violated(f"peer {peer} holds the mean of a session without every member's offer")
         if not self._liars.intersection(member for member, _ in whole):
             self._right_mean(peer, proof, whole)
-        self._one_side(proof.group.readys[0].announce.base, set(members))
+        self._one_side(proof.group.readys[0].announce.base, set(members), key, present)
 
     def _right_mean(self, peer: int, proof: Completed | Healed, offers: list[tuple[int, Units]]) -> None:
         mean = proof.mean.tobytes()
@@ -106,11 +109,12 @@ class Rules:
         if np.abs(exact - proof.mean).max() > TOLERANCE:
             self.violated(f"peer {peer} holds a mean that is not the members' mean")
 
-    def _one_side(self, base: Base, members: set[Key]) -> None:
+    def _one_side(self, base: Base, members: set[Key], holder: Key, present: frozenset[Key]) -> None:
+        """Both sides of a partition are there; who has left or died may be forgotten."""
         built = self._built.setdefault(base, [])
-        if any(not members & others for others in built):
+        if any(not members & others and other in present for others, other in built):
             self.violated("two groups without a common member built on one base")
-        built.append(members)
+        built.append((members, holder))
 
     def offered(self, peer: int, units: Units) -> NDArray[np.float64]:
         """(d,) float64: what a peer offers when it offers these units."""

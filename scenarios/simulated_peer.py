@@ -197,7 +197,7 @@ class SimulatedPeer(Host):
 
     def _take_mean(self, action: Completed | Healed) -> None:
         """The base that a session's mean leads to, stored with its certificate."""
-        self.network.rules.proved(self.index, action)
+        self.network.rules.proved(self.index, self.key.public, action, self.network.present())
         before = action.group.readys[0].announce.base
         vector = self.disk.bases[before.digest] + action.mean
         digest = base_digest(codec.parameters_hash(PARAMETERS), before.generation + 1, vector)
