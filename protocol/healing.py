@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from protocol import codec
-from protocol.actions import Action, Adopted, Healed, Serve
+from protocol.actions import Action, Adopted, Evidence, Healed, Serve
 from protocol.errors import RemoteProtocolError
 from protocol.membership import Members
 from protocol.messages import (
@@ -135,6 +135,15 @@ class Healer:
     def deadline(self) -> float | None:
         """When tick, and then look, should be called at the latest."""
         return self._fetch.deadline if self._fetch else self._retry_at
+
+    def equivocation(self, late: Sum) -> Evidence | None:
+        """A SUM that comes after its session is over changes nothing, but may contradict an earlier one."""
+        past = self.past.get(late.sid)
+        seen = past.seen.get(late.sender) if past else None
+        if seen is None or seen == late.header:
+            return None
+        codec.verify(late, late.sender)
+        return Evidence(late.sender, seen, late.header)
 
     def serve(
         self, request: CertificateRequest | PieceRequest, accepts: Callable[[Announce], bool]

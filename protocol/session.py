@@ -248,10 +248,13 @@ class Session:
         return []
 
     def _sum(self, message: Sum, now: float) -> list[Action]:
-        machine = self._machine
-        if self._healer.busy and (machine is None or machine.sid != message.sid):
+        if self._machine is not None and self._machine.sid == message.sid:
+            return self._bulk(message, now)
+        if self._healer.busy:
             return self._fetched(message, now)
-        return self._bulk(message, now)
+        if evidence := self._healer.equivocation(message):
+            self._ban(evidence.sender)
+        return [evidence] if evidence else self._bulk(message, now)
 
     def _fetched(self, message: Certificate | Sum | BasePiece, now: float) -> list[Action]:
         actions = self._healer.receive(message, now)

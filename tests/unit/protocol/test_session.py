@@ -402,6 +402,23 @@ def test_equivocation_in_a_session_bans_its_sender():
     assert not wires[ONE]._hellos.accepts(announce(TWO))
 
 
+def test_a_late_sum_is_rejected_and_can_still_be_evidence():
+    wires = swarm()
+    sums: list[Sum] = []
+    wires.dropped = lambda _from, _to, m: isinstance(m, Sum) and sums.append(m)
+    wires.offer()
+    mine = next(message for message in sums if message.sender == TWO.public)
+
+    with pytest.raises(RemoteProtocolError):
+        wires[ONE].receive(mine, NOW)
+    with pytest.raises(RemoteProtocolError, match="signature"):
+        wires[ONE].receive(replace(mine, pieces=(bytes(32),)), NOW)
+    assert wires[ONE]._hellos.accepts(announce(TWO))
+    actions = wires[ONE].receive(resigned(mine, TWO, pieces=(bytes(32),)), NOW)
+    assert only(actions, Evidence).sender == TWO.public
+    assert not wires[ONE]._hellos.accepts(announce(TWO))
+
+
 def test_a_late_joiner_adopts_what_the_majority_shows():
     held = vector(7)
     better = base_of(held, 3)
