@@ -58,6 +58,6 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo '$(OLD_PYTHON)' >&2; exit 1; }
 	@echo 'Installing into $(VENV) (torch is large: the first time takes a few minutes) ...'
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	@# Modules are compiled when first imported: compiling all of torch here would double the wait.
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt --editable '.[dev]'
+	@# Modules are compiled here: where Python may not write caches, every process would compile torch again.
+	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[dev]'
 	@touch $@

@@ -17,5 +17,5 @@ def test_none_offers_the_update_as_it_is():
 
 
 def test_an_unknown_mechanism_is_named_with_what_is_allowed():
-    with pytest.raises(ValueError, match=r"privacy\.mechanism 'aldp' is not in this version; allowed: 'none'"):
+    with pytest.raises(ValueError, match=r"'aldp' is not in this version; allowed: 'none'"):
         mechanism("aldp")
