@@ -9,32 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 from protocol.actions import Action
 from protocol.errors import RemoteProtocolError
+from protocol.machine import Machine
 from protocol.messages import Message
-
-
-class Machine(Protocol):
-    """What the shell drives: a Session or an Introducer."""
-
-    @property
-    def deadline(self) -> float | None:
-        """When tick is due."""
-
-    def receive(self, message: Message, now: float) -> list[Action]:
-        """A message came."""
-
-    def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
-        """An endpoint does not answer."""
-
-    def reconnected(self, endpoint: str, now: float) -> list[Action]:
-        """A link broke and was opened again."""
-
-    def tick(self, now: float) -> list[Action]:
-        """The deadline is over."""
-
 
 Perform = Callable[[Action], Awaitable[list[Action]]]
 

@@ -5,35 +5,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from protocol.actions import Action
+from protocol.machine import Machine
 from protocol.messages import Message
 
 if TYPE_CHECKING:
     from scenarios.network import Network
 
 FIRST_PORT = 7000
-
-
-class Machine(Protocol):
-    """What a host drives: a Session or an Introducer."""
-
-    @property
-    def deadline(self) -> float | None:
-        """When tick is due."""
-
-    def receive(self, message: Message, now: float) -> list[Action]:
-        """A message came."""
-
-    def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
-        """An endpoint does not answer."""
-
-    def reconnected(self, endpoint: str, now: float) -> list[Action]:
-        """A link broke and was opened again."""
-
-    def tick(self, now: float) -> list[Action]:
-        """The deadline is over."""
 
 
 class Host(ABC):

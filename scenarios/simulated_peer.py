@@ -27,6 +27,7 @@ from protocol.actions import (
     Spend,
 )
 from protocol.identity import NodeKey
+from protocol.machine import Machine
 from protocol.messages import (
     NO_SID,
     Base,
@@ -43,7 +44,7 @@ from protocol.recovery import Past
 from protocol.session import Session
 from protocol.standing import Settings, Standing
 from protocol.vectors import Floats, base_digest, piece, raw
-from scenarios.hosts import Host, Machine
+from scenarios.hosts import Host
 from scenarios.rules import Outcome
 
 if TYPE_CHECKING:

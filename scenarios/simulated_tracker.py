@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from protocol.actions import Action, Send
 from protocol.identity import NodeKey
 from protocol.introducer import Introducer
-from scenarios.hosts import Host, Machine
+from protocol.machine import Machine
+from scenarios.hosts import Host
 
 if TYPE_CHECKING:
     from scenarios.network import Network

@@ -1,0 +1,28 @@
+"""What a shell drives, be it over asyncio or under a simulated clock."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from protocol.actions import Action
+from protocol.messages import Message
+
+
+class Machine(Protocol):
+    """A Session or an Introducer. Times are Unix seconds; actions are carried out in their order."""
+
+    @property
+    def deadline(self) -> float | None:
+        """When tick is due."""
+
+    def receive(self, message: Message, now: float) -> list[Action]:
+        """A message came."""
+
+    def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
+        """An endpoint does not answer."""
+
+    def reconnected(self, endpoint: str, now: float) -> list[Action]:
+        """A link broke and was opened again."""
+
+    def tick(self, now: float) -> list[Action]:
+        """The deadline is over."""
