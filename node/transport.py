@@ -241,19 +241,25 @@ class Transport:
             del self._links[endpoint]
 
 
+Queue = asyncio.Queue[Iterator[Message]]
+
+
 class _Link:
-    """One direction to one endpoint: a queue, a task that empties it, a task that watches the socket."""
+    """One direction to one endpoint: two queues, the tasks that empty them, one that watches the socket."""
 
     def __init__(self, transport: Transport, endpoint: str) -> None:
         self._transport = transport
         self._endpoint = endpoint
-        self._queue: asyncio.Queue[Iterator[Message]] = asyncio.Queue(QUEUED_SENDS)
+        self._control: Queue = asyncio.Queue(QUEUED_SENDS)
+        self._bulk: Queue = asyncio.Queue(QUEUED_SENDS)
         self._ws: ClientWebSocketResponse | None = None
         self._task = asyncio.create_task(self._run(), name=f"link {endpoint}")
 
     def put(self, messages: Iterable[Message]) -> bool:
+        """Queue; bulk that waits for its reader holds up no control message. False if there is no room."""
+        queue = self._control if isinstance(messages, tuple) else self._bulk
         try:
-            self._queue.put_nowait(iter(messages))
+            queue.put_nowait(iter(messages))
         except asyncio.QueueFull:
             return False
         return True
@@ -261,7 +267,7 @@ class _Link:
     async def close(self) -> None:
         """Send what is queued, for at most a second, and close."""
         with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._queue.join(), 1.0)
+            await asyncio.wait_for(asyncio.gather(self._control.join(), self._bulk.join()), 1.0)
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
@@ -278,9 +284,10 @@ class _Link:
             await self._transport.lost(self._endpoint, _why(error))
 
     def _drain(self) -> None:
-        while not self._queue.empty():
-            self._queue.get_nowait()
-            self._queue.task_done()
+        for queue in (self._control, self._bulk):
+            while not queue.empty():
+                queue.get_nowait()
+                queue.task_done()
 
     async def _work(self) -> None:
         """Send until the link breaks and can not be opened again."""
@@ -289,22 +296,23 @@ class _Link:
             if attempt > 0:
                 await self._transport.reconnected(self._endpoint)
             watch = asyncio.create_task(self._watch(self._ws))
-            send = asyncio.create_task(self._send_queued())
+            sends = [asyncio.create_task(self._send_queued(queue)) for queue in (self._control, self._bulk)]
             try:
-                await asyncio.wait((watch, send), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((watch, *sends), return_when=asyncio.FIRST_COMPLETED)
             finally:
-                watch.cancel()
-                send.cancel()
-            if send.done() and not send.cancelled():
-                send.result()
+                for task in (watch, *sends):
+                    task.cancel()
+            for send in sends:
+                if send.done() and not send.cancelled():
+                    send.result()
 
-    async def _send_queued(self) -> None:
+    async def _send_queued(self, queue: Queue) -> None:
         while True:
-            messages = await self._queue.get()
+            messages = await queue.get()
             try:
                 await self._send_all(messages)
             finally:
-                self._queue.task_done()
+                queue.task_done()
 
     async def _watch(self, ws: ClientWebSocketResponse) -> None:
         """Returns when the far side is gone; nothing is expected on this direction."""

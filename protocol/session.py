@@ -387,12 +387,13 @@ class Session:
         return announce.endpoint if announce else self._endpoints.get(key)
 
     def _to_myself(self, actions: list[Action], now: float) -> list[Action]:
-        """What this node sends to itself (as coordinator) it takes in at once."""
-        out: list[Action] = []
-        for action in actions:
-            if not isinstance(action, Send) or action.to != self._settings.endpoint:
-                out.append(action)
-                continue
+        """What this node sends to itself (as coordinator): taken in when the others have been told.
+
+        A share that is queued before the GROUP its reader waits for would keep that GROUP back.
+        """
+        mine = [a for a in actions if isinstance(a, Send) and a.to == self._settings.endpoint]
+        out = [action for action in actions if action not in mine]
+        for action in mine:
             for message in action.messages:
                 with suppress(RemoteProtocolError):  # a member that is not accepted here: T_group decides
                     out += self._to_endpoints(self._group(message, now) if isinstance(message, Group) else [])
