@@ -96,6 +96,51 @@ def test_each_peer_with_a_file_of_its_own(nursery: Nursery, tmp_path: Path) -> N
         assert sum(tensor.size for tensor in tensors.values()) == 8
 
 
+@pytest.mark.parametrize("shares", ["seed", "ring", "float"])
+def test_a_model_of_several_pieces_is_aggregated_every_round(
+    nursery: Nursery, tmp_path: Path, shares
+) -> None:
+    """Above 2^18 parameters shares and sums go as bulk, which must not keep the GROUP back."""
+    inputs = 150_000
+    (tmp_path / "wide.toml").write_text(
+        f"""
+        [task]
+        name = "wide"
+        [model]
+        class = "node.models:Linear"
+        args = {{ inputs = {inputs}, outputs = 2 }}
+        [train]
+        rounds = 2
+        epochs = 1
+        learning_rate = 0.001
+        """
+    )
+    rng = np.random.default_rng(5)
+    peers = [free_endpoint() for _ in range(3)]
+    nodes = []
+    for number, peer in enumerate(peers):
+        path = tmp_path / f"{number}.npz"
+        np.savez(path, x=rng.normal(size=(10, inputs)).astype(np.float32), y=np.arange(10) % 2)
+        nodes.append(
+            nursery.fork(
+                *(
+                    "--peers",
+                    ",".join(peers),
+                    "--listen",
+                    peer,
+                    "--task",
+                    str(tmp_path / "wide.toml"),
+                    "--json",
+                ),
+                *("--data", str(path), "--out", str(tmp_path / str(number))),
+                *("--set", f"aggregation.shares={shares}", "--set", "aggregation.group_timeout_s=20"),
+            )
+        )
+    ends = [node.ends_well() for node in nodes]
+    one_digest(ends)
+    assert [end["aggregated"] for end in ends] == [2, 2, 2]
+
+
 def test_a_late_joiner_starts_at_the_swarms_round_with_its_base(make_swarm) -> None:
     """A stranger: the others do not have it in their --peers."""
     swarm = make_swarm(4, 10, listed=3)

@@ -402,6 +402,18 @@ def test_equivocation_in_a_session_bans_its_sender():
     assert not wires[ONE]._hellos.accepts(announce(TWO))
 
 
+def test_a_coordinator_tells_the_others_before_it_sends_its_own_shares():
+    """Bulk that is queued before the GROUP its reader waits for would keep that GROUP back."""
+    wires = swarm()
+    sent: list[tuple[str, type]] = []
+    wires.dropped = lambda where, _to, message: sent.append((where, type(message)))
+    wires.offer()
+    ours = [kind for where, kind in sent if where == endpoint(ONE) and kind in (Group, Share)]
+
+    assert ours[:2] == [Group, Group]
+    assert ours.count(Group) == 2
+
+
 def test_a_late_sum_is_rejected_and_can_still_be_evidence():
     wires = swarm()
     sums: list[Sum] = []
