@@ -217,9 +217,9 @@ async def _live(
     await peer.transport.start(listener, peer.status)
     try:
         interrupted = await _until_done_or_interrupted(peer)
-        reporter.finished(await peer.summarise())
     finally:
         await peer.transport.close()
+    reporter.finished(await peer.summarise())
     return INTERRUPTED if interrupted else 0
 
 
