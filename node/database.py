@@ -6,7 +6,6 @@ Every step is one transaction with full synchronisation: what it says is true af
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,10 +25,9 @@ create table if not exists banned (key blob primary key, evidence blob not null)
 
 
 class Database:
-    """The tables, and transactions over them. Any thread may use them."""
+    """The tables, and transactions over them. From any thread, but one at a time: `State` sees to it."""
 
     def __init__(self, path: Path) -> None:
-        self._lock = threading.RLock()  # training and catching up store from threads of their own
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._connection.execute("pragma journal_mode = wal")
@@ -41,19 +39,17 @@ class Database:
     @contextmanager
     def step(self) -> Iterator[sqlite3.Connection]:
         """One transaction: all of it, or nothing."""
-        with self._lock:
-            self._connection.execute("begin immediate")
-            try:
-                yield self._connection
-            except BaseException:
-                self._connection.execute("rollback")
-                raise
-            self._connection.execute("commit")
+        self._connection.execute("begin immediate")
+        try:
+            yield self._connection
+        except BaseException:
+            self._connection.execute("rollback")
+            raise
+        self._connection.execute("commit")
 
     def fact(self, name: str) -> str | int | bytes | None:
         """A small fact; None where it was never set."""
-        with self._lock:
-            row = self._connection.execute("select value from fact where name = ?", (name,)).fetchone()
+        row = self._connection.execute("select value from fact where name = ?", (name,)).fetchone()
         return row[0] if row else None
 
     def set_facts(self, **facts: str | int | bytes | None) -> None:
@@ -63,8 +59,7 @@ class Database:
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
         """All rows of a query."""
-        with self._lock:
-            return self._connection.execute(query).fetchall()
+        return self._connection.execute(query).fetchall()
 
     def close(self) -> None:
         """Nothing more is written."""

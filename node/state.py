@@ -4,13 +4,20 @@ What must stay true, also if the process is killed between any two instructions:
 - an offer is in the ledger, and its vector moved from `fresh` to `spent`, before its first byte leaves;
 - the base that the database names is on disk, whole; so is the one before it;
 - what is spent never becomes fresh again.
+
+Training stores from a thread of its own, while other threads catch up and serve: one step at a time, and
+a step is the vector's file, the database, and what is remembered here.
 """
 
 from __future__ import annotations
 
 import shutil
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 import msgpack
 
@@ -22,6 +29,9 @@ from protocol.messages import NO_SID, Base, Certificate, Group, Key, Sid, Sum
 from protocol.recovery import Past
 from protocol.standing import Standing
 from protocol.vectors import PIECE_BYTES, base_digest
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 KEPT_SESSIONS = 2
 
@@ -43,12 +53,24 @@ def _unpacked(data: bytes) -> Base:
     return Base(*msgpack.unpackb(data))
 
 
+def _alone(method: Callable[Concatenate[State, P], T]) -> Callable[Concatenate[State, P], T]:
+    """The method runs while no other thread is in one of these methods."""
+
+    @wraps(method)
+    def alone(self: State, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return alone
+
+
 class State:
     """A node's memory in its folder. Vectors are (d,) float32; None stands for zeros."""
 
     def __init__(self, folder: Path, task: str, parameters: bytes, initial: Floats) -> None:
         """Open, or begin with `initial` as the first base. ConfigError for another task's folder."""
         self.dimension = len(initial)
+        self._lock = threading.RLock()
         self._database = Database(folder / "state.db")
         self._files = VectorFiles(folder / "vectors")
         self._sums = folder / "certificates"
@@ -112,6 +134,7 @@ class State:
         return Standing(self.round, self.base, self.previous, set(self.banned))
 
     @property
+    @_alone
     def working(self) -> Floats:
         """base + spent + fresh: what the node trains on; it never leaves the node."""
         total = self.base_vector.copy()
@@ -121,10 +144,12 @@ class State:
         return total
 
     @property
+    @_alone
     def past(self) -> dict[Sid, Past]:
         """The sessions whose certificates can be served."""
         return {sid: Past(kept.group, kept.base, {}) for sid, kept in self.sessions.items()}
 
+    @_alone
     def vector_of(self, base: Base) -> Floats | None:
         """The vector of the current base or the one before it."""
         if base == self.base:
@@ -134,12 +159,14 @@ class State:
             self._files.get(name, self.dimension) if base == self.previous and isinstance(name, str) else None
         )
 
+    @_alone
     def vector_named(self, digest: bytes) -> Floats | None:
         """The vector of the base with this digest, to serve it."""
         bases = (base for base in (self.base, self.previous) if base is not None and base.digest == digest)
         return next((self.vector_of(base) for base in bases), None)
 
     @property
+    @_alone
     def offers(self) -> int:
         """How many offers were ever spent."""
         (count,) = self._database.rows("select count(*) from ledger")[0]
@@ -147,6 +174,7 @@ class State:
 
     # -- steps -------------------------------------------------------------------------------------
 
+    @_alone
     def trained(self, fresh: Floats) -> None:
         """New progress that was never offered."""
         name = self._files.put(fresh)
@@ -154,12 +182,7 @@ class State:
             self._database.set_facts(fresh=name)
         self.fresh = fresh
 
-    def drop_fresh(self) -> None:
-        """Progress that can not be used (it is not finite)."""
-        with self._database.step():
-            self._database.set_facts(fresh=None)
-        self.fresh = None
-
+    @_alone
     def spend(self, sid: Sid, round: int, clipped: int, at_ms: int) -> None:
         """The offer, all of `fresh`, is spent in session `sid`: the ledger and the move are one step."""
         if self.fresh is None:
@@ -172,12 +195,14 @@ class State:
             self._database.set_facts(spent=name, fresh=None)
         self.spent, self.fresh = spent, None
 
+    @_alone
     def fell_back(self, round: int) -> None:
         """A round ended with this node's own update."""
         with self._database.step():
             self._database.set_facts(round=round)
         self.round = round
 
+    @_alone
     def adopt(self, base: Base, vector: Floats, round: int, kept: Kept | None) -> None:
         """A new base: the one before it is remembered, `spent` is gone into it, `fresh` stays."""
         name = self._files.put(vector)
@@ -193,6 +218,7 @@ class State:
             self.sessions[base.sid] = kept
         self._tidy()
 
+    @_alone
     def ban(self, key: Key, evidence: tuple[Sum, Sum]) -> None:
         """Never again with this key; the two sums that show why are kept."""
         frames = b"".join(codec.encode(one.header).join() for one in evidence)
@@ -200,12 +226,14 @@ class State:
             connection.execute("insert or replace into banned values (?, ?)", (key, frames))
         self.banned.add(key)
 
+    @_alone
     def close(self) -> None:
         """Nothing more is written."""
         self._database.close()
 
     # -- certificates ------------------------------------------------------------------------------
 
+    @_alone
     def keep_sum(self, part: Sum) -> None:
         """Store a piece of a partial sum: a certificate may need it."""
         folder = self._sums / part.sid.hex()
@@ -215,6 +243,7 @@ class State:
             file.seek(part.index * PIECE_BYTES)
             file.write(part.payload)
 
+    @_alone
     def kept_sum(self, sid: Sid, sender: Key, index: int) -> bytes | None:
         """A stored piece; None if there is none."""
         path = self._sums / sid.hex() / sender.hex()

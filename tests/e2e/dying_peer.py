@@ -68,7 +68,8 @@ class Watch:
 
     def stop(self, fate: Fate) -> bool:
         self.done = True
-        os.kill(os.getpid(), fate.sign)
+        # To this very thread: sent to the process, it may stop another one first, and let this one go on.
+        signal.pthread_kill(threading.get_ident(), fate.sign)
         return False
 
     def write(self, way: str, message: Any, frame: bytes) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -169,6 +171,29 @@ def test_a_missing_vector_is_named(tmp_path):
     path.unlink()
     with pytest.raises(UserError, match="missing or unreadable"):
         opened(tmp_path)
+
+
+def test_training_and_catching_up_from_two_threads_lose_no_file(tmp_path):
+    """A base adopted between a vector's file and its name in the database must not sweep the file away."""
+    state = opened(tmp_path)
+
+    def train() -> None:
+        for number in range(1, 121):
+            state.trained(vector(number))
+            name = hashlib.sha256(vector(number).tobytes()).hexdigest()[:32]
+            assert (tmp_path / "vectors" / f"{name}.f32").exists(), number
+
+    def catch_up() -> None:
+        for generation in range(1, 121):
+            state.adopt(base(generation, -generation), vector(-generation), generation, None)
+
+    with ThreadPoolExecutor(2) as threads:
+        for running in [threads.submit(train), threads.submit(catch_up)]:
+            running.result()
+    state = reopened(state, tmp_path)
+    assert np.array_equal(state.fresh, vector(120))
+    assert np.array_equal(state.base_vector, vector(-120))
+    state.close()
 
 
 def test_a_database_that_is_none_is_named(tmp_path):
