@@ -57,7 +57,7 @@ def _alone(method: Callable[Concatenate[State, P], T]) -> Callable[Concatenate[S
     """The method runs while no other thread is in one of these methods."""
 
     @wraps(method)
-    def alone(self: State, *args: P.args, **kwargs: P.kwargs) -> T:
+    def alone(self: State, /, *args: P.args, **kwargs: P.kwargs) -> T:
         with self._lock:
             return method(self, *args, **kwargs)
 
