@@ -50,6 +50,7 @@ def _ready(key: NodeKey, ephemeral: Ephemeral, coordinator: NodeKey) -> Ready:
         round=0,
         base=Base(0, PARAMETERS, 0, NO_SID),
         leaving=False,
+        following=False,
     )
     signed = codec.sign(announce, key)
     return codec.sign(Ready(signed, ephemeral.public, bytes(16), coordinator.public), key)

@@ -27,6 +27,8 @@ class Reason(StrEnum):
     SHARES_TIMEOUT = "shares-timeout"
     SUMS_TIMEOUT = "sums-timeout"
     CONTRIBUTORS_DIFFER = "contributors-differ"
+    BUDGET_SPENT = "budget-spent"
+    """Nothing was offered: a round of a node that follows."""
 
 
 @dataclass(frozen=True, slots=True)

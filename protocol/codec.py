@@ -40,7 +40,7 @@ from protocol.sealing import TAG_BYTES
 from protocol.shares import MAX_MEMBERS
 from protocol.vectors import PIECE_BYTES
 
-VERSION = 1
+VERSION = 2
 MAX_HEADER_BYTES = 192 * 1024
 MAX_PAYLOAD_BYTES = PIECE_BYTES + TAG_BYTES
 MAX_FRAME_BYTES = 4 + MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
@@ -121,7 +121,7 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     Base: (_ROUND, _KEY, _integer(0, MAX_MEMBERS), _KEY),
     Announce: (
         *(_KEY, _text(260), _text(200), _KEY, _integer(3, MAX_MEMBERS), _NONCE, _TIME, _TIME, _TIME),
-        *(_ROUND, _record(Base), _boolean, _SIGNATURE),
+        *(_ROUND, _record(Base), _boolean, _boolean, _SIGNATURE),
     ),
     Ready: (_record(Announce), _KEY, _NONCE, _KEY, _SIGNATURE),
     Hello: (_record(Announce), _NONCE, _boolean, _PARAMETERS, _KNOWN),

@@ -1,7 +1,7 @@
 """Both sides of matchmaking in one node: seeking a group for its offer, and coordinating for others.
 
-Among peers the candidates are the live known ones and oneself, lowest key first: the first coordinates.
-With a tracker it is the only candidate, and this node collects no READY.
+Among peers the candidates are the live ones that offer and oneself, lowest key first: the first coordinates.
+With a tracker it is the only candidate, and this node collects no READY; neither does one that follows.
 """
 
 from __future__ import annotations
@@ -25,15 +25,20 @@ class Coordination:
         self._hellos = hellos
         self._members = hellos.members
         self._me = settings.key.public
-        self._matchmaker = None if settings.tracker else Matchmaker(settings.key, settings.min_participants)
+        self._matchmaker: Matchmaker | None = None
+        if not settings.tracker and not standing.following:
+            self._matchmaker = Matchmaker(settings.key, settings.min_participants)
         self.seeker = Seeker(settings, standing)
         self._silent: Key | None = None
         """Who did not answer: the READY may have got there all the same, and is taken back."""
 
     @property
     def known(self) -> int:
-        """The known members, oneself included, of which a group is more than half; 1 with a tracker."""
-        return 1 + (len(self._members.known(self._standing.round)) if self._matchmaker else 0)
+        """The known members that offer, oneself included: a group is more than half of them.
+
+        1 with a tracker, which counts those that are announced to it.
+        """
+        return 1 + (len(self._members.offering(self._standing.round)) if self._matchmaker else 0)
 
     @property
     def deadline(self) -> float | None:
@@ -50,11 +55,14 @@ class Coordination:
 
     def ready(self, ready: Ready, now: float) -> list[Action]:
         """Take in a READY; one for another coordinator takes back what was sent here."""
-        if self._matchmaker is None or not self._hellos.accepts(ready.announce):
+        if self._settings.tracker or not self._hellos.accepts(ready.announce):
             raise RemoteProtocolError("a READY that this node does not collect")
         codec.verify(ready.announce, ready.key)
         codec.verify(ready, ready.key)
         self._members.learn(ready.announce, self._standing.round, now, direct=True)
+        if self._matchmaker is None:  # this node follows, and tells who asks it all the same
+            is_asked = ready.coordinator == self._me
+            return self._hellos.show(ready.announce.endpoint, (), now) if is_asked else []
         if ready.coordinator != self._me:
             self._matchmaker.announce(ready.announce, now)
             self._matchmaker.withdraw(ready.key, ready.announce.issued_ms)
@@ -66,6 +74,10 @@ class Coordination:
         outranking = self._matchmaker.outranking(ready)
         shown = self._hellos.show(ready.announce.endpoint, outranking, now) if outranking else []
         return [*actions, *shown]
+
+    def retire(self) -> None:
+        """This node follows from now on: it collects nothing, and the READYs that it holds are void."""
+        self._matchmaker = None
 
     def close_groups(self, now: float) -> list[Action]:
         """The GROUPs that are due."""
@@ -82,8 +94,8 @@ class Coordination:
         """Whom this node would ask to coordinate now; None for itself."""
         offer = self.seeker.offer
         skipped = offer.skipped if offer else set()
-        live = [key for key in self._members.live(self._standing.round) if key not in skipped]
-        return live[0] if live and live[0] < self._me else None
+        asked = [key for key in self._members.candidates(self._standing.round) if key not in skipped]
+        return asked[0] if asked and asked[0] < self._me else None
 
     def seek(self, now: float) -> list[Action]:
         """READY to the first candidate, if an offer waits and that is not the one that has it."""

@@ -8,6 +8,7 @@ from statistics import median
 _WINDOW = 32
 _ENOUGH = 3
 _SPREADS = 6.0
+_PHASE_FLOOR_S = 5.0
 
 
 class Pace:
@@ -30,3 +31,26 @@ class Pace:
         middle = median(self._seen)
         spread = median(abs(value - middle) for value in self._seen)
         return min(self._cap_s, max(self._floor_s, 2 * (middle + _SPREADS * spread)))
+
+
+class PhasePaces:
+    """How long to allow for the two phases of a session, in seconds, each within its own cap."""
+
+    def __init__(self, shares_cap_s: float, sums_cap_s: float) -> None:
+        self._shares = Pace(_PHASE_FLOOR_S, shares_cap_s)
+        self._sums = Pace(_PHASE_FLOOR_S, sums_cap_s)
+
+    def observe(self, shares_since: float, sums_since: float, now: float) -> None:
+        """A session went well: its shares took from `shares_since` to `sums_since`, its sums until now."""
+        self._shares.observe(sums_since - shares_since)
+        self._sums.observe(now - sums_since)
+
+    @property
+    def shares_s(self) -> float:
+        """T_shares."""
+        return self._shares.allowed_s
+
+    @property
+    def sums_s(self) -> float:
+        """T_sums."""
+        return self._sums.allowed_s

@@ -2,7 +2,8 @@
 
 Only a base that ranks above one's own is taken. A member of the session that made it fetches the
 certificate and recomputes it; a non-member can not verify history and adopts what more than half of the
-known members' signed announcements show, and says whom it trusted (protocol, Healing).
+known members' signed announcements show (Members.majority says whose), and says whom it trusted (protocol,
+Healing).
 """
 
 from __future__ import annotations
@@ -49,6 +50,13 @@ class Healer:
         """Whether something is being fetched."""
         return self._fetch is not None
 
+    @property
+    def expecting(self) -> bool:
+        """Whether a base is being fetched, or is to be tried again."""
+        if self._fetch is not None or self._retry_at is None:
+            return self._fetch is not None
+        return self._members.anyone_above(self._standing.round, self._standing.base)
+
     def remember(self, sid: Sid, past: Past) -> None:
         """Keep what is needed to check, and to serve, the certificate of a session."""
         self.past[sid] = past
@@ -88,7 +96,7 @@ class Healer:
         return None
 
     def _by_majority(self, now: float) -> BaseFetch | None:
-        found = self._members.majority(self._standing.round, self._standing.base)
+        found = self._members.majority(self._standing, self._settings.min_participants)
         if found is None or found[0].rank <= self._standing.base.rank:
             return None
         base, trusted = found

@@ -1,9 +1,9 @@
 """The coordinator's side: collects signed READYs and closes groups. It sees no share and decides no sum.
 
 A room is one swarm: a task and its parameters. A group is closed when every announced, live peer of the
-room is READY with the same base, or `linger` after the min_participants-th such READY; it exceeds half of
-the known members. A READY with another base than the group's waits, and its owner is told what the others
-show.
+room that offers is READY with the same base, or `linger` after the min_participants-th such READY; it
+exceeds half of the known members that offer. A READY with another base than the group's waits, and its
+owner is told what the others show. Who follows is announced, and neither waited for nor counted.
 """
 
 from __future__ import annotations
@@ -37,6 +37,11 @@ class Room:
     used_ms: dict[Key, int] = field(default_factory=dict)
     """When the last READY that went into a GROUP, or was taken back, was issued: none as old counts again."""
     attempt: int = 0
+
+    @property
+    def offering(self) -> frozenset[Key]:
+        """The announced peers that do not follow."""
+        return frozenset(key for key, announce in self.announced.items() if not announce.following)
 
 
 class Matchmaker:
@@ -91,6 +96,8 @@ class Matchmaker:
         held = room.readys.get(ready.key)
         if ready.key not in room.announced or ready.announce.expiry_ms <= now * 1000:
             raise RemoteProtocolError("a READY that has expired")
+        if ready.key not in room.offering:
+            raise RemoteProtocolError("a READY of a peer that follows: it offers nothing")
         if held is not None and held[0].announce.issued_ms > issued_ms:
             raise RemoteProtocolError("a READY older than the one that is held")
         room.readys[ready.key] = (ready, now)
@@ -140,7 +147,7 @@ class Matchmaker:
     def close_groups(self, now: float, known: int | None = None) -> list[Action]:
         """Send every GROUP that is due, and set `deadline`.
 
-        `known`: how many members a group must exceed half of; None: those that are announced.
+        `known`: how many members a group must exceed half of; None: those that are announced and offer.
         """
         self.expire(now)
         actions: list[Action] = []
@@ -159,10 +166,10 @@ class Matchmaker:
         """When the room's group is to be closed: None while there are too few READYs."""
         keys = self._fitting(room)
         arrivals = sorted(room.readys[key][1] for key in keys)
-        needed = self._needed(room, keys, len(room.announced) if known is None else known)
+        needed = self._needed(room, keys, len(room.offering) if known is None else known)
         if len(keys) < needed:
             return None
-        waiting = room.announced.keys() - room.gone - keys
+        waiting = room.offering - room.gone - keys
         return arrivals[needed - 1] + room.pace.allowed_s if waiting else arrivals[-1]
 
     def _close(self, room: Room) -> list[Action]:
@@ -196,5 +203,5 @@ class Matchmaker:
 
 
 def _is_void(then: Announce, now: Announce) -> bool:
-    """Whether a READY's owner has started anew, ended the round, or changed its base since."""
-    return (then.instance, then.round, then.base) != (now.instance, now.round, now.base)
+    """Whether a READY's owner has started anew, ended the round, changed its base, or follows since."""
+    return now.following or (then.instance, then.round, then.base) != (now.instance, now.round, now.base)

@@ -1,8 +1,10 @@
 """Who is in the swarm: the newest announcement of each peer, when it was last heard, who can be reached.
 
-- known: heard within the last 5 rounds and not gone on purpose; a group must exceed half of them, so
-  that of a partition only one side lives;
-- candidates: the known that seem alive, lowest key first: the first one coordinates.
+- known: heard within the last 5 rounds and not gone on purpose;
+- offering: the known that do not follow; a group must exceed half of them, so that of a partition only one
+  side lives;
+- live: the known that seem alive, followers too: they are told all news, and asked for what they hold;
+- candidates: the live that offer, lowest key first: the first one coordinates.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 
 from protocol.errors import RemoteProtocolError
 from protocol.messages import Announce, Base, Key
+from protocol.standing import Standing
 
 REMEMBERED_ROUNDS = 5
 MAX_MEMBERS_KNOWN = 1024
@@ -86,6 +89,14 @@ class Members:
             if member.heard_round >= round - REMEMBERED_ROUNDS and not member.announce.leaving
         )
 
+    def offering(self, round: int) -> frozenset[Key]:
+        """The known peers that do not follow: new bases come from them."""
+        return frozenset(key for key in self.known(round) if not self._members[key].announce.following)
+
+    def candidates(self, round: int) -> tuple[Key, ...]:
+        """The live peers that offer, lowest key first: who may coordinate."""
+        return tuple(key for key in self.live(round) if not self._members[key].announce.following)
+
     def live(self, round: int) -> tuple[Key, ...]:
         """The known peers that are not suspect, lowest key first."""
         return tuple(sorted(key for key in self.known(round) if not self._members[key].suspect))
@@ -95,22 +106,35 @@ class Members:
         known = (self._members[key].announce for key in self.known(round))
         return tuple(sorted(known, key=lambda announce: -announce.issued_ms)[:limit])
 
-    def majority(self, round: int, mine: Base) -> tuple[Base, tuple[Key, ...]] | None:
-        """The base that more than half of the known members, oneself included, show; and who shows it."""
-        known = self.known(round)
-        shown = Counter(self._members[key].announce.base for key in known)
-        shown[mine] += 1
+    def majority(self, mine: Standing, fewest: int) -> tuple[Base, tuple[Key, ...]] | None:
+        """The base that more than half of the voters show; and who of the others shows it.
+
+        The voters are the known members that offer, and this node (`mine`) if it offers. A follower's base is
+        one that it fetched on the others' word: to count it would count their word twice when it is new, and
+        keep the other followers from it while it is old. But where fewer offer than make a group (`fewest`)
+        they can make no base among themselves, and the last one that has a budget left must not decide for
+        everybody: then all known members vote, and this node.
+        """
+        voters = self.offering(mine.round)
+        votes_too = not mine.following
+        if len(voters) + votes_too < fewest:
+            voters, votes_too = self.known(mine.round), True
+        shown = Counter(self._members[key].announce.base for key in voters)
+        shown[mine.base] += votes_too
         base, count = shown.most_common(1)[0]
-        if 2 * count <= len(known) + 1:
+        if 2 * count <= len(voters) + votes_too:
             return None
-        return base, tuple(sorted(key for key in known if self._members[key].announce.base == base))
+        return base, tuple(sorted(key for key in voters if self._members[key].announce.base == base))
 
     def anyone_above(self, round: int, mine: Base) -> bool:
         """Whether any live peer shows a base that ranks above this one."""
         return any(self._members[key].announce.base.rank > mine.rank for key in self.live(round))
 
     def showing(self, round: int) -> list[tuple[Base, Key]]:
-        """(base, peer) of every live peer, the highest rank first."""
-        live = self.live(round)
+        """(base, peer) of every live peer, the highest rank first.
+
+        Of one base those that offer come before the followers, who hold no certificate of what they fetched.
+        """
+        live = sorted(self.live(round), key=lambda key: self._members[key].announce.following)
         shown = [(self._members[key].announce.base, key) for key in live]
         return sorted(shown, key=lambda pair: pair[0].rank, reverse=True)

@@ -30,7 +30,10 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Who is where, for which task, with which base. Signed; replaced by a newer one."""
+    """Who is where, for which task, with which base. Signed; replaced by a newer one.
+
+    `following`: it offers nothing, and only fetches what the others agree on.
+    """
 
     key: Key
     endpoint: str
@@ -44,6 +47,7 @@ class Announce:
     round: int
     base: Base
     leaving: bool
+    following: bool
     signature: bytes = b""
 
     @property

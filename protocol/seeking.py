@@ -151,7 +151,7 @@ class Seeker:
     def check(self, group: Group, known: int) -> None:
         """RemoteProtocolError unless this GROUP may be joined with the current READY.
 
-        `known`: how many members are known, oneself included; a group exceeds half of them.
+        `known`: how many members that offer are known, oneself included; a group exceeds half of them.
         """
         current = self._current_offer().current
         if current is None or group.coordinator != current.ready.coordinator:
@@ -162,7 +162,7 @@ class Seeker:
         check_group(group, current.ready)
         if 2 * len(group.readys) <= known:
             raise RemoteProtocolError(
-                f"a GROUP of {len(group.readys)} of {known} known members: not more than half"
+                f"a GROUP of {len(group.readys)} of {known} known members that offer: not more than half"
             )
 
 
@@ -181,6 +181,8 @@ def check_group(group: Group, mine: Ready) -> None:
             raise RemoteProtocolError("a GROUP of different tasks, parameters, bases or coordinators")
         if theirs.leaving:
             raise RemoteProtocolError("a GROUP with a member that has left")
+        if theirs.following:
+            raise RemoteProtocolError("a GROUP with a member that follows: it offers nothing")
         check_public(ready.ephemeral)
         codec.verify(theirs, theirs.key)
         codec.verify(ready, ready.key)

@@ -1,7 +1,8 @@
 """What the shell drives: one node's part in a swarm, over many rounds.
 
     joining --settled--> idle --offer--> seeking --GROUP--> running --> idle ... --close--> closing --> closed
-                                           |  T_group: Failed        |  Completed | Failed
+                          |                |  T_group: Failed        |  Completed | Failed
+                          +--follow--> following --a base | T_group: Failed--> idle; never an offer again
 
 The shell feeds `receive`, `unreachable` and `tick`, carries out the actions in their order, re-arms one
 timer at `deadline`, and tells `adopted` when a new base is stored. What must stay true:
@@ -20,7 +21,6 @@ import numpy as np
 from protocol.actions import (
     Action,
     Adopted,
-    Closed,
     Completed,
     Evidence,
     Failed,
@@ -29,10 +29,12 @@ from protocol.actions import (
     Send,
 )
 from protocol.additive import Additive, Seat
+from protocol.closing import Closing
 from protocol.coordination import Coordination
-from protocol.deadlines import Pace
+from protocol.deadlines import PhasePaces
 from protocol.early import Early
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
+from protocol.following import Follower
 from protocol.healing import Healer
 from protocol.introductions import Introductions
 from protocol.messages import (
@@ -53,15 +55,12 @@ from protocol.messages import (
     Sid,
     Sum,
 )
-from protocol.recovery import PATIENCE_S, Past
+from protocol.recovery import Past
 from protocol.sealing import derive
 from protocol.seeking import group_round
 from protocol.standing import Settings, Standing
 from protocol.status import Status, status_of
 from protocol.vectors import Floats
-
-PHASE_FLOOR_S = 5.0
-LINGER_S = 10.0
 
 
 class Session:
@@ -77,14 +76,13 @@ class Session:
             self._healer.remember(sid, known)
         self._coordination = Coordination(settings, standing, self._hellos)
         self._seeker = self._coordination.seeker
-        self._shares_pace = Pace(PHASE_FLOOR_S, settings.shares_timeout_s)
-        self._sums_pace = Pace(PHASE_FLOOR_S, settings.sums_timeout_s)
+        self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: Additive | None = None
         self._endpoints: dict[Key, str] = {}
         self._early = Early()
         self._storing = False
-        self._closing_until: float | None = None
-        self._closed = False
+        self._follower = Follower(settings, standing, self._members)
+        self._closing = Closing(standing, self._members)
 
     # -- what the shell calls ----------------------------------------------------------------------
 
@@ -107,11 +105,24 @@ class Session:
         """Seek a group for a (d,) float32 vector; ends with Completed or Failed. `rand`: 32 secret bytes."""
         if not np.isfinite(vector).all():
             raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
-        if self._seeker.offer is not None or self._machine is not None or self._closing_until is not None:
-            raise LocalProtocolError("one offer at a time, and none while closing")
-        others_need_s = self._shares_pace.allowed_s + self._sums_pace.allowed_s
-        self._seeker.begin(vector, rand, others_need_s, now)
+        self._check_idle()
+        if self._standing.following:
+            raise LocalProtocolError("a node that follows offers nothing")
+        self._seeker.begin(vector, rand, self._paces.shares_s + self._paces.sums_s, now)
         return self._after([], now)
+
+    def follow(self, now: float) -> list[Action]:
+        """A round without an offer; ends with Failed(BUDGET_SPENT). The first one is for good."""
+        self._check_idle()
+        is_first = not self._standing.following
+        self._follower.begin(now)
+        self._coordination.retire()
+        return self._after(self._broadcast(now) if is_first else [], now)
+
+    def _check_idle(self) -> None:
+        untils = (self._follower.deadline, self._closing.until)
+        if self._seeker.offer is not None or self._machine is not None or untils != (None, None):
+            raise LocalProtocolError("one offer at a time, none while following, and none while closing")
 
     def receive(self, message: Message, now: float) -> list[Action]:
         """Take in a message; RemoteProtocolError if it does not belong here, and then nothing changed."""
@@ -154,16 +165,14 @@ class Session:
         """The shell stored a new base: say so, and go on from there."""
         if base != self._standing.base:
             self._standing.previous, self._standing.base = self._standing.base, base
+            self._follower.adopted()
         self._storing = False
         self._seeker.void()
-        return self._after(self._broadcast(now), now)
+        return self._after(self._followed(now) or self._broadcast(now), now)
 
     def close(self, now: float) -> list[Action]:
-        """After the last round: serve certificates until all confirmed this base, or LINGER_S.
-
-        Longer where the others may still be waiting for a sum: they need the certificate afterwards.
-        """
-        self._closing_until = now + max(LINGER_S, self._sums_pace.allowed_s + PATIENCE_S)
+        """After the last round: serve certificates until all confirmed this base, or the linger is over."""
+        self._closing.begin(self._paces.sums_s, now)
         return self._after(self._broadcast(now), now)
 
     def _broadcast(self, now: float) -> list[Action]:
@@ -179,16 +188,17 @@ class Session:
         """When tick should be called at the latest."""
         times = [
             *(self._hellos.deadline, self._healer.deadline, self._coordination.deadline),
+            *(self._follower.deadline, self._closing.deadline),
             self._machine.deadline if self._machine else None,
-            None if self._closed else self._closing_until,
         ]
         return min((at for at in times if at is not None), default=None)
 
     @property
     def status(self) -> Status:
         """What is going on now."""
-        parts = (self._machine, self._healer, self._hellos, self._seeker.offer, self._closing_until)
-        return status_of(*parts, name=lambda key: self._endpoint(key) or key.hex()[:8])
+        parts = (self._machine, self._healer, self._hellos, self._seeker.offer)
+        untils = (self._follower.deadline, self._closing.until)
+        return status_of(*parts, *untils, name=lambda key: self._endpoint(key) or key.hex()[:8])
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -292,8 +302,8 @@ class Session:
             ephemeral=ephemeral,
             dimension=self._settings.dimension,
             shares=self._settings.shares.for_group(members),
-            shares_timeout_s=self._shares_pace.allowed_s,
-            sums_timeout_s=self._sums_pace.allowed_s,
+            shares_timeout_s=self._paces.shares_s,
+            sums_timeout_s=self._paces.sums_s,
         )
         self._machine = Additive(seat)
         self._endpoints = {ready.key: ready.announce.endpoint for ready in group.readys}
@@ -316,18 +326,13 @@ class Session:
                 case Evidence():
                     self._ban(action.sender)
                 case Completed() if self._machine is not None:
-                    self._observe(self._machine, now)
+                    self._paces.observe(self._machine.shares_since, self._machine.sums_since, now)
                     self._end(action.round)
                     self._storing = True
                 case Failed():
                     self._end(action.round)
                     return [*actions, *self._broadcast(now)]
         return actions
-
-    def _observe(self, machine: Additive, now: float) -> None:
-        """How long the phases of a session that went well took: the next deadlines follow."""
-        self._shares_pace.observe(machine.sums_since - machine.shares_since)
-        self._sums_pace.observe(now - machine.sums_since)
 
     def _end(self, round: int) -> None:
         self._standing.round = round
@@ -339,6 +344,12 @@ class Session:
         self._standing.round += 1
         self._early.drop()
         return Failed(Reason.GROUP_TIMEOUT, self._standing.round, (), None)
+
+    def _followed(self, now: float) -> list[Action]:
+        """The end of a round without an offer, if it is over, and where this node stands then."""
+        expecting = self._storing or self._healer.expecting or self._hellos.joining
+        ended = self._follower.end(expecting, now)
+        return [*ended, *self._broadcast(now)] if ended else []
 
     def _ban(self, key: Key) -> None:
         self._standing.banned.add(key)
@@ -353,20 +364,9 @@ class Session:
             actions = [*actions, *self._healer.look(now)]
         if not (self._hellos.joining or self._healer.busy or self._storing):
             actions = [*actions, *self._coordination.seek(now)]
-        actions = [*actions, *self._coordination.close_groups(now)]
+        actions = [*actions, *self._coordination.close_groups(now), *self._followed(now)]
         actions = self._to_myself(self._to_endpoints(actions), now)
-        if self._closing_until is not None and not self._closed and self._confirmed(now):
-            self._closed = True
-            actions = [*actions, Closed()]
-        return actions
-
-    def _confirmed(self, now: float) -> bool:
-        if self._closing_until is not None and now >= self._closing_until:
-            return True
-        if self._healer.busy or self._storing:
-            return False
-        live = (self._members.get(key) for key in self._members.live(self.round))
-        return all(a is None or (a.base == self.base and a.round >= self.round) for a in live)
+        return [*actions, *self._closing.end(self._healer.busy or self._storing, now)]
 
     def _to_endpoints(self, actions: list[Action]) -> list[Action]:
         """Node keys replaced by where their nodes listen."""

@@ -51,13 +51,17 @@ class Settings:
 
 @dataclass
 class Standing:
-    """Where a node stands: its last round, its base and the base before, and whom it banned."""
+    """Where a node stands: its last round, its base and the base before, and whom it banned.
+
+    `following`: it offers nothing any more, and never will again.
+    """
 
     round: int
     base: Base
     previous: Base | None
     banned: set[Key]
     issued_ms: int = 0
+    following: bool = False
 
     def announce(self, settings: Settings, now: float, leaving: bool = False) -> Announce:
         """A fresh signed announcement; each is newer than the one before."""
@@ -75,5 +79,6 @@ class Standing:
             round=self.round,
             base=self.base,
             leaving=leaving,
+            following=self.following,
         )
         return codec.sign(unsigned, settings.key)

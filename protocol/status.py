@@ -26,6 +26,7 @@ def status_of(
     healer: Healer,
     hellos: Introductions,
     offer: Offer | None,
+    following_until: float | None,
     closing_until: float | None,
     name: Callable[[Key], str],
 ) -> Status:
@@ -39,4 +40,6 @@ def status_of(
         return Status("joining", hellos.awaited(), hellos.deadline)
     if offer is not None:
         return Status("group", hellos.awaited(), offer.deadline)
+    if following_until is not None:
+        return Status("following", (), following_until)
     return Status("idle" if closing_until is None else "closing", (), closing_until)

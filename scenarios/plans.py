@@ -120,6 +120,8 @@ class Plan:
     dimension: int = 6
     train_s: tuple[float, float] = (0.2, 0.6)
     step_budget: int = 400_000
+    follows: tuple[tuple[int, int], ...] = ()
+    """(peer, round): from this round on the peer's budget is spent; it offers nothing, and follows."""
     lies: tuple[tuple[int, Liar], ...] = ()
     reuse_offers: bool = False
     """A planted fault, for the tests of the tests: what was spent in a failed round is offered again."""
@@ -152,13 +154,22 @@ def random_plan(seed: int) -> Plan:
         lates=_random_lates(rng, peers),
     )
     shares = ShareSettings(rng.choice(["seed", "ring", "float"]), 4.0, 100.0)
-    return Plan(peers, rng.randint(2, 6), conditions, shares, tracker=tracker)
+    rounds = rng.randint(2, 6)
+    follows = _random_follows(rng, peers, rounds)
+    return Plan(peers, rounds, conditions, shares, tracker=tracker, follows=follows)
 
 
 def _random_hangs(rng: random.Random, hosts: int) -> tuple[Hang, ...]:
     if rng.random() >= 0.25:
         return ()
     return (Hang(rng.randrange(hosts), rng.randint(1, 150), rng.choice([None, rng.uniform(1.0, 40.0)])),)
+
+
+def _random_follows(rng: random.Random, peers: int, rounds: int) -> tuple[tuple[int, int], ...]:
+    if rng.random() >= 0.3:
+        return ()
+    followers = rng.sample(range(peers), rng.randint(1, peers))
+    return tuple((peer, rng.randint(1, rounds)) for peer in followers)
 
 
 def _random_partitions(rng: random.Random, peers: int) -> tuple[Partition, ...]:

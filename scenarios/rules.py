@@ -3,6 +3,7 @@
 - two members never hold different means, or groups, of one session;
 - every mean is the mean of the members' offers; a session ends once for each member;
 - nothing that was offered is offered again, in whole or in part, not after a restart either;
+- who follows offers nothing, not after a restart either;
 - nobody is longer without progress than its deadlines allow;
 - an honest peer is never accused;
 - no two groups without a common member ever build on the same base.
@@ -67,6 +68,7 @@ class Rules:
         self.offers: dict[tuple[Sid, Key], tuple[int, Units]] = {}
         self.groups: dict[Sid, tuple[Key, ...]] = {}
         self.longest_wait_s = 0.0
+        self.followers: set[int] = set()
         self._ended: set[tuple[int, Sid | None]] = set()
         self._spent: dict[int, set[int]] = {}
         self._means: dict[Sid, bytes] = {}
@@ -76,12 +78,18 @@ class Rules:
         """Stop the run."""
         raise Violation(f"seed {self._seed}: {what}")
 
+    def followed(self, peer: int) -> None:
+        """A peer begins a round without an offer: its budget is spent, for good."""
+        self.followers.add(peer)
+
     def spent(self, peer: int, key: Key, units: Units, spend: Spend) -> None:
         """A peer is about to send its sum."""
         before = self._spent.setdefault(peer, set())
         again = before.intersection(units)
         if (again or not units) and not self._plan.reuse_offers:
             self.violated(f"peer {peer} offers {sorted(again) or 'nothing'} again")
+        if peer in self.followers:
+            self.violated(f"peer {peer} follows, and offers {units}")
         before.update(units)
         self.offers[spend.sid, key] = (peer, units)
 

@@ -1,11 +1,12 @@
 """One node of a simulated network: a Session, its disk, and what it learns, offers and spends.
 
 A training teaches a peer one numbered unit. `fresh` holds units that were never offered, `spent` those that
-were; an offer is a snapshot of `fresh`.
+were; an offer is a snapshot of `fresh`. From the round that the plan says a peer follows.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,7 @@ class SimulatedPeer(Host):
         self.disk = Disk(Standing(0, base, None, set()), {base.digest: vector})
         self._offered: tuple[int, ...] = ()
         self._progress_at = 0.0
+        self._follows_from = dict(network.plan.follows).get(index, math.inf)
 
     @property
     def machine(self) -> Machine:
@@ -128,13 +130,21 @@ class SimulatedPeer(Host):
         self._progress_at = now
 
     def _train(self) -> None:
-        """Spend some time, then offer what was learned; or close after the last round."""
+        """Spend some time, then offer what was learned, or follow; or close after the last round."""
         if not self.alive:
             return
         if self.session.round >= self.network.plan.rounds:
             self.carry_out(self.session.close(self.network.now))
             return
-        self.network.after(self.network.random.uniform(*self.network.plan.train_s), self, self._offer)
+        is_spent = self.session.round + 1 >= self._follows_from or self._standing.following
+        then = self._follow if is_spent else self._offer
+        self.network.after(self.network.random.uniform(*self.network.plan.train_s), self, then)
+
+    def _follow(self) -> None:
+        self.network.rules.followed(self.index)
+        actions = self.session.follow(self.network.now)
+        self._save()
+        self.carry_out(actions)
 
     def _offer(self) -> None:
         if not (self.network.plan.reuse_offers and self.disk.fresh):

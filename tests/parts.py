@@ -73,8 +73,10 @@ def settings(key: NodeKey, **changes: Any) -> Settings:
     return Settings(**{**values, **changes})
 
 
-def standing(round: int = 0, held: Base | None = None, previous: Base | None = None) -> Standing:
-    return Standing(round, held or base(), previous, set())
+def standing(
+    round: int = 0, held: Base | None = None, previous: Base | None = None, following: bool = False
+) -> Standing:
+    return Standing(round, held or base(), previous, set(), following=following)
 
 
 def announce(key: NodeKey, **changes: Any) -> Announce:
@@ -93,6 +95,7 @@ def announce(key: NodeKey, **changes: Any) -> Announce:
         "round": 0,
         "base": base(),
         "leaving": False,
+        "following": False,
     }
     return codec.sign(Announce(**{**values, **changes}), key)
 

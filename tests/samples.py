@@ -37,4 +37,5 @@ SAMPLES: tuple[Message, ...] = (
     codec.sign(PieceRequest(SID, TWO.public, 3, ONE.public), ONE),
     codec.sign(PieceRequest(DIGEST, b"", 0, ONE.public), ONE),
     BasePiece(DIGEST, 1, b"floats"),
+    Hello(announce(ONE, following=True), NONCE, False, "", (announce(TWO, following=True),)),
 )

@@ -10,7 +10,7 @@ from protocol import codec
 from protocol.actions import Action, Adopted, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
 from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
-from protocol.messages import Base, CertificateRequest, Message
+from protocol.messages import Base, BasePiece, CertificateRequest, Message
 from protocol.session import Session
 from tests.parts import NOW, base_of, endpoint, rand, settings, standing
 
@@ -18,9 +18,10 @@ ZERO = np.zeros(5, dtype="<f4")
 INITIAL = base_of(ZERO, 0, size=0)
 
 
-def session(key: NodeKey, number: int = 0, **changes: Any) -> Session:
+def session(key: NodeKey, number: int = 0, following: bool = False, **changes: Any) -> Session:
     """A node's session, not opened, on the initial base."""
-    return Session(settings(key, **changes), standing(held=INITIAL), {}, rand(100 + number))
+    where = standing(held=INITIAL, following=following)
+    return Session(settings(key, **changes), where, {}, rand(100 + number))
 
 
 class Wires:
@@ -53,6 +54,12 @@ class Wires:
             self.carry_out(endpoint(key), actions)
         return self.quiet()
 
+    def follow(self, *keys: NodeKey) -> "Wires":
+        """A round without an offer from each of these."""
+        for key in keys:
+            self.carry_out(endpoint(key), self[key].follow(self.now))
+        return self.quiet()
+
     def tick(self, seconds: float, *keys: NodeKey) -> "Wires":
         self.now += seconds
         for key in keys or self.keys:
@@ -74,16 +81,19 @@ class Wires:
                     self.serve(where, action)
                 case Completed() | Healed() | Adopted() if self.store:
                     self.done.append((where, action))
+                    new = based_on(action)
+                    vector = action.vector if isinstance(action, Adopted) else action.mean
+                    self.kept[where][new.digest, b"", 0] = BasePiece(new.digest, 0, vector.tobytes())
                     if not isinstance(action, Adopted):
                         self.kept[where][action.sid] = action.certificate
-                    self.carry_out(where, self.nodes[where].adopted(based_on(action), self.now))
+                    self.carry_out(where, self.nodes[where].adopted(new, self.now))
                 case Completed() | Healed() | Adopted() | Failed() | Fatal() | Evidence():
                     self.done.append((where, action))
                 case _:
                     pass
 
     def serve(self, where: str, action: Serve) -> None:
-        """Send what this node kept (certificates and partial sums)."""
+        """Send what this node kept (certificates, partial sums and bases)."""
         request = action.request
         wanted = (
             request.sid

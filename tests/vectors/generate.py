@@ -63,7 +63,7 @@ class Member:
         self.ephemeral = ref.x25519(self.ephemeral_secret)
         self.number = number
 
-    def announce(self, initial: list[Any]) -> list[Any]:
+    def announce(self, initial: list[Any], following: bool = False) -> list[Any]:
         fields: list[Any] = [
             self.key,
             f"127.0.0.1:{7000 + self.number}",
@@ -79,6 +79,7 @@ class Member:
             200 + self.number,
             initial,
             False,
+            following,
         ]
         return [*fields, ref.sign(self.secret, b"announce", [*fields, b""])]
 
@@ -116,6 +117,7 @@ def session() -> Json:
         "secrets": [member.secret.hex() for member in MEMBERS],
         "ephemeral_secrets": [member.ephemeral_secret.hex() for member in MEMBERS],
         "readys": hexed(READYS),
+        "follower": hexed(MEMBERS[1].announce(INITIAL, following=True)),
         "group": hexed([*group, ref.sign(MEMBERS[0].secret, b"group", [*group, b""])]),
         "sid": SID.hex(),
         "contributors": ref.contributors_hash(KEYS).hex(),

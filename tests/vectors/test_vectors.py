@@ -161,6 +161,17 @@ def test_signing_again_gives_the_known_signatures(session, group):
     assert codec.sign(group, keys_of(session)[0]) == group
 
 
+def test_the_known_signature_of_a_follower_is_good_and_covers_that_it_follows(session):
+    follower, key = record(Announce, session["follower"]), keys_of(session)[1]
+
+    assert (follower.following, follower.leaving) == (True, False)
+    assert codec.sign(replace(follower, signature=b""), key) == follower
+    codec.verify(follower, follower.key)
+    for changed in (replace(follower, following=False), replace(follower, following=False, leaving=True)):
+        with pytest.raises(RemoteProtocolError, match="bad announce signature"):
+            codec.verify(changed, follower.key)
+
+
 @pytest.mark.parametrize("field", ["ephemeral", "nonce", "coordinator"])
 def test_a_known_signature_does_not_cover_another_ready(group, field):
     ready = group.readys[0]

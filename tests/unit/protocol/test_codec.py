@@ -45,7 +45,7 @@ def test_bytes_after_a_message_without_payload_are_refused():
 
 
 def test_bytes_after_the_header_inside_its_length_are_refused():
-    header = msgpack.packb([1, 3, bytes(16)]) + b"\xc0"
+    header = msgpack.packb([codec.VERSION, 3, bytes(16)]) + b"\xc0"
     with pytest.raises(RemoteProtocolError, match="not msgpack within the limits"):
         codec.decode(framed(header))
 
@@ -75,22 +75,22 @@ def test_a_header_beyond_its_limit_is_refused_before_it_is_read():
         codec.decode(framed(bytes(codec.MAX_HEADER_BYTES + 1)))
 
 
-@pytest.mark.parametrize("version", [0, 2, True, 1.0, None, b"\x01", "1", [1]])
+@pytest.mark.parametrize("version", [0, 1, 3, True, 2.0, None, b"\x01", "1", [1]])
 def test_another_version_is_refused(version):
-    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 1"):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 2"):
         codec.decode(framed([version, 3, bytes(16)]))
 
 
 @pytest.mark.parametrize("header", [None, 1, b"", "text", [], [1]])
 def test_a_header_that_is_no_list_of_version_and_type_is_refused(header):
-    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 1"):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 2"):
         codec.decode(framed(msgpack.packb(header)))
 
 
 @pytest.mark.parametrize("kind", [-1, 13, 2**40, True, "3", None, [3]])
 def test_an_unknown_type_is_refused(kind):
     with pytest.raises(RemoteProtocolError, match="an integer from 0 to 12"):
-        codec.decode(framed([1, kind, bytes(16)]))
+        codec.decode(framed([codec.VERSION, kind, bytes(16)]))
 
 
 @pytest.mark.parametrize(
@@ -98,13 +98,13 @@ def test_an_unknown_type_is_refused(kind):
 )
 def test_a_field_of_the_wrong_type_or_length_is_refused(nonce):
     with pytest.raises(RemoteProtocolError):
-        codec.decode(framed([1, 3, nonce]))
+        codec.decode(framed([codec.VERSION, 3, nonce]))
 
 
 @pytest.mark.parametrize("fields", [[], [bytes(16), bytes(16)]])
 def test_a_message_with_too_few_or_too_many_fields_is_refused(fields):
     with pytest.raises(RemoteProtocolError, match="the fields of Accepted"):
-        codec.decode(framed([1, 3, *fields]))
+        codec.decode(framed([codec.VERSION, 3, *fields]))
 
 
 BAD_FIELDS = {
@@ -115,6 +115,7 @@ BAD_FIELDS = {
     "issued_ms": [-1, 2**53 + 1, "now"],
     "round": [-1, 2**31],
     "leaving": [0, 1, None],
+    "following": [0, 1, None],
     "signature": [bytes(63), bytes(65)],
 }
 
@@ -132,7 +133,7 @@ def test_an_announcement_with_a_field_out_of_range_is_refused(field, value):
 
 def test_a_record_that_is_no_list_is_refused():
     with pytest.raises(RemoteProtocolError, match="the fields of Announce"):
-        codec.decode(framed([1, 4, bytes(16), b"announce"]))
+        codec.decode(framed([codec.VERSION, 4, bytes(16), b"announce"]))
 
 
 def test_a_group_of_65_is_refused():
@@ -144,12 +145,13 @@ def test_a_group_of_65_is_refused():
 
 def test_a_list_where_none_is_expected_is_refused():
     with pytest.raises(RemoteProtocolError, match="a list of at most 256"):
-        codec.decode(framed([1, 1, bytes(32), bytes(16), b"no list"]))
+        codec.decode(framed([codec.VERSION, 1, bytes(32), bytes(16), b"no list"]))
 
 
 def test_a_signature_covers_every_field_of_a_record_but_itself():
     one = announce(members(3)[0])
-    for field, value in {"endpoint": "elsewhere:1", "round": 9, "leaving": True, "task": "other"}.items():
+    others = {"endpoint": "elsewhere:1", "round": 9, "leaving": True, "following": True, "task": "other"}
+    for field, value in others.items():
         with pytest.raises(RemoteProtocolError, match="bad announce signature"):
             codec.verify(replace(one, **{field: value}), one.key)
 

@@ -70,6 +70,24 @@ def test_the_ready_are_grouped_where_they_listen():
     assert all(isinstance(group, Group) and group == groups[0] for group in groups)
 
 
+def test_a_follower_is_introduced_and_neither_waited_for_nor_counted():
+    held = tracker()
+    for key in KEYS[:1]:
+        held.receive(hello(key, following=True), NOW)
+    for key in KEYS[1:3]:
+        held.receive(ask(key), NOW)
+    (roster,) = outbox(held.receive(hello(KEYS[3]), NOW), endpoint(KEYS[3]))
+    groups = outbox(held.receive(ask(KEYS[3], issued_ms=MS + 1), NOW), endpoint(KEYS[1]))
+
+    assert announce(KEYS[0], following=True) in roster.known
+    assert held.peers == 4
+    assert [tuple(one.key for one in group.readys) for group in groups] == [
+        tuple(key.public for key in KEYS[1:])
+    ]
+    with pytest.raises(RemoteProtocolError, match="follows: it offers nothing"):
+        held.receive(ask(KEYS[0], following=True, issued_ms=MS + 2), NOW)
+
+
 def test_the_trackers_own_floor_counts():
     held = tracker(min_peers=4)
     for key in KEYS[:3]:

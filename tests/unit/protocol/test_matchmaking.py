@@ -110,6 +110,47 @@ def test_who_can_not_be_reached_is_not_waited_for_until_heard_again():
     assert grouped(held, NOW + 2) == []
 
 
+def test_a_follower_is_not_waited_for():
+    held = holding(3, announced=4)
+    held.announce(announce(KEYS[3], issued_ms=MS + 1, following=True), NOW)
+
+    assert grouped(held, NOW + 2) == [public(0, 1, 2)]
+
+
+def test_a_follower_is_not_counted_among_those_that_a_group_exceeds_half_of():
+    held = holding(3, announced=6)
+    held.announce(announce(KEYS[5], issued_ms=MS + 1, following=True), NOW)
+
+    assert grouped(held, NOW + 2) == []
+    assert grouped(held, NOW + 2 + LINGER_CAP_S) == [public(0, 1, 2)]
+
+
+def test_a_follower_is_announced_to_others_all_the_same():
+    held = matchmaker()
+    follower = announce(KEYS[1], base=base(1, 1), following=True)
+
+    assert held.announce(follower, NOW)
+    assert held.of_task("digits") == held.outranking(ready(KEYS[2], COORDINATOR)) == (follower,)
+
+
+def test_the_ready_of_a_follower_is_refused():
+    held = holding(2)
+    with pytest.raises(RemoteProtocolError, match="follows: it offers nothing"):
+        held.ready(ready(KEYS[2], COORDINATOR, following=True), NOW)
+    held.announce(announce(KEYS[2], issued_ms=MS + 1, following=True), NOW)
+    with pytest.raises(RemoteProtocolError, match="follows: it offers nothing"):
+        held.ready(ready(KEYS[2], COORDINATOR), NOW)
+
+    assert grouped(held, NOW + 20) == []
+
+
+def test_the_ready_of_who_follows_since_does_not_count():
+    held = holding(4)
+    held.announce(announce(KEYS[3], issued_ms=MS + 1, following=True), NOW)
+
+    assert grouped(held, NOW + 3) == [public(0, 1, 2)]
+
+
 def test_the_ready_of_who_can_not_be_reached_does_not_count():
     held = holding(3)
     held.unreachable(KEYS[2].public)

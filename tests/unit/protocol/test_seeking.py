@@ -169,7 +169,7 @@ def test_a_group_without_the_current_ready_is_refused():
 def test_a_group_of_half_of_the_known_members_or_fewer_is_refused():
     found, answer = asked()
     found.check(answer, 5)
-    with pytest.raises(RemoteProtocolError, match="3 of 6 known members: not more than half"):
+    with pytest.raises(RemoteProtocolError, match="3 of 6 known members that offer: not more than half"):
         found.check(answer, 6)
 
 
@@ -221,6 +221,10 @@ def test_a_group_whose_members_asked_different_coordinators_is_refused():
 
 def test_a_group_with_a_member_that_left_is_refused():
     refused(with_last(leaving=True), "has left")
+
+
+def test_a_group_with_a_follower_is_refused():
+    refused(with_last(following=True), "follows: it offers nothing")
 
 
 def test_a_group_with_an_ephemeral_key_of_small_order_is_refused():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from protocol import stream
-from protocol.deadlines import Pace
+from protocol.deadlines import Pace, PhasePaces
 from protocol.early import EARLY_BYTES, Early
 from protocol.errors import TooEarly
 from protocol.messages import Share
@@ -106,3 +106,20 @@ def test_early_messages_are_held_within_a_bound():
         early.hold(share(bytes(32), 1000))
     early.drop()
     early.hold(share(bytes(32), 1000))
+
+
+def test_each_phase_has_a_cap_and_a_pace_of_its_own():
+    paces = PhasePaces(shares_cap_s=90.0, sums_cap_s=60.0)
+    assert (paces.shares_s, paces.sums_s) == (90.0, 60.0)
+    for _ in range(3):
+        paces.observe(shares_since=100.0, sums_since=104.0, now=114.0)
+
+    assert (paces.shares_s, paces.sums_s) == (8.0, 20.0)
+
+
+def test_a_phase_is_given_five_seconds_at_least_where_its_cap_allows_them():
+    paces = PhasePaces(shares_cap_s=90.0, sums_cap_s=3.0)
+    for _ in range(3):
+        paces.observe(shares_since=0.0, sums_since=0.1, now=0.2)
+
+    assert (paces.shares_s, paces.sums_s) == (5.0, 3.0)

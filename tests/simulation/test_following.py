@@ -1,0 +1,148 @@
+"""Peers whose budget is spent: the others lose nothing by them, and they end where the others end."""
+
+import pytest
+
+from protocol.messages import Group, Hello, Ready
+from scenarios.network import Network, Violation
+from scenarios.plans import SUMS, Conditions, Crash, Late, Plan, random_plan
+from scenarios.simulated_peer import SimulatedPeer
+from tests.simulation.runs import outcomes, reasons, run, sent
+
+SPENT = "budget-spent"
+AT_MOST_S = 2.0
+"""Without a wait, a round is a training of at most 0.6 s and a few messages; linger alone is 5 s at first."""
+
+
+def by_key(peers: int, seed: int) -> list[int]:
+    """The peers in key order: the first one coordinates."""
+    network = Network(Plan(peers, 1), seed)
+    return sorted(range(peers), key=lambda index: network.peers[index].key.public)
+
+
+def went_on(network: Network, followers: dict[int, int]) -> None:
+    """Those that offer aggregated every round, without waiting; all end on one base, in the same round."""
+    for peer in network.peers:
+        rounds = outcomes(network, peer.index)
+        first = followers.get(peer.index, network.plan.rounds + 1)
+        expected = [None if number < first else SPENT for number in range(1, network.plan.rounds + 1)]
+        assert [outcome.reason for outcome in rounds] == expected
+        assert [outcome.round for outcome in rounds] == list(range(1, network.plan.rounds + 1))
+    assert network.rules.longest_wait_s < AT_MOST_S
+    assert len(network.finishers()) == network.plan.peers
+    assert {peer.base for peer in network.peers} == {network.peers[0].base}
+    assert network.peers[0].base.generation == network.plan.rounds
+
+
+@pytest.mark.parametrize("tracker", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_three_of_five_go_on_while_two_follow_and_all_end_alike(seed, tracker):
+    """From another round on each time, and whichever places their keys have."""
+    order = by_key(5, seed)
+    followers = {order[seed % 5]: 1 + seed % 3, order[(seed + 2) % 5]: 2 + seed % 3}
+    plan = Plan(5, 6, tracker=tracker, follows=tuple(followers.items()))
+
+    went_on(run(plan, seed), followers)
+
+
+@pytest.mark.parametrize("places", [(0,), (0, 1)])
+def test_the_next_candidate_coordinates_when_the_first_ones_follow(places):
+    order = by_key(5, seed=2)
+    followers = {order[place]: 3 for place in places}
+    network = run(Plan(5, 6, follows=tuple(followers.items())), seed=2)
+    went_on(network, followers)
+    closed = [
+        (line.sender, max(ready.announce.round for ready in line.message.readys) + 1)
+        for line in sent(network, lambda line: isinstance(line.message, Group))
+        if isinstance(line.message, Group)
+    ]
+
+    assert {sender for sender, round in closed if round < 3} == {order[0]}
+    assert {sender for sender, round in closed if round >= 3} == {order[len(places)]}
+
+
+@pytest.mark.parametrize("tracker", [False, True])
+def test_three_of_seven_go_on_while_four_follow(tracker):
+    """Three are no majority of seven; of those that offer they are all."""
+    followers = dict.fromkeys(by_key(7, seed=4)[:4], 2)
+    plan = Plan(7, 5, tracker=tracker, follows=tuple(followers.items()))
+
+    went_on(run(plan, seed=4), followers)
+
+
+def test_a_follower_sends_no_ready():
+    network = run(Plan(5, 5, tracker=True, follows=((0, 2), (1, 1))), seed=6)
+    readys = sent(network, lambda line: isinstance(line.message, Ready))
+
+    assert network.rules.followers == {0, 1}
+    assert {line.sender for line in readys} == {0, 2, 3, 4}
+    assert {line.message.announce.round for line in readys if line.sender == 0} == {0}
+
+
+@pytest.mark.parametrize("tracker", [False, True])
+def test_when_all_follow_nobody_waits_and_all_end_alike(tracker):
+    follows = tuple((peer, 3) for peer in range(4))
+    network = run(Plan(4, 6, tracker=tracker, follows=follows), seed=1)
+
+    assert all(reasons(network, peer) == [None, None, *[SPENT] * 4] for peer in range(4))
+    assert network.rules.longest_wait_s < AT_MOST_S
+    assert {peer.base.generation for peer in network.finishers()} == {2}
+    assert len(network.digests()) == 1
+
+
+@pytest.mark.parametrize("later", [2, 20, 50])
+def test_a_follower_that_restarts_still_follows_and_ends_alike(later, monkeypatch):
+    """It dies some sends after it first said so. In its next life only its disk says that it follows."""
+    train = SimulatedPeer._train
+
+    def forgetful(self: SimulatedPeer) -> None:
+        self._follows_from = 1 if self.life == 1 and self.index == 4 else self._follows_from
+        train(self)
+        self._follows_from = self._follows_from if self.index != 4 else 99
+
+    monkeypatch.setattr(SimulatedPeer, "_train", forgetful)
+    lines = [line.message for line in run(Plan(5, 8), seed=9).transcript if line.sender == 4]
+    said = next(n for n, m in enumerate(lines, 1) if isinstance(m, Hello) and m.announce.following)
+    network = run(Plan(5, 8, Conditions(crashes=(Crash(4, said + later, 1.0),))), seed=9)
+
+    assert network.peers[4].life > 2
+    assert network.peers[4].disk.standing.following
+    assert set(reasons(network, 4)) == {SPENT}
+    assert all(set(reasons(network, peer)) == {None} for peer in range(4))
+    assert len(network.digests()) == 1
+
+
+def test_who_falls_back_is_healed_though_a_follower_is_asked_first():
+    """One sum is late: its receivers fall back, and get the certificate from one that offers."""
+    order = by_key(5, seed=3)
+    late = Conditions(lates=(Late(order[4], SUMS, 17.0, 2.0),))
+    network = run(Plan(5, 4, late, follows=((order[0], 1),)), seed=3)
+
+    assert reasons(network, order[4])[0] is None
+    assert "sums-timeout" in reasons(network, order[1])
+    assert len(network.digests()) == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_messages_that_are_lost_leave_no_follower_behind(seed):
+    lossy = Conditions(delay_s=(0.001, 0.2), loss=0.02, duplication=0.2)
+    network = run(Plan(5, 5, lossy, follows=((seed % 5, 2), ((seed + 1) % 5, 3))), seed)
+
+    assert len(network.finishers()) == 5
+    assert len(network.digests()) == 1, f"seed {seed}"
+
+
+def test_an_offer_of_one_that_follows_is_a_violation():
+    network = Network(Plan(3, 2), seed=5)
+    network.rules.followed(1)
+    with pytest.raises(Violation, match="seed 5: peer 1 follows, and offers"):
+        network.run()
+
+
+def test_some_random_plans_have_followers():
+    plans = [random_plan(seed) for seed in range(100)]
+    followers = [plan.follows for plan in plans if plan.follows]
+
+    assert 15 < len(followers) < 50
+    assert {len(follows) for follows in followers} >= {1, 2, 3}
+    for plan in plans:
+        assert all(peer < plan.peers and 1 <= first <= plan.rounds for peer, first in plan.follows)
