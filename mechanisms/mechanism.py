@@ -1,22 +1,92 @@
-"""The one place between a node's progress and what it offers to its group.
+"""What a mechanism is: where it stands between a node's data and what others may see, and what that costs.
 
-`offer` is called once for each offer, on the progress that was never offered before (`fresh`), right
-before the vector is encoded and shared. What it returns is all that the others can ever learn of it.
+Three places: the gradient step (`gradient`), the update before it leaves (`offer`), and what every member
+learns from an aggregate (`aggregated`). Costs are events, constant and known before anything is done, so
+that a node can tell what it can still afford. What a mechanism remembers from offer to offer is a value
+that the node stores together with the spent offer: a mechanism itself never changes.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.accounting import Event, Unit
+from mechanisms.arguments import count, positive, probability
+from mechanisms.dp_sgd import GradientRule
+from mechanisms.randomness import Words
+
 Floats = NDArray[np.float32]
+Memory = tuple[tuple[float, ...], ...]
+"""What is remembered, one row a tensor (or one in all). It may follow private data: it never leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a mechanism is made for: the keys of `[privacy]`, and the work they are to cover.
+
+    `epsilon` and `delta` are totals over `rounds` offers. `sizes` are the numbers of parameters of each
+    tensor. `rows` is the number of this node's training rows, which is treated as public.
+    """
+
+    epsilon: float
+    delta: float
+    clipping_radius: float
+    window: int
+    window_source: str
+    calibration: str
+    rounds: int
+    sizes: tuple[int, ...]
+    rows: int
+    batch_size: int
+    epochs: int
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "clipping_radius"):
+            positive(name, getattr(self, name))
+        probability("delta", self.delta)
+        for name in ("window", "rounds", "rows", "batch_size", "epochs"):
+            count(name, getattr(self, name))
+        if not self.sizes or min(self.sizes) < 1:
+            raise ValueError(f"sizes = {self.sizes} is not allowed: the sizes of one or more tensors")
+
+    @property
+    def steps(self) -> int:
+        """Gradient steps in a round."""
+        return self.epochs * math.ceil(self.rows / self.batch_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What a run promises: a true (epsilon, delta) in all, for whom, and what it leaves out.
+
+    `stated` is the epsilon that was asked for; it differs from `epsilon` only where a faulty calibration is
+    replayed. `outside` is a sentence about what epsilon does not cover, "" where there is nothing.
+    """
+
+    unit: Unit
+    epsilon: float
+    delta: float
+    stated: float
+    outside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A vector (d,) float32 that may leave, the memory once it has left, and how it was made."""
+
+    vector: Floats
+    memory: Memory = ()
+    radius: float | None = None
+    noise_std: float | None = None
 
 
 class Mechanism(Protocol):
-    """From `fresh` to the offered vector."""
+    """From data to offers. Made by a call with a `Setting`; TypeError or ValueError for what can not be."""
 
     @property
     def name(self) -> str:
@@ -24,26 +94,74 @@ class Mechanism(Protocol):
 
     @property
     def protects(self) -> str:
-        """In words, what an offer gives away and what it does not."""
+        """In a sentence, what an offer gives away and what it does not."""
 
-    def offer(self, fresh: Floats) -> Floats:
-        """(d,) float32 to (d,) float32: what goes into the sum. The argument is not changed."""
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What the whole run promises; None where nothing is."""
+
+    @property
+    def bound(self) -> float:
+        """What hardly a coordinate of an offer exceeds (8 sigma), from public values; 0: not known."""
+
+    @property
+    def gradient(self) -> GradientRule | None:
+        """How private gradient steps are made; None for ordinary ones."""
+
+    @property
+    def per_training(self) -> tuple[Event, ...]:
+        """What a round's training costs, once something of it is offered."""
+
+    @property
+    def per_offer(self) -> tuple[Event, ...]:
+        """What an offer costs beside the training that is in it."""
+
+    def offer(self, fresh: Floats, memory: Memory, words: Words) -> Offer:
+        """What may leave of `fresh` (d,) float32, the progress that was never offered; it is not changed."""
+
+    def aggregated(self, mean: Floats, members: int, memory: Memory) -> Memory:
+        """The memory after an aggregate: the `mean` (d,) of `members` offers, which all of them know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unprotected:
+class Quiet:
+    """What most mechanisms leave as it is: no noise in training, no cost, nothing remembered."""
+
+    __slots__ = ()
+
+    @property
+    def gradient(self) -> GradientRule | None:
+        """Ordinary steps."""
+        return None
+
+    @property
+    def bound(self) -> float:
+        """Not known."""
+        return 0.0
+
+    @property
+    def per_training(self) -> tuple[Event, ...]:
+        """Nothing."""
+        return ()
+
+    @property
+    def per_offer(self) -> tuple[Event, ...]:
+        """Nothing."""
+        return ()
+
+    def offer(self, fresh: Floats, memory: Memory, words: Words) -> Offer:
+        """`fresh` as it is."""
+        return Offer(fresh, memory)
+
+    def aggregated(self, mean: Floats, members: int, memory: Memory) -> Memory:
+        """Nothing is learned from it."""
+        return memory
+
+
+class Unprotected(Quiet):
     """`privacy.mechanism = "none"`: the update as it is. Only the secure sum hides it among the others."""
 
-    name: str = "none"
-    protects: str = "secure aggregation hides your update in the sum; the sum itself has no noise"
+    __slots__ = ()
 
-    def offer(self, fresh: Floats) -> Floats:
-        """`fresh` itself: nothing is clipped and no noise is added."""
-        return fresh
-
-
-def mechanism(name: str) -> Mechanism:
-    """The mechanism of this name; ValueError on a name that this version does not have."""
-    if name == "none":
-        return Unprotected()
-    raise ValueError(f"privacy.mechanism {name!r} is not in this version; allowed: 'none'")
+    name = "none"
+    guarantee: Guarantee | None = None
+    protects = "secure aggregation hides your update in the sum; the sum itself has no noise"

@@ -1,0 +1,64 @@
+"""Arguments are judged once, at the edge: the value comes back as a plain number, or the error names it.
+
+ValueError for a number out of range, TypeError for what is not a number; both in one line, such as
+`epsilon = -1.0 is not allowed: a number above 0`. NaN, infinity and booleans are never allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+
+def positive(name: str, value: object) -> float:
+    """`value` as a float: finite and above 0."""
+    number = _finite(name, value, "a number above 0")
+    if number <= 0:
+        raise ValueError(f"{name} = {value!r} is not allowed: a number above 0")
+    return number
+
+
+def at_least_zero(name: str, value: object) -> float:
+    """`value` as a float: finite, 0 or above."""
+    number = _finite(name, value, "a number of at least 0")
+    if number < 0:
+        raise ValueError(f"{name} = {value!r} is not allowed: a number of at least 0")
+    return number
+
+
+def probability(name: str, value: object) -> float:
+    """`value` as a float strictly between 0 and 1, as every delta must be."""
+    number = _finite(name, value, "a number above 0 and below 1")
+    if not 0 < number < 1:
+        raise ValueError(f"{name} = {value!r} is not allowed: a number above 0 and below 1")
+    return number
+
+
+def share(name: str, value: object) -> float:
+    """`value` as a float above 0 and at most 1, as the probability of being sampled."""
+    number = _finite(name, value, "a number above 0 and at most 1")
+    if not 0 < number <= 1:
+        raise ValueError(f"{name} = {value!r} is not allowed: a number above 0 and at most 1")
+    return number
+
+
+def count(name: str, value: object) -> int:
+    """`value` as an int of at least 1; 2.0 is no int."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} = {value!r} is not allowed: a whole number of at least 1")
+    if value < 1:
+        raise ValueError(f"{name} = {value!r} is not allowed: a whole number of at least 1")
+    return int(value)
+
+
+def _finite(name: str, value: object, allowed: str) -> float:
+    """`value` as a float. NumPy's scalars are numbers; strings, arrays and booleans are not."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} = {value!r} is not allowed: {allowed}") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name} = {value!r} is not allowed: {allowed}")
+    return number

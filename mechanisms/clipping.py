@@ -1,0 +1,131 @@
+"""Clipping: what bounds how much one owner, or one record, can move a sum.
+
+Whatever clips here, the L2 norm after it is at most the radius in exact arithmetic, not only up to
+rounding: float32 products are rounded, so a vector that is scaled at all is scaled a little further.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.arguments import count, positive
+
+Floats = NDArray[np.float32]
+
+_BLOCK = 1 << 15  # elements at once: the float64 copies stay in the cache
+# Above the relative error of a float64 norm (about 2^-45 at 10^9 elements).
+_NORM_MARGIN = 2.0**-40
+# Above the rounding of a product to float32, 2^-24, plus the margin of the norm.
+_SCALE_MARGIN = 2.0**-23
+_LEAST_RADIUS = 2.0**-100  # below it the rounding of subnormal numbers would count
+
+
+class NotFinite(ValueError):
+    """A vector with a NaN or an infinity, which no clipping bounds: nothing of it may be released."""
+
+
+def norm(vector: Floats) -> float:
+    """L2 norm of `vector` (d,) float32, in float64; NotFinite on NaN or infinity, ValueError if empty."""
+    return math.sqrt(_squares(_checked("vector", vector)))
+
+
+def clip_l2(vector: Floats, radius: float) -> Floats:
+    """`vector` (d,) scaled to an L2 norm of at most `radius`: itself where it is within, else a copy.
+
+    Replacing one vector by another moves the result by at most 2 radius, adding or removing one by at
+    most radius (L2). Raises NotFinite on NaN or infinity, ValueError if empty.
+    """
+    bound = _radius("radius", radius)
+    size = norm(vector)
+    if size * (1 + _NORM_MARGIN) <= bound:
+        return vector
+    return _scaled(vector, bound / size * (1 - _SCALE_MARGIN))
+
+
+def clip_layers(vector: Floats, sizes: Sequence[int], radii: Sequence[float]) -> Floats:
+    """Consecutive layers of `vector` (d,), `sizes` of them, each scaled to its own L2 norm of `radii`.
+
+    The whole then has an L2 norm of at most `layers_radius(radii)`. Itself where every layer is within.
+    """
+    checked = _checked("vector", vector)
+    if len(sizes) != len(radii):
+        raise ValueError(f"radii has {len(radii)} values for {len(sizes)} layers; allowed: one a layer")
+    ends = np.cumsum([count("sizes", size) for size in sizes])
+    if not len(ends) or ends[-1] != len(checked):
+        raise ValueError(f"sizes add up to {int(ends[-1:].sum())} for a vector of {len(checked)}")
+    layers = np.split(checked, ends[:-1])
+    clipped = [clip_l2(layer, radius) for layer, radius in zip(layers, radii, strict=True)]
+    if all(new is old for new, old in zip(clipped, layers, strict=True)):
+        return vector
+    return np.concatenate(clipped)
+
+
+def layers_radius(radii: Sequence[float]) -> float:
+    """sqrt(sum of r^2): the L2 norm that a vector clipped layer by layer cannot exceed."""
+    if not len(radii):
+        raise ValueError("radii is empty; allowed: one radius a layer")
+    return math.hypot(*(_radius("radii", radius) for radius in radii)) * (1 + 2**-50)
+
+
+def clip_elements(vector: Floats, bound: float) -> Floats:
+    """(d,) float32 copy of `vector` (d,) with every element within +-`bound`: an L2 norm of bound sqrt(d).
+
+    Raises NotFinite on NaN or infinity, ValueError if empty.
+    """
+    limit = _below(positive("bound", bound))
+    if not np.isfinite(_checked("vector", vector)).all():
+        raise NotFinite("vector holds a NaN or an infinity")
+    return np.clip(vector, -limit, limit)
+
+
+def blocks(size: int, block: int = _BLOCK) -> Iterator[slice]:
+    """Consecutive slices of at most `block` elements that cover `size`."""
+    return (slice(start, min(size, start + block)) for start in range(0, size, block))
+
+
+def _squares(vector: Floats) -> float:
+    """Sum of squares in float64, through one reused block. Finite exactly if all elements are."""
+    buffer = np.empty(min(_BLOCK, len(vector)))
+    total = 0.0
+    for part in blocks(len(vector)):
+        exact = buffer[: part.stop - part.start]
+        np.copyto(exact, vector[part])
+        np.square(exact, out=exact)
+        total += float(exact.sum())  # no dot product: its threads wait for each other on a busy machine
+    if not math.isfinite(total):
+        raise NotFinite("vector holds a NaN or an infinity")
+    return total
+
+
+def _scaled(vector: Floats, factor: float) -> Floats:
+    """Products in float64, rounded once."""
+    out = np.empty_like(vector)
+    for part in blocks(len(vector)):
+        np.multiply(vector[part], factor, out=out[part], dtype=np.float64, casting="same_kind")
+    return out
+
+
+def _radius(name: str, value: float) -> float:
+    radius = positive(name, value)
+    if radius < _LEAST_RADIUS:
+        raise ValueError(f"{name} = {value} is not allowed: at least {_LEAST_RADIUS:g}")
+    return radius
+
+
+def _below(bound: float) -> np.float32:
+    """The largest float32 that does not exceed `bound`."""
+    with np.errstate(over="ignore"):
+        nearest = np.float32(bound)
+    return nearest if float(nearest) <= bound else np.nextafter(nearest, np.float32(0))
+
+
+def _checked(name: str, vector: Floats) -> Floats:
+    if vector.dtype != np.float32:
+        raise TypeError(f"{name} holds {vector.dtype}; allowed: float32")
+    if vector.ndim != 1 or not len(vector):
+        raise ValueError(f"{name} has shape {vector.shape}; allowed: (d,) with d at least 1")
+    return vector

@@ -1,0 +1,215 @@
+"""Privacy loss distributions (PLD) of Poisson-sampled Gaussians, Gaussians and pure releases, rounded up.
+
+The loss of an outcome is ln(P / Q), P and Q being its chances under two neighbouring inputs; losses of a
+composition add, and delta(epsilon) = E_P[(1 - e^(epsilon - loss))+] (Sommer et al. 2019). The pairs here
+dominate every pair of neighbours (add or remove one row), one for each direction:
+
+- removing: P = (1 - q) N(0, z^2) + q N(1, z^2), Q = N(0, z^2); adding: P and Q exchanged
+  (Zhu, Dong & Wang 2022, Theorem 11; q = 1 is the plain Gaussian);
+- a pure release: randomised response between two values (Kairouz, Oh & Viswanath 2015, Theorem 3.2).
+
+Losses are put on a grid by connecting the dots (Doroshenko et al. 2022, Algorithm 1): the part of an outcome
+between two grid points goes to these two such that its P and its Q stay what they were. That dominates the
+exact pair, so that every epsilon and delta is too large rather than too small. What the cut tails hold is
+counted as an infinite loss. Composition is dp-accounting's (FFT, with a Chernoff bound on the tails).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.pld_pmf import DensePLDPmf
+
+Array = NDArray[np.float64]
+
+_FINENESS = 32.0
+"""Grid steps in one standard deviation of one step's loss: rounding then widens it by less than 0.1 %."""
+_MOST_POINTS = 1 << 14
+"""Grid points of one step at most. Where rows are drawn rarely, the range is far wider than a deviation."""
+_FINE_STEPS = 100_000
+"""With more steps than these the grid becomes coarser: ten times more widen the whole by 0.1 %."""
+_QUADRATURE_POINTS = 4001
+_QUADRATURE_REACH = 12.0
+
+
+class Sampled(NamedTuple):
+    """`steps` Gaussian releases with noise z of sums over Poisson samples at rate q; q = 1 is everything."""
+
+    z: float
+    q: float
+    steps: int
+
+
+class Response(NamedTuple):
+    """`times` randomised responses, each of this epsilon."""
+
+    epsilon: float
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyLoss:
+    """The composed losses, in the two directions."""
+
+    removing: DensePLDPmf
+    adding: DensePLDPmf
+
+    def epsilon(self, delta: float) -> float:
+        """The least epsilon for this delta, in both directions; infinite where the cut tails exceed delta."""
+        return float(max(part.get_epsilon_for_delta(delta) for part in (self.removing, self.adding)))
+
+    def delta(self, epsilon: float) -> float:
+        """The least delta for this epsilon, in both directions."""
+        return float(max(part.get_delta_for_epsilon(epsilon) for part in (self.removing, self.adding)))
+
+
+def compose(sampled: Sequence[Sampled], responses: Sequence[Response], tail: float) -> PrivacyLoss:
+    """The loss of all of these together, of which there is at least one.
+
+    `tail`: how much of delta may go into the cut tails, for each of the releases given.
+    """
+    interval = _interval(sampled, responses, tail)
+    removing: list[DensePLDPmf] = []
+    adding: list[DensePLDPmf] = []
+    for one in sampled:
+        for direction, pmf in zip((removing, adding), _sampled_pmfs(one, interval, tail), strict=True):
+            direction.append(_repeated(pmf, one.steps, tail))
+    for response in responses:
+        pmf = _repeated(_response_pmf(response.epsilon, interval), response.times, tail)
+        removing.append(pmf)
+        adding.append(pmf)
+    return PrivacyLoss(_product(removing, tail), _product(adding, tail))
+
+
+def _repeated(pmf: DensePLDPmf, times: int, tail: float) -> DensePLDPmf:
+    """`times` of the same loss. An infinite moment on the way only means that another order bounds the tail."""
+    with np.errstate(over="ignore"):
+        return pmf.self_compose(times, tail)
+
+
+def _product(pmfs: Sequence[DensePLDPmf], tail: float) -> DensePLDPmf:
+    total, *others = pmfs
+    for other in others:
+        total = total.compose(other, tail)
+    return total
+
+
+# -- the grid ----------------------------------------------------------------------------------------
+
+
+def _interval(sampled: Sequence[Sampled], responses: Sequence[Response], tail: float) -> float:
+    """Between two losses of the grid, from mean and variance of all losses; coarser where a range is huge."""
+    moments = [(one.steps, *_sampled_moments(one)) for one in sampled]
+    moments += [(response.times, *_response_moments(response.epsilon)) for response in responses]
+    mean = sum(times * mean for times, mean, _ in moments)
+    std = math.sqrt(sum(times * variance for times, _, variance in moments))
+    steps = min(_FINE_STEPS, sum(times for times, _, _ in moments))
+    fine = (std + mean / 100) / (_FINENESS * math.sqrt(steps))
+    widest = max((np.ptp(_loss(one, _cuts(one, tail))) for one in sampled), default=0.0)
+    return max(fine, float(widest) / _MOST_POINTS)
+
+
+def _sampled_moments(one: Sampled) -> tuple[float, float]:
+    """(mean, variance) of the loss of one step, removing: roughly, which is enough for choosing a grid."""
+    reach = _QUADRATURE_REACH * one.z
+    x = np.linspace(-reach, 1 + reach, _QUADRATURE_POINTS)
+    density = (1 - one.q) * np.exp(-((x / one.z) ** 2) / 2) + one.q * np.exp(-(((x - 1) / one.z) ** 2) / 2)
+    density /= density.sum()
+    loss = _loss(one, x)
+    mean = float(density @ loss)
+    return mean, float(density @ (loss - mean) ** 2)
+
+
+def _response_moments(epsilon: float) -> tuple[float, float]:
+    truth = float(special.expit(epsilon))
+    return epsilon * (2 * truth - 1), 4 * epsilon**2 * truth * (1 - truth)
+
+
+# -- one release -------------------------------------------------------------------------------------
+
+
+def _loss(one: Sampled, x: Array) -> Array:
+    """ln(P / Q) at x when removing: it grows with x."""
+    exponent = (x - 0.5) / one.z**2
+    if one.q == 1:
+        return exponent
+    return np.logaddexp(math.log1p(-one.q), math.log(one.q) + exponent)
+
+
+def _outcome(one: Sampled, loss: Array) -> Array:
+    """The inverse of `_loss`: minus infinity below all losses that there are."""
+    if one.q == 1:
+        return loss * one.z**2 + 0.5
+    with np.errstate(divide="ignore"):
+        exponent = np.where(
+            loss > 1,  # where e^loss would overflow, or q be lost beside it
+            loss + np.log1p((one.q - 1) * np.exp(-np.maximum(loss, 1))) - math.log(one.q),
+            np.log1p(np.maximum(np.expm1(np.minimum(loss, 1)) / one.q, -1)),
+        )
+    return exponent * one.z**2 + 0.5
+
+
+def _cuts(one: Sampled, tail: float) -> Array:
+    """(2,) the outcomes beyond which neither P nor Q holds more than `tail` / `steps`, each."""
+    each = tail / one.steps / 2
+    low = one.z * special.ndtri(each)
+    high = 1 - one.z * special.ndtri(min(each / one.q, 0.5))
+    return np.array([low, max(-low, high)])
+
+
+def _sampled_pmfs(one: Sampled, interval: float, tail: float) -> tuple[DensePLDPmf, DensePLDPmf]:
+    """The loss of one step, (removing, adding)."""
+    low, high = _loss(one, _cuts(one, tail)) / interval
+    first, last = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
+    at = _outcome(one, np.arange(first, last + 1) * interval)
+    without = _masses(at / one.z)  # (cells + 2,): below the grid, in each cell, above the grid
+    having = (1 - one.q) * without + one.q * _masses((at - 1) / one.z)
+    removing = _dots(having, without, first, interval)
+    adding = _dots(without[::-1], having[::-1], -last, interval)
+    return removing, adding
+
+
+def _masses(at: Array) -> Array:
+    """(n + 1,) of the standard normal distribution: below, between and above the (n,) points, ascending.
+
+    Each from the nearer tail, so that what is small is exact too.
+    """
+    below, above = special.ndtr(at), special.ndtr(-at)
+    between = np.where(at[1:] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+    return np.concatenate([below[:1], between, above[-1:]])
+
+
+def _response_pmf(epsilon: float, interval: float) -> DensePLDPmf:
+    """Randomised response: a loss of epsilon with chance e^epsilon / (1 + e^epsilon), otherwise -epsilon."""
+    last = math.ceil(epsilon / interval)
+    upper, lower = np.zeros(2 * last + 2), np.zeros(2 * last + 2)
+    cells = [1 + last + math.floor(-epsilon / interval), last + math.ceil(epsilon / interval)]
+    upper[cells] = special.expit([-epsilon, epsilon])
+    lower[cells] = special.expit([epsilon, -epsilon])
+    return _dots(upper, lower, -last, interval)
+
+
+def _dots(upper: Array, lower: Array, first: int, interval: float) -> DensePLDPmf:
+    """From (n + 1,) masses of P and of Q: below, in the cells between, and above n grid points from `first`.
+
+    A cell's P = u + v and Q = e^-loss (u + v e^-interval) give u at its lower end and v at its upper end.
+    """
+    from dp_accounting.pld.pld_pmf import DensePLDPmf  # noqa: PLC0415 - seconds to import, needed here only
+
+    cells, losses = upper[1:-1], interval * np.arange(first, first + len(upper) - 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        raised = (cells - lower[1:-1] * np.exp(losses)) / -math.expm1(-interval)
+    raised = np.where(np.isfinite(raised), np.clip(raised, 0, cells), cells)
+    probabilities = np.zeros(len(cells) + 1)
+    probabilities[:-1] = cells - raised
+    probabilities[1:] += raised
+    probabilities[0] += upper[0]
+    return DensePLDPmf(interval, first, probabilities, float(upper[-1]), pessimistic_estimate=True)

@@ -1,0 +1,42 @@
+"""The built-in mechanisms by their names in a task file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mechanisms.linear_classic import linear_classic
+from mechanisms.local import aldp, ldp
+from mechanisms.mechanism import Mechanism, Setting, Unprotected
+from mechanisms.record import dp_sgd
+
+Maker = Callable[[Setting], Mechanism]
+CALIBRATIONS = ("exact", "linear-classic")
+
+
+def _none(setting: Setting) -> Mechanism:
+    return Unprotected()
+
+
+def _ldp(setting: Setting) -> Mechanism:
+    return ldp(setting) if _is_exact(setting) else linear_classic("ldp", 0, setting)
+
+
+def _aldp(setting: Setting) -> Mechanism:
+    return aldp(setting) if _is_exact(setting) else linear_classic("aldp", setting.window, setting)
+
+
+def _dp_sgd(setting: Setting) -> Mechanism:
+    if not _is_exact(setting):
+        raise ValueError(f"calibration = {setting.calibration!r} is not allowed with 'dp-sgd': 'exact'")
+    return dp_sgd(setting)
+
+
+def _is_exact(setting: Setting) -> bool:
+    if setting.calibration not in CALIBRATIONS:
+        allowed = ", ".join(map(repr, CALIBRATIONS))
+        raise ValueError(f"calibration = {setting.calibration!r} is not allowed: {allowed}")
+    return setting.calibration == "exact"
+
+
+MECHANISMS: Mapping[str, Maker] = {"none": _none, "ldp": _ldp, "aldp": _aldp, "dp-sgd": _dp_sgd}
+"""From a name to what makes the mechanism of a `Setting`; ValueError for what does not go together."""
