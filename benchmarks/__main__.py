@@ -11,14 +11,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
+from benchmarks.audit import AUDIT
+from benchmarks.calibration import CALIBRATION
 from benchmarks.machine import machine, versions
 from benchmarks.memory import MEMORY
+from benchmarks.noise import NOISE
 from benchmarks.rounds import ROUNDS
 from benchmarks.shares import SHARES
 from benchmarks.spec import Figure
 from node.errors import ConfigError, UserError, reason
 
-BENCHMARKS = {benchmark.name: benchmark for benchmark in (MEMORY, ROUNDS, SHARES)}
+BENCHMARKS = {benchmark.name: benchmark for benchmark in (AUDIT, CALIBRATION, MEMORY, NOISE, ROUNDS, SHARES)}
 INTERRUPTED = 130
 
 
@@ -62,7 +65,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 def _run(arguments: argparse.Namespace, command: str) -> int:
     if arguments.name == "list":
         for benchmark in BENCHMARKS.values():
-            print(f"{benchmark.name:8} {benchmark.summary}")
+            print(f"{benchmark.name:12} {benchmark.summary}")
         return 0
     if arguments.json is not None and not arguments.json.absolute().parent.is_dir():
         raise ConfigError(f"--json {arguments.json}: there is no such folder")
@@ -84,8 +87,10 @@ def line(found: Figure) -> str:
     text = f"{found.case:24} {found.figure:28} {found.median:12.4g} {found.unit:14}"
     if found.samples > 1:
         text += f" [{found.min:.4g} to {found.max:.4g}, {found.samples} values]"
-    if found.at_most is not None:
-        text += f" {'✓' if found.holds else '✗'} at most {found.at_most:.4g}"
+    targets = (("at most", found.at_most), ("at least", found.at_least))
+    asked = ", ".join(f"{side} {target:.4g}" for side, target in targets if target is not None)
+    if asked:
+        text += f" {'✓' if found.holds else '✗'} {asked}"
     return f"{text}  {found.note}".rstrip()
 
 

@@ -10,7 +10,7 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Figure:
-    """One finding: the median of `samples` values. `at_most` is the target, None where there is none."""
+    """One finding: the median of `samples` values. `at_most` and `at_least` are targets, None for none."""
 
     benchmark: str
     case: str
@@ -22,11 +22,15 @@ class Figure:
     samples: int
     at_most: float | None = None
     note: str = ""
+    at_least: float | None = None
 
     @property
     def holds(self) -> bool | None:
         """Whether the target is reached; None where there is none."""
-        return None if self.at_most is None else self.median <= self.at_most
+        if self.at_most is None and self.at_least is None:
+            return None
+        below = self.at_most is None or self.median <= self.at_most
+        return below and (self.at_least is None or self.median >= self.at_least)
 
 
 def figure(
@@ -37,10 +41,11 @@ def figure(
     values: Sequence[float],
     at_most: float | None = None,
     note: str = "",
+    at_least: float | None = None,
 ) -> Figure:
     """The median of some values, with the least and the most of them."""
     spread = (float(median(values)), float(min(values)), float(max(values)))
-    return Figure(benchmark, case, name, unit, *spread, len(values), at_most, note)
+    return Figure(benchmark, case, name, unit, *spread, len(values), at_most, note, at_least)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     helped = capsys.readouterr().out
     assert main(["list"]) == 0
     listed = capsys.readouterr().out
-    assert set(BENCHMARKS) == {"memory", "rounds", "shares"}
+    assert set(BENCHMARKS) == {"audit", "calibration", "memory", "noise", "rounds", "shares"}
     assert all(name in helped and name in listed for name in BENCHMARKS)
 
 

@@ -1,0 +1,233 @@
+"""Audits of what a node offers: Gaussian noise, `ldp`, `aldp`, and the replay of a faulty calibration.
+
+Neighbours are any two data sets of one node (replace): two updates at opposite ends of the clipping ball.
+Outputs are projected on the difference. Claims are epsilon = 4 at delta = 1e-5 unless said.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.audit_case import DELTA, EPSILON, REPEATS, Case, few
+from mechanisms import gaussian
+from mechanisms.accounting import Gaussian, Ledger, releases_noise_multiplier, spent
+from mechanisms.adaptive import Fixed, Quantile
+from mechanisms.audit import Array, Pair, Release, each_row
+from mechanisms.linear_classic import LinearClassic, linear_classic
+from mechanisms.local import LocalDP, aldp, ldp
+from mechanisms.mechanism import Memory, Setting
+from mechanisms.noise import noised
+from mechanisms.randomness import Words
+
+RADIUS, ROUNDS, TENSORS = 1.0, 5, 4
+BEFORE = 0.5
+"""The radius of the quantile rule, below its cap, so that it can go both ways."""
+
+
+def offer_cases() -> list[Case]:
+    """All of them, mechanism by mechanism."""
+    return [*gaussian_cases(), *local_cases(), *adaptive_cases(), *linear_classic_cases()]
+
+
+def opposite(d: int, radius: float = RADIUS) -> Pair:
+    """Two updates of norm `radius` that are 2 `radius` apart: the worst of clipped updates (replace)."""
+    end = np.full(d, radius / math.sqrt(d))
+    return Pair.of(-end, end)
+
+
+# -- the Gaussian mechanism --------------------------------------------------------------------------
+
+
+def gaussian_rows(noise_std: float) -> Release:
+    """`noised` on all rows as one long vector: noise is drawn for each coordinate alone, so rows are runs.
+
+    Only the grid is that of a longer vector, some 2^-16 of the radius.
+    """
+
+    def release(inputs: Array, words: Words) -> Array:
+        flat = inputs.astype(np.float32).ravel()
+        length = float(np.linalg.norm(flat.astype(np.float64)))
+        return noised(flat, noise_std, length * (1 + 1e-6), words).reshape(inputs.shape).astype(np.float64)
+
+    return release
+
+
+def in_rounds(release: Release, rounds: int) -> Release:
+    """The same input released again and again, all of it seen: the outputs side by side."""
+    return lambda inputs, words: np.hstack([release(inputs, words) for _ in range(rounds)])
+
+
+def half_noised(noise_std: float) -> Release:
+    """The planted fault: the second half of the coordinates, a tensor of its own, gets no noise."""
+    noisy = gaussian_rows(noise_std)
+
+    def release(inputs: Array, words: Words) -> Array:
+        return np.hstack((noisy(inputs, words)[:, : inputs.shape[1] // 2], inputs[:, inputs.shape[1] // 2 :]))
+
+    return release
+
+
+def gaussian_cases() -> list[Case]:
+    """One release, and five that are judged together against what the ledger says of them."""
+    std = gaussian.noise_std(EPSILON, DELTA, 2 * RADIUS)
+    pair = opposite(2)
+    sound = Case("gaussian", "", gaussian_rows(std), pair)
+    ends = (np.tile(pair.y0, ROUNDS), np.tile(pair.y1, ROUNDS))
+    many = replace(sound, mechanism=f"gaussian, {ROUNDS} rounds", pair=Pair(pair.x0, pair.x1, *ends))
+    return [
+        sound,
+        replace(sound, fault="sensitivity halved", release=gaussian_rows(std / 2)),
+        replace(sound, fault="noise 10 % low", release=gaussian_rows(0.9 * std)),
+        replace(sound, fault="one tensor without noise", release=half_noised(std)),
+        replace(many, release=_rounds(ROUNDS)),
+        replace(many, fault="an event not in the ledger", release=_rounds(ROUNDS - 1)),
+    ]
+
+
+def _rounds(counted: int) -> Release:
+    """All rounds, with the noise for which a ledger of `counted` of them reads EPSILON."""
+    multiplier = releases_noise_multiplier(EPSILON, DELTA, counted)
+    read = spent(Ledger.of([Gaussian(multiplier)] * counted), DELTA)
+    assert math.isclose(read.epsilon, EPSILON, rel_tol=1e-6)
+    return in_rounds(gaussian_rows(2 * RADIUS * multiplier), ROUNDS)
+
+
+# -- offers of a node --------------------------------------------------------------------------------
+
+
+def setting(sizes: tuple[int, ...], source: str = "raw") -> Setting:
+    """One offer, of tensors of these sizes, for EPSILON."""
+    return Setting(
+        epsilon=EPSILON,
+        delta=DELTA,
+        clipping_radius=RADIUS,
+        window=3,
+        window_source=source,
+        calibration="exact",
+        rounds=1,
+        sizes=sizes,
+        rows=10,
+        batch_size=10,
+        epochs=1,
+    )
+
+
+def offers(mechanism: LocalDP | LinearClassic, memory: Memory = ()) -> Release:
+    """Offers as a node makes them, one at a time."""
+    return each_row(
+        lambda x, words: mechanism.offer(x.astype(np.float32), memory, words).vector.astype(np.float64)
+    )
+
+
+def less_noise(mechanism: LocalDP, share: float) -> LocalDP:
+    """The planted fault: `share` of the noise."""
+    return replace(mechanism, noise_multiplier=share * mechanism.noise_multiplier)
+
+
+def copies(mechanism: LocalDP) -> Release:
+    """Many offers as one: n inputs of norm r, side by side, are an update of norm sqrt(n) r.
+
+    With a radius that is larger and a noise multiplier that is smaller by sqrt(n), each coordinate gets the
+    same noise as in an offer of its own. Only for inputs of exactly the clipping radius.
+    """
+
+    def release(inputs: Array, words: Words) -> Array:
+        more = math.sqrt(len(inputs))
+        joint = replace(
+            mechanism,
+            rule=Fixed(mechanism.clipping_radius * more),
+            noise_multiplier=mechanism.noise_multiplier / more,
+        )
+        offered = joint.offer(inputs.astype(np.float32).ravel(), (), words)
+        return offered.vector.reshape(inputs.shape).astype(np.float64)
+
+    return release
+
+
+def local_cases() -> list[Case]:
+    """`ldp`, and `aldp` with a window, whose radius is taken as known: epsilon does not cover it."""
+    memory: Memory = ((0.5, 0.6, 0.7),)
+    fixed, window = ldp(setting((2,))), aldp(setting((2,)))
+    sound = Case("ldp", "", offers(fixed), opposite(2, fixed.rule.radius(())), repeats=1)
+    public = aldp(setting((2,), "aggregate"))  # twice the mean norm of the last aggregates: 0.6
+    aggregate = Case("aldp, aggregate", "", offers(public, ((0.2, 0.3, 0.4),)), opposite(2, 0.6), repeats=1)
+    given = Case("aldp, radius given", "", offers(window, memory), opposite(2, 0.6), repeats=1)
+    return [
+        sound,
+        replace(sound, fault="noise 10 % low", release=copies(less_noise(fixed, 0.9)), repeats=REPEATS),
+        replace(few(sound), fault="noise halved", release=offers(less_noise(fixed, 0.5))),
+        given,
+        replace(few(given), fault="noise halved", release=offers(less_noise(window, 0.5), memory)),
+        aggregate,
+    ]
+
+
+def adaptive_cases() -> list[Case]:
+    """`aldp` with a quantile: an update within the radius against an opposite one beyond it, and the bit.
+
+    The next radius shows the bit, clamped; the score adds both up, each by its signal over its variance.
+    """
+    mechanism = aldp(setting((2,), "quantile"))
+    end = np.array([BEFORE, 0.0])
+    pair = Pair(0.999 * end, -2 * end, np.array([BEFORE, 0.0, 1.0]), np.array([-BEFORE, 0.0, 0.0]))
+    noise_std = 2 * BEFORE * mechanism.noise_multiplier
+    weights = np.array([1 / noise_std**2, 0.0, 1 / _quantile(mechanism).bit_noise_std ** 2])
+
+    def score(released: Array) -> Array:
+        toward = (pair.y1 - pair.y0) * weights
+        return np.asarray((released - (pair.y0 + pair.y1) / 2) @ toward)
+
+    sound = Case("aldp, quantile", "", with_bit(mechanism), pair, score=score, threshold=0.0, repeats=1)
+    bare = replace(mechanism, rule=replace(_quantile(mechanism), bit_noise_std=1e-3))
+    return [
+        sound,
+        replace(few(sound), fault="noise halved", release=with_bit(less_noise(mechanism, 0.5))),
+        replace(
+            few(sound),
+            fault="the bit without noise",
+            release=with_bit(bare),
+            score=bit_only,
+            threshold=-0.5,
+        ),
+    ]
+
+
+def bit_only(released: Array) -> Array:
+    """The bit alone, so that 0 (beyond the radius) looks like x1."""
+    return -released[:, 2]
+
+
+def _quantile(mechanism: LocalDP) -> Quantile:
+    assert isinstance(mechanism.rule, Quantile)
+    return mechanism.rule
+
+
+def with_bit(mechanism: LocalDP) -> Release:
+    """(d + 1,): an offer, and the noised bit that anybody can read from the radius of the next one."""
+    rule = _quantile(mechanism)
+
+    def release(x: Array, words: Words) -> Array:
+        made = mechanism.offer(x.astype(np.float32), ((BEFORE,),), words)
+        bit = rule.quantile - math.log(made.memory[0][0] / BEFORE) / rule.rate
+        return np.append(made.vector.astype(np.float64), bit)
+
+    return each_row(release)
+
+
+def linear_classic_cases() -> list[Case]:
+    """The replay keeps its true epsilon, which is not the stated one: each tensor costs the whole of it."""
+    mechanism = linear_classic("ldp", 0, replace(setting((1,) * TENSORS), calibration="linear-classic"))
+    end = np.full(TENSORS, RADIUS)
+    sound = Case(
+        "linear-classic, true",
+        "",
+        offers(mechanism),
+        Pair.of(-end, end),
+        claim=mechanism.guarantee.epsilon,
+        repeats=1,
+    )
+    stated = replace(sound, mechanism="linear-classic, stated", claim=mechanism.guarantee.stated)
+    return [sound, replace(few(stated), fault="the budget for each tensor")]

@@ -1,0 +1,90 @@
+"""Calibration: the noise that a stated budget asks for, classic against exact, and the time to find it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+
+from benchmarks.spec import Benchmark, Figure, figure
+from mechanisms import gaussian
+from mechanisms.accounting import releases_noise_multiplier, sampled_noise_multiplier
+from node.errors import ConfigError
+
+DELTA = 1e-5
+RELEASES = (1, 10, 100)
+EPSILONS = (1.0, 5.0, 8.0, 10.0, 20.0)
+CLIPPING_RADIUS = 1.0
+SENSITIVITY = 2 * CLIPPING_RADIUS
+RATIO_AT_LEAST, RATIO_RELEASES = 8.0, 100
+SAMPLED = ((0.01, 1_000), (0.01, 10_000), (1e-5, 10_000))
+SAMPLED_EPSILON, SAMPLED_SECONDS_AT_MOST = 8.0, 2.0
+REPEATS, QUICK_REPEATS = 5, 2
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--repeats", type=int, help=f"timings of each calibration (default {REPEATS})")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """Noise and true epsilon of both calibrations, then times."""
+    if arguments.repeats is not None and arguments.repeats < 1:
+        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
+    repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
+    return _all(repeats, SAMPLED[:1] if arguments.quick else SAMPLED)
+
+
+def _all(repeats: int, sampled: Sequence[tuple[float, int]]) -> Iterator[Figure]:
+    for releases in RELEASES:
+        for epsilon in EPSILONS:
+            yield from compared(epsilon, releases)
+    yield from _seconds(repeats, sampled)
+
+
+def compared(epsilon: float, releases: int) -> Iterator[Figure]:
+    """Both calibrations of one tensor, replaced at will within the clipping radius 1: sensitivity 2."""
+    classic = gaussian.classic_noise_multiplier(epsilon / releases, DELTA / releases, replay=True)
+    exact = releases_noise_multiplier(epsilon, DELTA, releases)
+    case = f"T={releases} eps={epsilon:g}"
+    at_least = RATIO_AT_LEAST if releases == RATIO_RELEASES else None
+    note = "sigma, clipping radius 1"
+    yield figure("calibration", case, "noise, linear-classic", "", [SENSITIVITY * classic], note=note)
+    yield figure("calibration", case, "noise, exact", "", [SENSITIVITY * exact], note=note)
+    yield figure("calibration", case, "linear-classic / exact", "", [classic / exact], at_least=at_least)
+    for name, each in (("linear-classic", classic), ("exact", exact)):
+        true = gaussian.epsilon(DELTA, gaussian.compose([each] * releases))
+        yield figure("calibration", case, f"true eps, {name}", "", [true], note=f"delta {DELTA:g}")
+
+
+def _seconds(repeats: int, sampled: Sequence[tuple[float, int]]) -> Iterator[Figure]:
+    # A budget of its own for every timing: what was found before is remembered.
+    budgets = (SAMPLED_EPSILON * (1 + number / 1000) for number in count())
+    values = _timed(lambda: releases_noise_multiplier(next(budgets), DELTA, 100), repeats)
+    yield figure("calibration", "closed form, T=100", "time of a calibration", "s", values)
+    for q, steps in sampled:
+
+        def calibrate(q: float = q, steps: int = steps) -> object:
+            return sampled_noise_multiplier(next(budgets), DELTA, q, steps)
+
+        case, at_most = f"PLD, q={q:g}, T={steps}", SAMPLED_SECONDS_AT_MOST
+        yield figure("calibration", case, "time of a calibration", "s", _timed(calibrate, repeats), at_most)
+
+
+def _timed(calibrate: Callable[[], object], repeats: int) -> list[float]:
+    calibrate()  # once before: imports
+    seconds = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        calibrate()
+        seconds.append(time.perf_counter() - begun)
+    return seconds
+
+
+CALIBRATION = Benchmark(
+    name="calibration",
+    summary="noise of the classic and of the exact calibration at the same stated budget, and their speed",
+    add_options=add_options,
+    run=run,
+)

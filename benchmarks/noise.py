@@ -1,0 +1,134 @@
+"""Noise: GB/s of float32 on one core, beside what torch and numpy draw in the same run, and the memory.
+
+Theirs is float32 of 24 bits from a Mersenne twister or PCG64 (no cryptographic generator), whose low digits
+tell of the summand; it is here for the speed alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+
+import numpy as np
+import torch
+
+from benchmarks.spec import Benchmark, Figure, figure
+from mechanisms.noise import noised
+from mechanisms.randomness import SystemWords
+from node.errors import ConfigError
+
+DIMENSION, QUICK_DIMENSION = 10_000_000, 200_000
+REPEATS, QUICK_REPEATS = 9, 3
+NOISE_STD, RADIUS = 2.0, 1.0
+VECTORS_AT_MOST, BUFFERS_BYTES = 1.0, 2 << 20
+GOAL_GB_PER_S = 0.5
+OURS, RIVAL = "clipped vector + noise", "torch.randn std + vector"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--repeats", type=int, help=f"timings of each (default {REPEATS})")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """Speeds, taken in turn; their ratio; memory."""
+    if arguments.repeats is not None and arguments.repeats < 1:
+        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
+    repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
+    return _all(QUICK_DIMENSION if arguments.quick else DIMENSION, repeats)
+
+
+def _all(dimension: int, repeats: int) -> Iterator[Figure]:
+    case = f"d={dimension / 1e6:g}M"
+    vector = np.full(dimension, RADIUS / (2 * dimension**0.5), dtype=np.float32)
+    with _one_torch_thread():
+        timings = _in_turn(_contestants(vector), repeats)
+    speeds = {name: [vector.nbytes / wall_s / 1e9 for wall_s, _ in each] for name, each in timings.items()}
+    for name, values in speeds.items():
+        goal = GOAL_GB_PER_S if name == OURS else None
+        yield figure("noise", case, name, "GB/s", values, at_least=goal)
+    for name, each in timings.items():
+        yield figure(
+            "noise", case, f"CPU, {name}", "ns/element", [cpu_s / dimension * 1e9 for _, cpu_s in each]
+        )
+    for name, values in speeds.items():
+        if name != OURS:
+            ratio = median(values) / median(speeds[OURS])
+            yield figure("noise", case, f"time over {name}", "x", [ratio], 1.0 if name == RIVAL else None)
+    ours = median(speeds[OURS])
+    either = max(ours / GOAL_GB_PER_S, ours / median(speeds[RIVAL]))
+    note = f"the better of speed over {GOAL_GB_PER_S} GB/s and over {RIVAL}"
+    yield figure("noise", case, "either goal", "x", [either], note=note, at_least=1.0)
+    yield _memory(case, vector)
+
+
+def _contestants(vector: np.ndarray) -> dict[str, Callable[[], object]]:
+    words, rng = SystemWords(), np.random.default_rng(0)
+    generator = torch.Generator().manual_seed(0)
+    plain, buffer = torch.from_numpy(vector), torch.empty(len(vector))
+    return {
+        OURS: lambda: noised(vector, NOISE_STD, RADIUS, words),
+        RIVAL: lambda: torch.randn(len(vector), generator=generator).mul_(NOISE_STD).add_(plain),
+        "torch normal_ in place": lambda: buffer.normal_(generator=generator),
+        "numpy standard_normal": lambda: rng.standard_normal(len(vector), dtype=np.float32),
+    }
+
+
+def _in_turn(
+    contestants: dict[str, Callable[[], object]], repeats: int
+) -> dict[str, list[tuple[float, float]]]:
+    """Seconds of each, on the wall and of this thread on a core, after one run that does not count.
+
+    One after the other, so that a busy moment hits all of them.
+    """
+    timings: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
+    for repeat in range(repeats + 1):
+        for name, call in contestants.items():
+            begun_s, cpu_begun_s = time.perf_counter(), time.thread_time()
+            call()
+            if repeat:
+                spent_s = time.perf_counter() - begun_s, time.thread_time() - cpu_begun_s
+                timings[name].append(spent_s)
+    return timings
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _memory(case: str, vector: np.ndarray) -> Figure:
+    """The peak of what numpy allocates, the result included."""
+    tracemalloc.start()
+    try:
+        noised(vector, NOISE_STD, RADIUS, SystemWords())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    most = VECTORS_AT_MOST + BUFFERS_BYTES / vector.nbytes
+    return figure(
+        "noise",
+        case,
+        "memory beside the vector",
+        "x 4d",
+        [peak / vector.nbytes],
+        most,
+        "one vector and 2 MiB",
+    )
+
+
+NOISE = Benchmark(
+    name="noise",
+    summary="GB/s of Gaussian noise on a grid beside torch's and numpy's own, and the memory it takes",
+    add_options=add_options,
+    run=run,
+)
