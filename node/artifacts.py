@@ -41,7 +41,7 @@ class Record:
     aggregate_s: float
     base_digest: str
     accuracy_of: str
-    train_loss: float
+    train_loss: float | None
     missing: tuple[str, ...]
     clipped: int
     phases: Mapping[str, Traffic]
@@ -77,6 +77,8 @@ class Summary:
     finished: bool
     offers: int
     dropped: Mapping[str, int]
+    privacy: Mapping[str, object] | None
+    """The ledger in figures and words; None where no privacy is on."""
 
 
 class Folder:
@@ -105,12 +107,17 @@ class Folder:
             file.write((("\n" if cut_off else "") + line + "\n").encode())
 
     def models(self, base: Floats, working: Floats, digest: str) -> None:
-        """model.safetensors is the agreed base; private.safetensors the working model, never served."""
+        """model.safetensors is the agreed base; private.safetensors the working model, never served.
+
+        Their metadata is one key, `murmuration`, with JSON: several would be written in a random order, and
+        equal models would be different files.
+        """
         for name, vector in (("model", base), ("private", working)):
             path = self.path / f"{name}.safetensors"
             temporary = path.with_name(f".{path.name}.{os.getpid()}")
             tensors = split_vector(vector, self._shapes)
-            save_file(tensors, temporary, metadata={"base_digest": digest, "holds": name})
+            about = json.dumps({"base_digest": digest, "holds": name})
+            save_file(tensors, temporary, metadata={"murmuration": about})
             temporary.replace(path)
 
     def summary(self, summary: Summary) -> None:

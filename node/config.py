@@ -31,6 +31,7 @@ _MOST_DIFFERENCES = 3
 _LONGEST_PARAMETERS = 1 << 18  # characters; a few thousand shared tensors
 _TASK_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"  # it becomes part of a folder's name
 _DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
+_MECHANISM = rf"none|ldp|aldp|dp-sgd|{_DOTTED}:{_DOTTED}"
 
 _seconds = real(above=0, at_most=86_400)
 
@@ -78,15 +79,17 @@ class TrainSection:
 
 @dataclass(frozen=True)
 class PrivacySection:
-    """Noise. With `mechanism` "none" the other keys are read and have no effect."""
+    """Noise. `epsilon` and `delta` are totals over `train.rounds`; with "none" they have no effect."""
 
-    mechanism: str = key(choice("none", more_to_come=True), "none")
-    epsilon: float = key(real(above=0), 8.0)
+    mechanism: str = key(
+        text("'none', 'ldp', 'aldp', 'dp-sgd' or 'package.module:Class'", _MECHANISM), "none"
+    )
+    epsilon: float = key(real(at_least=1e-6, at_most=1e6), 8.0)
     delta: float = key(real(above=0, below=1), 1e-5)
-    clipping_radius: float = key(real(above=0), 1.0)
+    clipping_radius: float = key(real(at_least=1e-6, at_most=1e6), 1.0)
     window: int = key(whole(1, 1000), 3)
-    window_source: str = key(choice("raw", more_to_come=True), "raw")
-    calibration: str = key(choice("exact", more_to_come=True), "exact")
+    window_source: str = key(choice("raw", "aggregate", "quantile"), "raw")
+    calibration: str = key(choice("exact", "linear-classic"), "exact")
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,7 @@ def _check_combinations(task: Task, table: Mapping[str, object]) -> None:
         name, value = next(iter(privacy.items()))
         raise ConfigError(
             f"privacy.{name} = {shown(value)} has no effect without privacy.mechanism; "
-            "name one (this version has 'none', which adds no noise) or leave it out"
+            "name one ('ldp', 'aldp' or 'dp-sgd') or leave it out"
         )
 
 
@@ -223,13 +226,14 @@ def _toml_value(written: str) -> object:
     return table["value"] if len(table) == 1 else written  # a line break may add keys
 
 
-def canonical_parameters(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> str:
+def canonical_parameters(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], bound: float) -> str:
     """Canonical JSON of all that must be equal in a swarm: sorted keys, no spaces, ASCII.
 
-    `shapes` are the names and shapes of the shared parameters, in the vector's order. What
-    a node may choose for itself (its data, its timeouts) is left out.
+    `shapes` are the names and shapes of the shared parameters, in the vector's order; `bound` is what no
+    coordinate of an offer exceeds. What a node may choose for itself (its data, its timeouts) is left out.
     """
     agreed: dict[str, Any] = {entry.name: shared_values(getattr(task, entry.name)) for entry in fields(task)}
+    agreed["privacy"]["offer_bound"] = bound
     agreed["shapes"] = [[name, list(shape)] for name, shape in shapes]
     return json.dumps(agreed, sort_keys=True, separators=(",", ":"), allow_nan=False)
 

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from node.errors import UserError, reason
+from node.errors import ConfigError, UserError, reason
 
-_SCHEMA = """
+_VERSION = 1
+_SCHEMA = f"""
+pragma user_version = {_VERSION};
 create table if not exists fact (name text primary key, value) without rowid;
 create table if not exists ledger (
     sid blob primary key, round integer not null, at_ms integer not null, clipped integer not null,
-    epsilon real, delta real) without rowid;
+    events text not null, epsilon real, delta real) without rowid;
 create table if not exists session (
     sid blob primary key, number integer not null, frame blob not null, base blob not null,
     certificate blob not null) without rowid;
@@ -32,9 +34,19 @@ class Database:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._connection.execute("pragma journal_mode = wal")
             self._connection.execute("pragma synchronous = full")
+            self._check_version(path)
             self._connection.executescript(_SCHEMA)
+        except ConfigError:
+            self._connection.close()
+            raise
         except sqlite3.Error as error:
             raise UserError(f"{path} can not be used: {reason(error)}; start with another --out") from error
+
+    def _check_version(self, path: Path) -> None:
+        (version,) = self._connection.execute("pragma user_version").fetchone()
+        (tables,) = self._connection.execute("select count(*) from sqlite_master").fetchone()
+        if tables and version != _VERSION:
+            raise ConfigError(f"{path} was made by another version of murmuration: name another --out")
 
     @contextmanager
     def step(self) -> Iterator[sqlite3.Connection]:

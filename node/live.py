@@ -13,6 +13,7 @@ from rich.text import Text
 
 from node.artifacts import Record, Summary
 from node.reporting import Status, summary_text
+from protocol.actions import Reason
 from protocol.messages import Base
 
 REFRESH_S = 0.25
@@ -23,6 +24,7 @@ _WORDS = {
     "group": "looking for a group",
     "shares": "exchanging shares",
     "sums": "exchanging sums",
+    "following": "following the others (the privacy budget is spent)",
     "catching up": "fetching the agreed model",
     "closing": "making sure that everyone has the last model",
 }
@@ -87,20 +89,25 @@ class LiveReporter:
 
     def _table(self) -> Table:
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-        for name in ("round", "outcome", "with", "accuracy", "train s", "aggregate s", "kB sent"):
+        private = any(record.epsilon is not None for record, _ in self._rounds)
+        names = ("round", "outcome", "with", "accuracy", "train s", "aggregate s", "kB sent")
+        for name in (*names, "epsilon spent") if private else names:
             table.add_column(name, justify="left" if name == "outcome" else "right")
         for record, rounds in self._rounds:
-            outcome = (
-                Text("aggregated", "green")
-                if record.reason is None
-                else Text(f"own: {record.reason}", "yellow")
-            )
             table.add_row(
-                *(f"{record.round}/{rounds}", outcome, str(record.participants or "-")),
+                *(f"{record.round}/{rounds}", _outcome(record), str(record.participants or "-")),
                 *(f"{100 * record.accuracy:.1f} %", f"{record.train_s:.2f}", f"{record.aggregate_s:.2f}"),
                 f"{record.bytes_sent / 1e3:.0f}",
+                *([] if record.epsilon is None else [f"{record.epsilon:.3f}"]),
             )
         return table
+
+
+def _outcome(record: Record) -> Text:
+    if record.reason is None:
+        return Text("aggregated", "green")
+    followed = record.reason == Reason.BUDGET_SPENT
+    return Text(f"{'followed' if followed else 'own'}: {record.reason}", "yellow")
 
 
 def _next(status: dict[str, object]) -> int:

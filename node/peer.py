@@ -2,6 +2,7 @@ r"""The life of a node: train, offer, take the group's mean or go on alone; roun
 
 train --> offer --> Completed: base += mean, spent := 0  --> next round
               \---> Failed: one's own update, go on      --> next round
+follow (the privacy budget is spent) --> Failed: the others' base, fetched --> next round
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
-from mechanisms.mechanism import Mechanism
-from node.artifacts import Folder, Record, Summary, total_of
+from mechanisms.mechanism import Mechanism, Memory
+from mechanisms.randomness import SystemWords
+from node.artifacts import Folder, Summary, total_of
 from node.counting import Meter
 from node.errors import ConfigError, UserError
+from node.figures import Training, round_record, run_summary
+from node.plan import Plan
+from node.privacy import NOTHING, can_offer, can_train, facts, receipt_of, spent_by
 from node.reporting import Reporter, fatal_text, notice_text
 from node.serving import answer
 from node.shell import Shell
@@ -54,26 +59,6 @@ HEAVY_BYTES = 256 * 1024
 CUT_SHARE = 0.001
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What this node was asked for: up to which round, and how it is named."""
-
-    rounds: int
-    task: str
-    key: str
-    accuracy_of: str
-    parameters: str
-    """The canonical text that all members share."""
-
-
-@dataclass(frozen=True)
-class Training:
-    """What is kept of a round's training besides `fresh`."""
-
-    loss: float
-    seconds: float
-
-
 async def _at_once(call: Callable[..., T], *arguments: object) -> T:
     """In place of asyncio.to_thread: for a small vector the way to a thread costs more than the work."""
     return call(*arguments)
@@ -99,6 +84,8 @@ class Peer:
         self._state = state
         self._trainer = trainer
         self._mechanism = mechanism
+        self._words = SystemWords()
+        self._receipt = NOTHING
         self._folder = folder
         self._report = reporter
         self._shell = Shell(session, self._perform, heavy)
@@ -164,35 +151,54 @@ class Peer:
         with suppress(Interrupted):
             training = await asyncio.to_thread(self._train, self._session.round + 1)
             begun = time.monotonic()
-            outcome = await self._aggregate()
+            outcome = await (self._aggregate() if training.offered else self._follow())
             self._meter.enter("idle")
             if outcome is not None:
                 await self._end_round(outcome, training, time.monotonic() - begun)
 
     def _train(self, number: int) -> Training:
-        """Train, in a thread, and store what was learned as `fresh`."""
-        working = self._state.working
+        """Train, in a thread, and store what was learned as `fresh`: as far as the privacy budget goes."""
+        state = self._state
+        if not can_train(self._mechanism, state.ledger, state.pending):
+            offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)
+            return Training(None, 0.0, offered)
+        working = state.working
         trained = self._trainer.train(working, number, self._stop)
         fresh = np.subtract(trained.vector, working, out=working)
-        if self._state.fresh is not None:
-            fresh += self._state.fresh
-        self._state.trained(fresh)
-        return Training(trained.loss, trained.seconds)
+        if state.fresh is not None:
+            fresh += state.fresh
+        state.trained(fresh, (*state.pending, *self._mechanism.per_training))
+        return Training(trained.loss, trained.seconds, True)
 
     async def _aggregate(self) -> Completed | Failed | None:
         """Offer `fresh` to a group; how that ended, None if this node is interrupted meanwhile."""
-        fresh = self._state.fresh
-        if fresh is None:
-            raise UserError("there is nothing to offer")
-        offer = self._mechanism.offer(fresh)
-        self._outcome = asyncio.get_running_loop().create_future()
+        offer = await asyncio.to_thread(self._protected)
         rand = os.urandom(32)
-        await self._shell.feed(lambda now: self._session.offer(offer, rand, now))
+        return await self._outcome_of(lambda now: self._session.offer(offer, rand, now))
+
+    async def _follow(self) -> Completed | Failed | None:
+        """Offer nothing more, and take the others' next base; None if this node is interrupted meanwhile."""
+        return await self._outcome_of(self._session.follow)
+
+    async def _outcome_of(self, event: Callable[[float], list[Action]]) -> Completed | Failed | None:
+        self._outcome = asyncio.get_running_loop().create_future()
+        await self._shell.feed(event)
         return await self._first_of(self._outcome)
+
+    def _protected(self) -> Floats:
+        """What may leave of `fresh`; its receipt is kept for the moment when it does."""
+        state = self._state
+        if state.fresh is None:
+            raise UserError("there is nothing to offer")
+        offer = self._mechanism.offer(state.fresh, state.memory, self._words)
+        self._receipt = receipt_of(self._mechanism, state.ledger, state.pending, offer.memory)
+        return offer.vector
 
     async def _end_round(self, outcome: Completed | Failed, training: Training, aggregate_s: float) -> None:
         evaluation = await self._evaluate()
-        record = self._record(outcome, training, evaluation, aggregate_s)
+        spent = spent_by(self._mechanism, self._state.ledger)
+        figures = (training, evaluation, spent, aggregate_s, self._meter)
+        record = round_record(outcome, self._state.base, self._plan.accuracy_of, *figures)
         await asyncio.to_thread(self._folder.append, record)
         await self._save_models()
         self._report.round_ended(record, self._plan.rounds)
@@ -224,7 +230,7 @@ class Peer:
             case Completed() | Healed():
                 return await self._take_mean(action)
             case Adopted():
-                return await self._take_base(action.base, action.vector, None, action)
+                return await self._take_base(action.base, action.vector, None, self._state.memory, action)
             case Failed():
                 await asyncio.to_thread(self._state.fell_back, action.round)
                 self._settle(action)
@@ -244,7 +250,8 @@ class Peer:
         return []
 
     def _spend(self, spend: Spend) -> None:
-        self._state.spend(spend.sid, spend.round, spend.clipped, int(self._shell.clock.now() * 1000))
+        at_ms = int(self._shell.clock.now() * 1000)
+        self._state.spend(spend.sid, spend.round, spend.clipped, at_ms, self._receipt)
         self._meter.clipped = spend.clipped
         share = spend.clipped / self._state.dimension
         if share > CUT_SHARE:
@@ -263,20 +270,32 @@ class Peer:
         vector = self._state.vector_of(before)
         if vector is None:
             raise UserError("the base that a certificate builds on is gone")
+        memory = await self._aside(self._remembered, action.mean, len(action.group.readys))
         new = await self._aside(np.add, vector, action.mean, action.mean)  # in place: no copy more
         base = self._named(before.generation + 1, new, action.group, action.sid)
         kept = Kept(action.group, before, action.certificate)
-        return await self._take_base(base, new, kept, action)
+        return await self._take_base(base, new, kept, memory, action)
+
+    def _remembered(self, mean: Floats, members: int) -> Memory:
+        """The mechanism's memory after an aggregate; what a waiting offer will leave learns it, too."""
+        learn = self._mechanism.aggregated
+        self._receipt = replace(self._receipt, memory=learn(mean, members, self._receipt.memory))
+        return learn(mean, members, self._state.memory)
 
     def _named(self, generation: int, vector: Floats, group: Group, sid: Sid) -> Base:
         digest = base_digest(parameters_hash(self._plan.parameters), generation, vector)
         return Base(generation, digest, len(group.readys), sid)
 
     async def _take_base(
-        self, base: Base, vector: Floats, kept: Kept | None, why: Completed | Healed | Adopted
+        self,
+        base: Base,
+        vector: Floats,
+        kept: Kept | None,
+        memory: Memory,
+        why: Completed | Healed | Adopted,
     ) -> list[Action]:
         round = why.round if isinstance(why, Completed) else self._session.round
-        await asyncio.to_thread(self._state.adopt, base, vector, round, kept)
+        await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory)
         match why:
             case Completed():
                 self._settle(why)
@@ -299,32 +318,6 @@ class Peer:
 
     # -- figures -----------------------------------------------------------------------------------
 
-    def _record(
-        self, outcome: Completed | Failed, training: Training, evaluation: Evaluation, aggregate_s: float
-    ) -> Record:
-        failed = outcome if isinstance(outcome, Failed) else None
-        members = 0 if isinstance(outcome, Failed) else len(outcome.group.readys)
-        return Record(
-            round=outcome.round,
-            outcome="fallback" if failed else "aggregated",
-            reason=str(failed.reason) if failed else None,
-            participants=members,
-            loss=evaluation.loss,
-            accuracy=evaluation.accuracy,
-            epsilon=None,
-            delta=None,
-            bytes_sent=self._meter.sent.total(),
-            bytes_received=self._meter.received.total(),
-            train_s=training.seconds,
-            aggregate_s=aggregate_s,
-            base_digest=self._state.base.digest.hex(),
-            accuracy_of=self._plan.accuracy_of,
-            train_loss=training.loss,
-            missing=tuple(key.hex()[:16] for key in failed.missing) if failed else (),
-            clipped=self._meter.clipped,
-            phases=self._meter.phases(training.seconds),
-        )
-
     def status(self) -> dict[str, object]:
         """What /v1/status and the live view show: nothing that came from data."""
         status = self._session.status
@@ -344,26 +337,17 @@ class Peer:
 
     async def summarise(self) -> Summary:
         """The run as a whole, over restarts; written to summary.json."""
-        history = self._folder.history()
         evaluation = await self._evaluate()
-        sent, received = self.transport.counts.sent.total(), self.transport.counts.received.total()
-        summary = Summary(
-            rounds=self._session.round,
-            aggregated=sum(line.get("outcome") == "aggregated" for line in history),
-            fallbacks=sum(line.get("outcome") == "fallback" for line in history),
-            accuracy=evaluation.accuracy,
-            epsilon=None,
-            delta=None,
-            base_digest=self._state.base.digest.hex(),
-            bytes_sent=self._earlier.bytes_sent + sent,
-            bytes_received=self._earlier.bytes_received + received,
-            seconds=self._earlier.s + time.monotonic() - self._began,
-            accuracy_of=self._plan.accuracy_of,
-            task=self._plan.task,
-            key=self._plan.key,
-            finished=self._session.round >= self._plan.rounds,
-            offers=self._state.offers,
-            dropped=dict(self.transport.counts.dropped),
+        summary = run_summary(
+            history=self._folder.history(),
+            earlier=self._earlier,
+            seconds=time.monotonic() - self._began,
+            counts=self.transport.counts,
+            evaluation=evaluation,
+            privacy=facts(self._mechanism, self._state.ledger),
+            plan=self._plan,
+            state=self._state,
+            round=self._session.round,
         )
         self._folder.summary(summary)
         return summary

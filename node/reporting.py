@@ -11,7 +11,8 @@ from typing import Protocol, TextIO
 
 from node.artifacts import Record, Summary
 from node.config import describe_difference
-from protocol.actions import Fatal, Note, Notice
+from node.privacy import ledger_text
+from protocol.actions import Fatal, Note, Notice, Reason
 from protocol.messages import Base
 
 Status = Callable[[], dict[str, object]]
@@ -78,21 +79,27 @@ def round_text(record: Record, rounds: int) -> str:
     """A round in a line."""
     accuracy = f"{record.accuracy_of} accuracy {100 * record.accuracy:.1f} %"
     times = f"train {record.train_s:.2f} s, aggregate {record.aggregate_s:.2f} s"
+    spent = "" if record.epsilon is None else f"epsilon {record.epsilon:.3f} spent; "
+    return f"round {record.round}/{rounds}: {_outcome_text(record)}; {accuracy}; {spent}{times}"
+
+
+def _outcome_text(record: Record) -> str:
     if record.reason is None:
-        what = f"aggregated with {record.participants} peers"
-    else:
-        missing = f", missing {', '.join(key[:8] for key in record.missing)}" if record.missing else ""
-        what = f"own update kept ({record.reason}{missing})"
-    return f"round {record.round}/{rounds}: {what}; {accuracy}; {times}"
+        return f"aggregated with {record.participants} peers"
+    if record.reason == Reason.BUDGET_SPENT:
+        return "offered nothing (the privacy budget is spent), followed the others"
+    missing = f", missing {', '.join(key[:8] for key in record.missing)}" if record.missing else ""
+    return f"own update kept ({record.reason}{missing})"
 
 
 def summary_text(summary: Summary) -> str:
-    """A run in a line."""
+    """A run in a line, and its privacy ledger, where there is one, in another."""
+    ledger = f"\n{ledger_text(summary.privacy)}" if summary.privacy else ""
     return (
         f"{'finished' if summary.finished else 'stopped'} after round {summary.rounds}: {summary.aggregated} "
         f"aggregated, {summary.fallbacks} on its own; {summary.accuracy_of} accuracy "
         f"{100 * summary.accuracy:.1f} %; base {summary.base_digest[:16]}; "
-        f"{summary.bytes_sent / 1e6:.1f} MB sent in {summary.seconds:.0f} s"
+        f"{summary.bytes_sent / 1e6:.1f} MB sent in {summary.seconds:.0f} s{ledger}"
     )
 
 

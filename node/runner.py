@@ -12,7 +12,8 @@ from pathlib import Path
 
 import torch
 
-from mechanisms.mechanism import mechanism
+from mechanisms.mechanism import Mechanism
+from mechanisms.randomness import SystemWords
 from node.addresses import is_loopback
 from node.allow import read_allow_list
 from node.artifacts import Folder
@@ -24,7 +25,9 @@ from node.keyfile import new_seed, read_key, write_key
 from node.listening import check_names, endpoint_of, listen, listen_where_possible
 from node.options import NodeOptions
 from node.outfolder import KEY, Lock
-from node.peer import Peer, Plan
+from node.peer import Peer
+from node.plan import Plan
+from node.privacy import introduction, make_mechanism, offer_bound
 from node.reporting import Reporter, make_reporter
 from node.shell import Clock
 from node.state import State
@@ -47,6 +50,9 @@ class Prepared:
     dimension: int
     shapes: Shapes
     parameters: str
+    mechanism: Mechanism
+    bound: float
+    """What no coordinate of anybody's offer exceeds; beyond it, an offer is cut."""
     allow: frozenset[bytes] | None
 
 
@@ -84,13 +90,17 @@ def prepare(options: NodeOptions) -> Prepared:
     dataset = load_dataset(task, options.data, options.shard)
     model = build_model(task, dataset)
     named = shapes(model, task.train.parameters)
+    mechanism = make_mechanism(task, named, len(dataset.train_y))
+    bound = offer_bound(task, mechanism)
     return Prepared(
         options=options,
         dataset=dataset,
-        trainer=Trainer(model, task.train, dataset, options.seed),
+        trainer=Trainer(model, task.train, dataset, options.seed, mechanism.gradient, SystemWords()),
         dimension=sum(prod(shape) for _, shape in named),
         shapes=named,
-        parameters=canonical_parameters(task, named),
+        parameters=canonical_parameters(task, named, bound),
+        mechanism=mechanism,
+        bound=bound,
         allow=_allowed(options),
     )
 
@@ -150,7 +160,7 @@ def _settings(prepared: Prepared, key: NodeKey, endpoint: str) -> Settings:
         task=options.task.task.name,
         parameters=prepared.parameters,
         dimension=prepared.dimension,
-        shares=ShareSettings(section.shares, section.clip, section.max_share_value),
+        shares=ShareSettings(section.shares, prepared.bound, section.max_share_value),
         min_participants=section.min_participants,
         seeds=tuple(peer.endpoint for peer in options.peers if peer.endpoint != endpoint),
         tracker=options.tracker,
@@ -180,7 +190,6 @@ def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket
 def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, state: State) -> dict[str, str]:
     """What the owner sees first."""
     options = prepared.options
-    chosen = mechanism(options.task.privacy.mechanism)
     who = "keys on the list" if prepared.allow is not None else "anyone who reaches this address"
     resumed = f", resumes after round {state.round}" if state.round else ""
     return {
@@ -188,7 +197,7 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
         "task": f"{options.task.task.name}, {prepared.dimension} parameters{resumed}",
         "data": prepared.dataset.description,
         "may join": who,
-        "privacy": f"{chosen.name}: {chosen.protects}",
+        **introduction(prepared.mechanism),
         "out": str(out),
     }
 
@@ -212,8 +221,7 @@ async def _live(
         parameters=prepared.parameters,
     )
     folder = Folder(out, prepared.shapes)
-    chosen = mechanism(options.task.privacy.mechanism)
-    peer = Peer(plan, session, state, prepared.trainer, chosen, folder, reporter)
+    peer = Peer(plan, session, state, prepared.trainer, prepared.mechanism, folder, reporter)
     await peer.transport.start(listener, peer.status)
     try:
         interrupted = await _until_done_or_interrupted(peer)

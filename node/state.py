@@ -3,7 +3,8 @@
 What must stay true, also if the process is killed between any two instructions:
 - an offer is in the ledger, and its vector moved from `fresh` to `spent`, before its first byte leaves;
 - the base that the database names is on disk, whole; so is the one before it;
-- what is spent never becomes fresh again.
+- what is spent never becomes fresh again;
+- what training has cost stands beside `fresh` (`pending`), and is charged with the offer that holds it.
 
 Training stores from a thread of its own, while other threads catch up and serve: one step at a time, and
 a step is the vector's file, the database, and what is remembered here.
@@ -11,9 +12,10 @@ a step is the vector's file, the database, and what is remembered here.
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -21,8 +23,11 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import msgpack
 
+from mechanisms.accounting import Event, Ledger, event_from_text, to_text
+from mechanisms.mechanism import Memory
 from node.database import Database
 from node.errors import ConfigError
+from node.privacy import Receipt
 from node.vectors import Floats, VectorFiles
 from protocol import codec
 from protocol.messages import NO_SID, Base, Certificate, Group, Key, Sid, Sum
@@ -43,6 +48,14 @@ class Kept:
     group: Group
     base: Base
     certificate: Certificate
+
+
+def _written(events: Iterable[Event]) -> str:
+    return "\n".join(to_text(event) for event in events)
+
+
+def _read(text: object) -> tuple[Event, ...]:
+    return tuple(event_from_text(line) for line in text.splitlines()) if isinstance(text, str) else ()
 
 
 def _packed(base: Base) -> bytes:
@@ -109,6 +122,11 @@ class State:
         self.previous = _unpacked(previous) if isinstance(previous, bytes) else None
         self.spent = self._vector("spent")
         self.fresh = self._vector("fresh")
+        self.pending = _read(self._database.fact("pending"))
+        memory = self._database.fact("memory")
+        self.memory: Memory = tuple(map(tuple, json.loads(memory))) if isinstance(memory, str) else ()
+        rows = self._database.rows("select events from ledger")
+        self.ledger = Ledger.of(event for (events,) in rows for event in _read(events))
         self.sessions = self._load_sessions()
         self.banned = {
             bytes(key) for (key,) in self._database.rows("select key from banned") if isinstance(key, bytes)
@@ -175,25 +193,27 @@ class State:
     # -- steps -------------------------------------------------------------------------------------
 
     @_alone
-    def trained(self, fresh: Floats) -> None:
-        """New progress that was never offered."""
+    def trained(self, fresh: Floats, pending: tuple[Event, ...]) -> None:
+        """New progress that was never offered, and what an offer of it will be charged for its training."""
         name = self._files.put(fresh)
         with self._database.step():
-            self._database.set_facts(fresh=name)
-        self.fresh = fresh
+            self._database.set_facts(fresh=name, pending=_written(pending))
+        self.fresh, self.pending = fresh, pending
 
     @_alone
-    def spend(self, sid: Sid, round: int, clipped: int, at_ms: int) -> None:
-        """The offer, all of `fresh`, is spent in session `sid`: the ledger and the move are one step."""
+    def spend(self, sid: Sid, round: int, clipped: int, at_ms: int, receipt: Receipt) -> None:
+        """The offer, all of `fresh`, is spent in session `sid`: charge, memory and move are one step."""
         if self.fresh is None:
             raise RuntimeError("nothing is fresh: there is nothing to spend")
         spent = self.fresh if self.spent is None else self.spent + self.fresh
         name = self._files.put(spent)
+        cost = (receipt.total.epsilon, receipt.total.delta) if receipt.total else (None, None)
         with self._database.step() as connection:
-            row = (sid, round, at_ms, clipped, None, None)
-            connection.execute("insert into ledger values (?, ?, ?, ?, ?, ?)", row)
-            self._database.set_facts(spent=name, fresh=None)
-        self.spent, self.fresh = spent, None
+            row = (sid, round, at_ms, clipped, _written(receipt.events), *cost)
+            connection.execute("insert into ledger values (?, ?, ?, ?, ?, ?, ?)", row)
+            self._database.set_facts(spent=name, fresh=None, pending=None, memory=json.dumps(receipt.memory))
+        self.spent, self.fresh, self.pending, self.memory = spent, None, (), receipt.memory
+        self.ledger = self.ledger.adding(receipt.events)
 
     @_alone
     def fell_back(self, round: int) -> None:
@@ -203,17 +223,21 @@ class State:
         self.round = round
 
     @_alone
-    def adopt(self, base: Base, vector: Floats, round: int, kept: Kept | None) -> None:
-        """A new base: the one before it is remembered, `spent` is gone into it, `fresh` stays."""
+    def adopt(self, base: Base, vector: Floats, round: int, kept: Kept | None, memory: Memory) -> None:
+        """A new base: the one before it is remembered, `spent` is gone into it, `fresh` stays.
+
+        `memory`: what the mechanism remembers from now on.
+        """
         name = self._files.put(vector)
         before = self._database.fact("base_file")
         with self._database.step() as connection:
             self._database.set_facts(base=_packed(base), base_file=name, spent=None, round=round)
             self._database.set_facts(previous=_packed(self.base), previous_file=before)
+            self._database.set_facts(memory=json.dumps(memory))
             if kept is not None:
                 self._insert(connection, base.sid, base.generation, kept)
         self.previous, self.base = self.base, base
-        self.base_vector, self.spent, self.round = vector, None, round
+        self.base_vector, self.spent, self.round, self.memory = vector, None, round, memory
         if kept is not None:
             self.sessions[base.sid] = kept
         self._tidy()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from math import prod
@@ -15,10 +16,14 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
+from mechanisms.clipping import NotFinite
+from mechanisms.dp_sgd import GradientRule
+from mechanisms.randomness import Words
 from node.config import TrainSection
 from node.data import Dataset
 from node.errors import ConfigError, UserError, shown
 from node.optimizers import make_optimizer
+from node.steps import PlainSteps, PrivateSteps, Steps
 
 Vector = NDArray[np.float32]
 Shapes = list[tuple[str, tuple[int, ...]]]
@@ -104,12 +109,25 @@ class Trainer:
     round to round. Torch's own generator is not drawn from here; layers such as dropout do so.
     """
 
-    def __init__(self, model: nn.Module, section: TrainSection, dataset: Dataset, seed: int) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        section: TrainSection,
+        dataset: Dataset,
+        seed: int,
+        gradient: GradientRule | None,
+        words: Words,
+    ) -> None:
+        """`gradient`: how private steps are made, with noise and samples from `words`; None: plain ones."""
         self._model = model
         self._section = section
         self._dataset = dataset
         self._seed = seed
         self._loss = _loss_of(dataset)
+        self._steps: Steps = PlainSteps(model, self._loss, dataset, section.batch_size)
+        if gradient is not None:
+            parts = (model, self._loss, dataset, section.batch_size)
+            self._steps = PrivateSteps(*parts, gradient, words)
         self._busy = threading.Lock()
 
     def vector(self) -> Vector:
@@ -125,9 +143,12 @@ class Trainer:
         with self._busy:
             begun = time.perf_counter()
             write_vector(self._model, working, self._section.parameters)
-            loss = self._run_epochs(np.random.default_rng([self._seed, round_number]), stop)
+            try:
+                loss = self._run_epochs(np.random.default_rng([self._seed, round_number]), stop)
+            except NotFinite:
+                loss = math.nan
             vector = read_vector(self._model, self._section.parameters)
-        if not np.isfinite(vector).all():
+        if math.isnan(loss) or not np.isfinite(vector).all():
             raise Diverged(
                 f"training diverged in round {round_number}, the loss is {loss:g}; lower "
                 f"train.learning_rate = {self._section.learning_rate:g} or set train.grad_clip"
@@ -160,35 +181,24 @@ class Trainer:
         rng: np.random.Generator,
         stop: threading.Event,
     ) -> float:
-        """One pass over the rows in a new order; their mean loss."""
-        total = 0.0
-        for rows in _batches(len(self._dataset.train_y), self._section.batch_size, rng):
+        """One pass over the rows; their mean loss."""
+        total, seen = 0.0, 0
+        for rows in self._steps.batches(rng):
             if stop.is_set():
                 raise Interrupted
-            loss = self._loss(self._model(self._dataset.train_x[rows]), self._dataset.train_y[rows])
-            loss.backward()
+            total += self._steps.backward(rows) * len(rows)
+            seen += len(rows)
             if self._section.grad_clip is not None:
                 nn.utils.clip_grad_norm_(parameters, self._section.grad_clip)
             optimizer.step()
             optimizer.zero_grad()
-            total += loss.item() * len(rows)
-        return total / len(self._dataset.train_y)
+        return total / max(1, seen)
 
     def _outputs(self, rows: torch.Tensor) -> torch.Tensor:
         """What the model answers to `rows` (n, ...), batch by batch."""
         self._model.eval()
         with torch.inference_mode():
             return torch.cat([self._model(batch) for batch in rows.split(_EVALUATED_ROWS)])
-
-
-def _batches(rows: int, batch_size: int, rng: np.random.Generator) -> Iterator[torch.Tensor]:
-    """Row numbers of each batch; a last single row joins the batch before, for batch norm's sake."""
-    order = torch.from_numpy(rng.permutation(rows))
-    starts = range(0, rows, batch_size)
-    if batch_size > 1 and rows % batch_size == 1 and rows > 1:
-        starts = starts[:-1]
-    ends = [*starts[1:], rows]
-    return (order[start:end] for start, end in zip(starts, ends, strict=True))
 
 
 def _loss_of(dataset: Dataset) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:

@@ -141,7 +141,32 @@ def test_a_section_that_is_a_value(task_file):
         ("aggregation.shares=none", "'none' is refused; allowed: 'seed' or 'ring' or 'float'"),
         ("aggregation.clip=0", "aggregation.clip = 0 is refused; allowed: a number above 0"),
         ("aggregation.sums_timeout_s=0", "aggregation.sums_timeout_s = 0 is refused"),
-        ("privacy.mechanism=ldp", "privacy.mechanism = 'ldp' is not in this version; allowed: 'none'"),
+        (
+            "privacy.mechanism=dp",
+            "privacy.mechanism = 'dp' is refused; allowed: 'none', 'ldp', 'aldp', 'dp-sgd' or",
+        ),
+        ("privacy.epsilon=0", "privacy.epsilon = 0 is refused; allowed: a number at least 1e-06 and at most"),
+        (
+            "privacy.epsilon=nan",
+            "privacy.epsilon = nan is refused; allowed: a number at least 1e-06 and at most",
+        ),
+        ("privacy.delta=1", "privacy.delta = 1 is refused; allowed: a number above 0 and below 1"),
+        ("privacy.delta=0", "privacy.delta = 0 is refused; allowed: a number above 0 and below 1"),
+        ("privacy.window=0", "privacy.window = 0 is refused; allowed: a whole number from 1 to 1000"),
+        (
+            "privacy.epsilon=2e6",
+            "privacy.epsilon = 2000000.0 is refused; allowed: a number at least 1e-06 and at",
+        ),
+        (
+            "privacy.clipping_radius=-1",
+            "privacy.clipping_radius = -1 is refused; allowed: a number at least 1e-06",
+        ),
+        (
+            "privacy.clipping_radius=1e30",
+            "privacy.clipping_radius = 1e+30 is refused; allowed: a number at least",
+        ),
+        ("privacy.window_source=mine", "'mine' is refused; allowed: 'raw' or 'aggregate' or 'quantile'"),
+        ("privacy.calibration=classic", "'classic' is refused; allowed: 'exact' or 'linear-classic'"),
         ("privacy.epsilon=4", "privacy.epsilon = 4 has no effect without privacy.mechanism"),
         ("train.epochs.x=1", "epochs is a value, not a table of keys"),
         ("train.epoch=1", "'train.epoch' is not a known key (did you mean 'epochs'?)"),
@@ -180,7 +205,7 @@ def test_overrides_are_toml_values_or_bare_words_and_the_last_one_holds():
         'data.target="y"',
         "model.args.sizes=[64, 10]",
         "model.class=my.models:Net.Inner",
-        "privacy.mechanism=none",
+        "privacy.mechanism=dp-sgd",
         "privacy.epsilon=2",
     ]
     task = load_task("digits", overrides)
@@ -204,7 +229,7 @@ def test_a_source_is_relative_to_the_file_that_names_it(task_file, tmp_path):
 
 def test_canonical_parameters_are_canonical():
     task = load_task("digits", [])
-    written = canonical_parameters(task, SHAPES)
+    written = canonical_parameters(task, SHAPES, 4.0)
     parsed = json.loads(written)
     assert written == json.dumps(parsed, sort_keys=True, separators=(",", ":"))
     assert parsed["shapes"] == [["layers.0.weight", [64, 64]], ["layers.0.bias", [64]]]
@@ -226,8 +251,8 @@ def test_canonical_parameters_are_canonical():
     ],
 )
 def test_a_nodes_own_matters_are_not_in_the_parameters(override):
-    mine = canonical_parameters(load_task("digits", []), SHAPES)
-    assert canonical_parameters(load_task("digits", [override]), SHAPES) == mine
+    mine = canonical_parameters(load_task("digits", []), SHAPES, 4.0)
+    assert canonical_parameters(load_task("digits", [override]), SHAPES, 4.0) == mine
 
 
 @pytest.mark.parametrize(
@@ -243,19 +268,20 @@ def test_a_nodes_own_matters_are_not_in_the_parameters(override):
         "aggregation.clip=2",
         "aggregation.shares=ring",
         "aggregation.min_participants=4",
+        "privacy.mechanism=ldp",
     ],
 )
 def test_what_a_swarm_must_agree_on_is_in_the_parameters(override):
-    mine = canonical_parameters(load_task("digits", []), SHAPES)
-    theirs = canonical_parameters(load_task("digits", [override]), SHAPES)
+    mine = canonical_parameters(load_task("digits", []), SHAPES, 4.0)
+    theirs = canonical_parameters(load_task("digits", [override]), SHAPES, 4.0)
     assert theirs != mine
     assert describe_difference(mine, theirs).startswith(override.partition("=")[0])
 
 
 def test_a_difference_names_keys_and_both_values():
-    mine = canonical_parameters(load_task("digits", []), SHAPES)
+    mine = canonical_parameters(load_task("digits", []), SHAPES, 4.0)
     other = load_task("digits", ["train.epochs=3", "train.grad_clip=1", "task.seed=4", "aggregation.clip=2"])
-    theirs = canonical_parameters(other, [("layers.0.weight", (64, 64))])
+    theirs = canonical_parameters(other, [("layers.0.weight", (64, 64))], 4.0)
     assert describe_difference(mine, theirs) == (
         "aggregation.clip is 4.0 here and 2.0 there; "
         'shapes.1 is ["layers.0.bias", [64]] here and absent there; '
@@ -269,7 +295,7 @@ def test_a_difference_names_keys_and_both_values():
     ["", "{", "[]", "null", "[" * 100_000, '{"a":' * 900 + "1" + "}" * 900, "1" * 300_000, "\ud800"],
 )
 def test_garbage_in_the_others_parameters(garbage):
-    mine = canonical_parameters(load_task("digits", []), SHAPES)
+    mine = canonical_parameters(load_task("digits", []), SHAPES, 4.0)
     told = describe_difference(mine, garbage)
     assert told.isprintable()
     assert len(told) < 600

@@ -5,16 +5,21 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
 
+from mechanisms.accounting import Event, Gaussian, Ledger, Pure, SampledGaussian, Spent
 from node.errors import ConfigError, UserError
+from node.privacy import NOTHING, Receipt
 from node.state import KEPT_SESSIONS, Kept, State
 from protocol.messages import Base, Certificate, Group, Sum
 from protocol.vectors import base_digest
 
 PARAMETERS = bytes(32)
+STEPS = SampledGaussian(1.1, 0.25, 8)
+RELEASE = Gaussian(2.5)
 D = 5
 
 
@@ -49,7 +54,7 @@ def test_a_new_folder_begins_with_the_initial_model(tmp_path):
 
 def test_what_was_trained_is_there_after_a_restart(tmp_path):
     state = opened(tmp_path)
-    state.trained(vector(2))
+    state.trained(vector(2), ())
     state = reopened(state, tmp_path)
     assert np.array_equal(state.fresh, vector(2))
     assert np.array_equal(state.working, vector(2))
@@ -57,8 +62,8 @@ def test_what_was_trained_is_there_after_a_restart(tmp_path):
 
 def test_spending_moves_fresh_to_spent_and_writes_the_ledger_in_one_step(tmp_path):
     state = opened(tmp_path)
-    state.trained(vector(2))
-    state.spend(b"s" * 32, 1, 0, 1000)
+    state.trained(vector(2), ())
+    state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
     state = reopened(state, tmp_path)
     assert state.fresh is None
     assert np.array_equal(state.spent, vector(2))
@@ -69,8 +74,8 @@ def test_spending_moves_fresh_to_spent_and_writes_the_ledger_in_one_step(tmp_pat
 def test_a_second_failed_offer_adds_to_what_is_spent(tmp_path):
     state = opened(tmp_path)
     for number in (1, 2):
-        state.trained(vector(number))
-        state.spend(bytes([number]) * 32, number, 0, 1000)
+        state.trained(vector(number), ())
+        state.spend(bytes([number]) * 32, number, 0, 1000, NOTHING)
     state = reopened(state, tmp_path)
     assert np.array_equal(state.spent, vector(3))
     assert state.offers == 2
@@ -78,28 +83,137 @@ def test_a_second_failed_offer_adds_to_what_is_spent(tmp_path):
 
 def test_nothing_is_spent_twice_in_one_session(tmp_path):
     state = opened(tmp_path)
-    state.trained(vector(1))
-    state.spend(b"s" * 32, 1, 0, 1000)
-    state.trained(vector(4))
+    state.trained(vector(1), ())
+    state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
+    state.trained(vector(4), ())
     with pytest.raises(sqlite3.IntegrityError):
-        state.spend(b"s" * 32, 1, 0, 1000)
+        state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
     state = reopened(state, tmp_path)
     assert np.array_equal(state.fresh, vector(4)), "a step that failed has changed nothing"
     assert np.array_equal(state.spent, vector(1))
 
 
+# the privacy of what is spent
+
+
+def receipt(*events: Event, epsilon: float = 0.5, memory=((1.5, 2.0), (3.25,))) -> Receipt:
+    return Receipt(events, memory, Spent(epsilon, 1e-5, "closed form"))
+
+
+def charged(state: State, number: int, paid: Receipt, pending: tuple[Event, ...] = ()) -> None:
+    state.trained(vector(number), pending)
+    state.spend(bytes([number]) * 32, number, 0, 1000, paid)
+
+
+def private_parts(state: State) -> tuple[object, ...]:
+    return state.ledger, state.pending, state.memory
+
+
+def test_a_new_folder_has_spent_and_remembers_nothing(tmp_path):
+    assert private_parts(opened(tmp_path)) == (Ledger(()), (), ())
+
+
+def test_what_training_cost_is_there_after_a_restart(tmp_path):
+    state = opened(tmp_path)
+    state.trained(vector(2), (STEPS, RELEASE, Pure(0.5)))
+    assert private_parts(reopened(state, tmp_path)) == (Ledger(()), (STEPS, RELEASE, Pure(0.5)), ())
+
+
+def test_the_charge_and_the_memory_are_there_after_a_restart_and_nothing_pends(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(STEPS, RELEASE), pending=(STEPS,))
+    expected = (Ledger.of((STEPS, RELEASE)), (), ((1.5, 2.0), (3.25,)))
+    assert private_parts(state) == expected
+    assert private_parts(reopened(state, tmp_path)) == expected
+
+
+def test_the_ledger_adds_up_over_offers_and_restarts(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(STEPS, RELEASE))
+    state = reopened(state, tmp_path)
+    charged(state, 2, receipt(STEPS, STEPS, RELEASE, epsilon=0.75))
+    assert state.ledger == Ledger.of((STEPS,) * 3 + (RELEASE,) * 2)
+    assert reopened(state, tmp_path).ledger == Ledger.of((STEPS,) * 3 + (RELEASE,) * 2)
+
+
+def test_each_offer_has_a_row_with_its_events_and_the_total_so_far(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(STEPS, RELEASE))
+    charged(state, 2, receipt(RELEASE, epsilon=0.75))
+    charged(state, 3, NOTHING)
+    state.close()
+    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+        rows = database.execute("select round, events, epsilon, delta from ledger order by round").fetchall()
+    assert [(number, len(events.splitlines()), *cost) for number, events, *cost in rows] == [
+        *((1, 2, 0.5, 1e-5), (2, 1, 0.75, 1e-5), (3, 0, None, None))
+    ]
+
+
+def test_a_charge_that_fails_leaves_ledger_memory_and_what_pends_as_they_were(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(RELEASE))
+    state.trained(vector(4), (STEPS,))
+    before = private_parts(state)
+    with pytest.raises(sqlite3.IntegrityError):
+        state.spend(bytes([1]) * 32, 2, 0, 1000, receipt(STEPS, RELEASE, memory=((9.0,),)))
+    assert private_parts(state) == before == (Ledger.of((RELEASE,)), (STEPS,), ((1.5, 2.0), (3.25,)))
+    assert private_parts(reopened(state, tmp_path)) == before
+
+
+def test_a_new_base_brings_its_memory_and_leaves_what_pends(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(RELEASE))
+    state.trained(vector(4), (STEPS,))
+    state.adopt(base(1, 5), vector(5), 1, None, ((7.0,),))
+    expected = (Ledger.of((RELEASE,)), (STEPS,), ((7.0,),))
+    assert private_parts(state) == expected
+    assert private_parts(reopened(state, tmp_path)) == expected
+
+
+def test_a_round_without_an_aggregate_leaves_ledger_and_memory(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(RELEASE))
+    before = private_parts(state)
+    state.fell_back(1)
+    assert private_parts(reopened(state, tmp_path)) == before
+
+
+def test_a_database_of_another_version_is_refused_and_left_alone(tmp_path):
+    opened(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
+        database.execute("pragma user_version = 7")
+    with pytest.raises(ConfigError) as caught:
+        opened(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path / 'state.db'} was made by another version of murmuration: name another --out"
+    )
+    assert caught.value.status == 2
+    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+        assert database.execute("pragma user_version").fetchone() == (7,)
+
+
+def test_a_database_from_before_there_were_versions_is_refused(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+        database.execute("create table ledger (sid blob primary key, epsilon real)")
+    with pytest.raises(ConfigError, match="another version"):
+        opened(tmp_path)
+
+
+# what else
+
+
 def test_spending_nothing_is_refused(tmp_path):
     with pytest.raises(RuntimeError):
-        opened(tmp_path).spend(b"s" * 32, 1, 0, 1000)
+        opened(tmp_path).spend(b"s" * 32, 1, 0, 1000, NOTHING)
 
 
 def test_an_aggregate_replaces_base_and_spent_and_keeps_the_base_before(tmp_path):
     state = opened(tmp_path)
     initial = state.base
-    state.trained(vector(1))
-    state.spend(b"s" * 32, 1, 0, 1000)
+    state.trained(vector(1), ())
+    state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
     new = base(1, 5)
-    state.adopt(new, vector(5), 1, kept(state, new))
+    state.adopt(new, vector(5), 1, kept(state, new), ())
     state = reopened(state, tmp_path)
     assert (state.base, state.previous, state.round, state.spent) == (new, initial, 1, None)
     assert np.array_equal(state.base_vector, vector(5))
@@ -111,8 +225,8 @@ def test_an_aggregate_replaces_base_and_spent_and_keeps_the_base_before(tmp_path
 
 def test_fresh_progress_survives_a_new_base(tmp_path):
     state = opened(tmp_path)
-    state.trained(vector(3))
-    state.adopt(base(1, 5), vector(5), 0, None)
+    state.trained(vector(3), ())
+    state.adopt(base(1, 5), vector(5), 0, None, ())
     state = reopened(state, tmp_path)
     assert np.array_equal(state.working, vector(8))
 
@@ -123,7 +237,7 @@ def test_certificates_are_kept_for_two_generations(tmp_path):
         new = base(generation, generation)
         part = Sum(new.sid, b"k" * 32, bytes(32), (), bytes(64), 0, b"payload")
         state.keep_sum(part)
-        state.adopt(new, vector(generation), generation, kept(state, new))
+        state.adopt(new, vector(generation), generation, kept(state, new), ())
     assert state.kept_sum(base(3, 3).sid, b"k" * 32, 0) == b"payload"
     assert state.kept_sum(base(1, 1).sid, b"k" * 32, 0) is None
     state = reopened(state, tmp_path)
@@ -134,7 +248,7 @@ def test_certificates_are_kept_for_two_generations(tmp_path):
 def test_vectors_that_nothing_names_are_deleted(tmp_path):
     state = opened(tmp_path)
     for generation in range(1, 6):
-        state.adopt(base(generation, generation), vector(generation), generation, None)
+        state.adopt(base(generation, generation), vector(generation), generation, None, ())
     assert len(list((tmp_path / "vectors").glob("*.f32"))) == 2
 
 
@@ -179,13 +293,13 @@ def test_training_and_catching_up_from_two_threads_lose_no_file(tmp_path):
 
     def train() -> None:
         for number in range(1, 121):
-            state.trained(vector(number))
+            state.trained(vector(number), ())
             name = hashlib.sha256(vector(number).tobytes()).hexdigest()[:32]
             assert (tmp_path / "vectors" / f"{name}.f32").exists(), number
 
     def catch_up() -> None:
         for generation in range(1, 121):
-            state.adopt(base(generation, -generation), vector(-generation), generation, None)
+            state.adopt(base(generation, -generation), vector(-generation), generation, None, ())
 
     with ThreadPoolExecutor(2) as threads:
         for running in [threads.submit(train), threads.submit(catch_up)]:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from mechanisms.randomness import SystemWords
 from node.config import load_task
 from node.data import Dataset, load_dataset
 from node.errors import ConfigError
@@ -15,7 +16,6 @@ from node.training import (
     Diverged,
     Interrupted,
     Trainer,
-    _batches,
     read_vector,
     shapes,
     split_vector,
@@ -33,7 +33,8 @@ def dataset():
 def trainer(dataset, *overrides, seed=0):
     task = load_task("digits", overrides)
     model = build_model(task, dataset)
-    return Trainer(model, task.train, dataset, seed), read_vector(model, task.train.parameters)
+    start = read_vector(model, task.train.parameters)
+    return Trainer(model, task.train, dataset, seed, None, SystemWords()), start
 
 
 # vectors
@@ -211,18 +212,8 @@ def test_numbers_are_regressed_on():
     rows = Dataset(x, y, x, y, "validation", None, "a line")
     section = replace(load_task("digits", []).train, epochs=30)
     model = Linear(1, 1)
-    subject = Trainer(model, section, rows, 0)
+    subject = Trainer(model, section, rows, 0, None, SystemWords())
     trained = subject.train(np.zeros(2, np.float32), 1, NEVER)
     assert trained.vector == pytest.approx([3, 0.5], abs=0.01)
     assert subject.evaluate(trained.vector).accuracy > 0.999
     assert subject.evaluate(np.array([0, 0.5], np.float32)).accuracy == pytest.approx(0, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("rows", "batch_size", "sizes"),
-    [(8, 4, [4, 4]), (10, 4, [4, 4, 2]), (9, 4, [4, 5]), (1, 4, [1]), (3, 1, [1, 1, 1]), (5, 100, [5])],
-)
-def test_batches_hold_each_row_once_and_none_is_a_single_row(rows, batch_size, sizes):
-    batches = list(_batches(rows, batch_size, np.random.default_rng(0)))
-    assert [len(batch) for batch in batches] == sizes
-    assert sorted(torch.cat(batches).tolist()) == list(range(rows))

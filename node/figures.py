@@ -1,0 +1,98 @@
+"""What a round and a run came to, as they are written down: history.jsonl and summary.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mechanisms.accounting import Spent
+from node.artifacts import Record, Summary, Traffic
+from node.counting import Meter
+from node.plan import Plan
+from node.state import State
+from node.training import Evaluation
+from node.transport import Counts
+from protocol.actions import Completed, Failed
+from protocol.messages import Base
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is kept of a round's training besides `fresh`: no loss where there was none to spend on it."""
+
+    loss: float | None
+    seconds: float
+    offered: bool
+    """Whether there is something to offer that the privacy budget still allows."""
+
+
+def round_record(
+    outcome: Completed | Failed,
+    base: Base,
+    accuracy_of: str,
+    training: Training,
+    evaluation: Evaluation,
+    spent: Spent | None,
+    aggregate_s: float,
+    meter: Meter,
+) -> Record:
+    """A round's line of history; `spent` is what the run has cost so far."""
+    failed = outcome if isinstance(outcome, Failed) else None
+    return Record(
+        round=outcome.round,
+        outcome="fallback" if failed else "aggregated",
+        reason=str(failed.reason) if failed else None,
+        participants=0 if isinstance(outcome, Failed) else len(outcome.group.readys),
+        loss=evaluation.loss,
+        accuracy=evaluation.accuracy,
+        epsilon=spent.epsilon if spent else None,
+        delta=spent.delta if spent else None,
+        bytes_sent=meter.sent.total(),
+        bytes_received=meter.received.total(),
+        train_s=training.seconds,
+        aggregate_s=aggregate_s,
+        base_digest=base.digest.hex(),
+        accuracy_of=accuracy_of,
+        train_loss=training.loss,
+        missing=tuple(key.hex()[:16] for key in failed.missing) if failed else (),
+        clipped=meter.clipped,
+        phases=meter.phases(training.seconds),
+    )
+
+
+def run_summary(
+    history: list[dict[str, object]],
+    earlier: Traffic,
+    seconds: float,
+    counts: Counts,
+    evaluation: Evaluation,
+    privacy: Mapping[str, object] | None,
+    plan: Plan,
+    state: State,
+    round: int,
+) -> Summary:
+    """The run as a whole; `earlier` is what the starts before this one cost, `privacy` the ledger."""
+    return Summary(
+        rounds=round,
+        aggregated=sum(line.get("outcome") == "aggregated" for line in history),
+        fallbacks=sum(line.get("outcome") == "fallback" for line in history),
+        accuracy=evaluation.accuracy,
+        epsilon=_number(privacy, "epsilon_spent"),
+        delta=_number(privacy, "delta"),
+        base_digest=state.base.digest.hex(),
+        bytes_sent=earlier.bytes_sent + counts.sent.total(),
+        bytes_received=earlier.bytes_received + counts.received.total(),
+        seconds=earlier.s + seconds,
+        accuracy_of=plan.accuracy_of,
+        task=plan.task,
+        key=plan.key,
+        finished=round >= plan.rounds,
+        offers=state.offers,
+        dropped=dict(counts.dropped),
+        privacy=privacy,
+    )
+
+
+def _number(privacy: Mapping[str, object] | None, name: str) -> float | None:
+    value = privacy[name] if privacy else None
+    return value if isinstance(value, float) else None

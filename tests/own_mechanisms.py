@@ -1,0 +1,59 @@
+"""Mechanisms as a user may write them, for tests to name by import path."""
+
+from __future__ import annotations
+
+from mechanisms.accounting import Gaussian, Relation, Unit
+from mechanisms.mechanism import Floats, Guarantee, Memory, Offer, Quiet, Setting, Unprotected
+from mechanisms.randomness import Words
+
+UNIT = Unit("one ward", Relation.REPLACE, "L2")
+
+
+class Counting(Quiet):
+    """Offers a half of the update, remembers how many offers it has made, and charges each for one release.
+
+    The budget is what `rounds` offers cost by its own count: one release of multiplier 1 each.
+    """
+
+    name = "counting"
+    protects = "a half of your update stays at home"
+    bound = 2.0
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.guarantee: Guarantee | None = Guarantee(UNIT, setting.epsilon, setting.delta, setting.epsilon)
+
+    @property
+    def per_offer(self) -> tuple[Gaussian, ...]:
+        return (Gaussian(1.0),)
+
+    def offer(self, fresh: Floats, memory: Memory, words: Words) -> Offer:
+        (made,) = memory[0] if memory else (0.0,)
+        return Offer(fresh / 2, ((made + 1,),))
+
+
+class Raising(Unprotected):
+    """Can not be made."""
+
+    def __init__(self, setting: Setting) -> None:
+        raise RuntimeError("the noise\nmachine is out of order")
+
+
+class Unfinished:
+    """Has neither costs nor offers."""
+
+    name = "unfinished"
+    protects = "nothing"
+    guarantee = None
+    bound = 0.0
+    gradient = None
+
+    def __init__(self, setting: Setting) -> None:
+        pass
+
+
+class TakesNothing(Unprotected):
+    """Is called with a setting all the same."""
+
+    def __init__(self) -> None:
+        pass
