@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 
 import torch
 
+from mechanisms.randomness import SystemWords
 from node.data import Dataset, load_dataset
 from node.task import build_model
 from node.training import Trainer, read_vector
@@ -26,7 +27,7 @@ def train_curve(job: Job) -> Curve:
     """The accuracy after every round of local training, from the task's initial model."""
     dataset = union_of_shards(job)
     model = build_model(job.task, dataset)
-    trainer = Trainer(model, job.task.train, dataset, job.batch_seed)
+    trainer = Trainer(model, job.task.train, dataset, job.batch_seed, None, SystemWords())
     working = read_vector(model, job.task.train.parameters)  # (d,)
     accuracy, seconds, never = [], 0.0, threading.Event()
     for number in range(1, job.rounds + 1):
@@ -35,7 +36,8 @@ def train_curve(job: Job) -> Curve:
         seconds += trained.seconds
         accuracy.append(trainer.evaluate(working).accuracy)
         print(f"round {number}: accuracy {accuracy[-1]:.4f}", flush=True)
-    return Curve(job.name, len(dataset.train_y), tuple(accuracy), seconds)
+    most = float(dataset.test_y.bincount().max() / len(dataset.test_y))
+    return Curve(job.name, len(dataset.train_y), tuple(accuracy), most, seconds)
 
 
 def union_of_shards(job: Job) -> Dataset:

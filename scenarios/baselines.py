@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from node.config import Task
 from scenarios.processes import Children, warm_up
@@ -17,6 +18,30 @@ from scenarios.progress import Display
 from scenarios.swarm import POLL_S, SwarmPlan
 
 WORKERS = 2
+
+
+class Work(Protocol):
+    """Work for a child process, which says a line a round to `log` and at its end writes `path`."""
+
+    @property
+    def name(self) -> str:
+        """What the user sees."""
+
+    @property
+    def rounds(self) -> int:
+        """How many lines it will say."""
+
+    @property
+    def path(self) -> Path:
+        """Its result: when this is there, the work is done."""
+
+    @property
+    def log(self) -> Path:
+        """Its lines."""
+
+    @property
+    def worker(self) -> str:
+        """`module:function` that does it."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +61,23 @@ class Job:
         """Where its process says a line a round."""
         return self.path.with_suffix(".log")
 
+    @property
+    def worker(self) -> str:
+        """What runs it in a process of its own."""
+        return "scenarios.baseline_worker:train_baseline"
+
 
 @dataclass(frozen=True)
 class Curve:
-    """Accuracy on the common test split after each round, first round first; rows it trained on."""
+    """Accuracy on the common test split after each round, first round first; rows it trained on.
+
+    `guessing`: the accuracy of always naming the most frequent class of the test rows.
+    """
 
     name: str
     rows: int
     accuracy: tuple[float, ...]
+    guessing: float
     seconds: float
 
     @property
@@ -65,10 +99,7 @@ def run_baselines(plan: SwarmPlan, display: Display) -> Baselines:
     queue = jobs(plan)
     # The longest first: pooled is as much work as all the others together.
     missing = sorted((job for job in queue if not job.path.exists()), key=lambda job: -len(job.shards))
-    if missing:
-        warm_up()
-        with Children() as children:
-            _work(missing, children, display)
+    work(missing, display)
     *alone, pooled = [_finished(job) for job in queue]
     return Baselines(tuple(alone), pooled)
 
@@ -94,19 +125,27 @@ def jobs(plan: SwarmPlan) -> tuple[Job, ...]:
     return (*alone, pooled)
 
 
-def _work(queue: Sequence[Job], children: Children, display: Display) -> None:
+def work(queue: Sequence[Work], display: Display) -> None:
+    """Do all of it, two at a time in child processes. Raises UserError for one that fails."""
+    if queue:
+        warm_up()
+        with Children() as children:
+            _work(queue, children, display)
+
+
+def _work(queue: Sequence[Work], children: Children, display: Display) -> None:
     waiting, in_all = list(queue), sum(job.rounds for job in queue)
     while waiting or children.running():
         if waiting and len(children.running()) < WORKERS:
             job = waiting.pop(0)
-            children.start(job.name, job.log, "scenarios.baseline_worker:train_baseline", job)
+            children.start(job.name, job.log, job.worker, job)
             continue
         display.baselines(sum(_rounds_done(job) for job in queue), in_all)
         children.wait(POLL_S)
     display.baselines(in_all, in_all)
 
 
-def _rounds_done(job: Job) -> int:
+def _rounds_done(job: Work) -> int:
     if job.path.exists():
         return job.rounds
     return min(job.rounds, job.log.read_bytes().count(b"\n")) if job.log.exists() else 0
@@ -114,4 +153,4 @@ def _rounds_done(job: Job) -> int:
 
 def _finished(job: Job) -> Curve:
     fields = json.loads(job.path.read_text())
-    return Curve(fields["name"], fields["rows"], tuple(fields["accuracy"]), fields["seconds"])
+    return Curve(**{**fields, "accuracy": tuple(fields["accuracy"])})

@@ -19,9 +19,19 @@ from rich.text import Text
 from node.errors import ConfigError
 from scenarios.folder import claimed, fresh_folder, write_json, write_text
 from scenarios.report import Ended, numbers, render
-from scenarios.spec import Judged, Request, Scenario, Table, judge
+from scenarios.spec import Judged, Request, Scenario, Table, is_figures, judge
 
-PACKAGES = ("murmuration", "torch", "numpy", "scikit-learn", "aiohttp", "cryptography", "msgpack", "plotly")
+PACKAGES = (
+    "murmuration",
+    "torch",
+    "numpy",
+    "scikit-learn",
+    "dp-accounting",
+    "aiohttp",
+    "cryptography",
+    "msgpack",
+    "plotly",
+)
 QUICK_NOTE = "A quick run: the claims are stated for a full one."
 FLAGS = {"data_dir": "--data-dir", "overrides": "--set"}
 
@@ -126,7 +136,7 @@ def terminal_table(table: Table) -> RichTable:
     """A table for the terminal."""
     drawn = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for position, heading in enumerate(table.headings):
-        drawn.add_column(heading, justify="left" if position == 0 else "right")
+        drawn.add_column(heading, justify="right" if is_figures(table, position) else "left")
     for row in table.rows:
         drawn.add_row(*(Text(cell) for cell in row))
     return drawn

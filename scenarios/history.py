@@ -29,6 +29,7 @@ class Round:
     outcome: str
     reason: str | None
     accuracy: float | None
+    epsilon: float | None
     bytes_sent: int
     bytes_received: int
     base_digest: str
@@ -47,6 +48,8 @@ class Summary:
     bytes_sent: int
     bytes_received: int
     seconds: float
+    privacy: Mapping[str, object] | None
+    """The ledger; None where no privacy is on."""
 
 
 def parse_round(line: str) -> Round | None:
@@ -62,6 +65,7 @@ def parse_round(line: str) -> Round | None:
         outcome=fields["outcome"],
         reason=fields.get("reason"),
         accuracy=fields.get("accuracy"),
+        epsilon=fields.get("epsilon"),
         bytes_sent=int(fields.get("bytes_sent", 0)),
         bytes_received=int(fields.get("bytes_received", 0)),
         base_digest=fields["base_digest"],
@@ -92,7 +96,7 @@ def read_summary(path: Path) -> Summary | None:
         fields = json.loads(path.read_text())
     except FileNotFoundError:
         return None
-    return Summary(**{name: fields[name] for name in Summary.__dataclass_fields__})
+    return Summary(**{name: fields.get(name) for name in Summary.__dataclass_fields__})
 
 
 class Tail:

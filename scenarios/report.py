@@ -15,7 +15,7 @@ from typing import Any
 
 from plotly.offline import get_plotlyjs
 
-from scenarios.spec import Chart, Judged, Table, Verdict
+from scenarios.spec import Chart, Judged, Table, Verdict, is_figures
 
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
@@ -171,17 +171,26 @@ def _holding(judged: Sequence[Judged]) -> str:
 
 
 def _table(table: Table) -> str:
-    head = "".join(f"<th scope='col'>{escape(heading)}</th>" for heading in table.headings)
-    body = "".join(f"<tr>{_cells(row)}</tr>" for row in table.rows)
+    prose = [not is_figures(table, column) for column in range(len(table.headings))]
+    head = "".join(
+        f"<th scope='col'{_class(is_prose)}>{escape(heading)}</th>"
+        for heading, is_prose in zip(table.headings, prose, strict=True)
+    )
+    body = "".join(f"<tr>{_cells(row, prose)}</tr>" for row in table.rows)
     return (
         f"<div class='scroll'><table><caption>{escape(table.title)}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
-def _cells(row: Sequence[str]) -> str:
-    first, *others = row
-    return f"<th scope='row'>{escape(first)}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in others)
+def _cells(row: Sequence[str], prose: Sequence[bool]) -> str:
+    first, *others = zip(row, prose, strict=True)
+    cells = "".join(f"<td{_class(is_prose)}>{escape(cell)}</td>" for cell, is_prose in others)
+    return f"<th scope='row'>{escape(first[0])}</th>{cells}"
+
+
+def _class(is_prose: bool) -> str:
+    return " class='prose'" if is_prose else ""
 
 
 def _definitions(pairs: dict[str, str]) -> str:

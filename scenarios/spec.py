@@ -85,11 +85,19 @@ class Chart:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under headings; the first column is text, the others are figures."""
+    """Rows of text under headings; the first column names its row."""
 
     title: str
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+
+PROSE_CHARACTERS = 24
+
+
+def is_figures(table: Table, column: int) -> bool:
+    """Whether a column is set flush right: it does not name the rows, and all its cells are short."""
+    return column > 0 and all(len(row[column]) <= PROSE_CHARACTERS for row in table.rows)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from scenarios import swarm_privacy
 from scenarios.history import AGGREGATED, PHASES, Round
 from scenarios.spec import Chart, Json
 from scenarios.swarm import PeerRun
@@ -14,7 +15,8 @@ SERIES = 8
 PHASE_COLOURS = {"train": "var(--series-1)", "group": "var(--series-2)", "shares": "var(--series-3)",
                  "sums": "var(--series-4)"}  # fmt: skip
 PHASE_NAMES = {"train": "training", "group": "group", "shares": "shares", "sums": "sums"}
-REASONS = {"group-timeout": "no group", "shares-timeout": "shares missing", "sums-timeout": "sums missing"}
+REASONS = {"group-timeout": "no group", "shares-timeout": "shares missing", "sums-timeout": "sums missing",
+           "budget-spent": "privacy budget spent"}  # fmt: skip
 MAIN, POOLED, FAINT = "var(--series-1)", "var(--series-2)", "var(--faint)"
 ACCURACY_AXIS = {"title": {"text": "test accuracy"}, "tickformat": ".0%"}
 
@@ -22,6 +24,7 @@ ACCURACY_AXIS = {"title": {"text": "test accuracy"}, "tickformat": ".0%"}
 def charts(results: SwarmResults) -> tuple[Chart, ...]:
     """All plots, the most telling first."""
     return (
+        *swarm_privacy.over_epsilon(results),
         comparison(results),
         accuracy_by_peer(results),
         by_phase(results, "seconds"),

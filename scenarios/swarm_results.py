@@ -8,6 +8,7 @@ from typing import Literal
 
 from scenarios.baselines import Baselines
 from scenarios.history import PhaseCost, Round
+from scenarios.replays import PrivateCurve
 from scenarios.swarm import PeerRun
 
 Quantity = Literal["seconds", "bytes_sent", "bytes_received"]
@@ -16,11 +17,15 @@ NOTHING = PhaseCost(0.0, 0, 0)
 
 @dataclass(frozen=True)
 class SwarmResults:
-    """The peers' runs, the baselines, and the seconds from the first start to the last peer's end."""
+    """The peers' runs, what they are compared with, and the seconds from the first start to the last end.
+
+    `replays`: the other privacy mechanisms, where one is on.
+    """
 
     rounds: int
     peers: tuple[PeerRun, ...]
     baselines: Baselines
+    replays: tuple[PrivateCurve, ...]
     swarm_s: float
 
     @property
@@ -37,6 +42,11 @@ class SwarmResults:
     def pooled_accuracy(self) -> float:
         """The final accuracy of the model trained on all data."""
         return self.baselines.pooled.final
+
+    @property
+    def guessing(self) -> float:
+        """The accuracy of always naming the most frequent class of the test rows."""
+        return self.baselines.pooled.guessing
 
 
 def mean(values: Sequence[float]) -> float:

@@ -15,10 +15,11 @@ from rich.console import Console
 
 from node.config import Task, load_task
 from node.errors import ConfigError
-from scenarios import swarm_charts
+from scenarios import swarm_charts, swarm_privacy
 from scenarios.baselines import Curve, run_baselines
 from scenarios.history import AGGREGATED, PHASES
 from scenarios.progress import percent, shown
+from scenarios.replays import run_replays
 from scenarios.spec import Claim, Json, Request, Scenario, Table, Verdict
 from scenarios.swarm import PeerRun, SwarmPlan, run_swarm
 from scenarios.swarm_results import SwarmResults, mean, phase_mean
@@ -101,7 +102,10 @@ def execute(configuration: SwarmConfiguration, folder: Path, console: Console) -
         swarm_s = time.monotonic() - started_s
         display.stage("training the baselines: each peer alone, and all data pooled")
         baselines = run_baselines(swarm, display)
-    return SwarmResults(swarm.rounds, peers, baselines, swarm_s)
+        if configuration.task.privacy.mechanism != "none":
+            display.stage("replaying the same swarm under the other privacy mechanisms")
+        replays = run_replays(swarm, display)
+    return SwarmResults(swarm.rounds, peers, baselines, replays, swarm_s)
 
 
 def same_model(results: SwarmResults) -> Verdict:
@@ -149,6 +153,7 @@ CLAIMS = (
     Claim(f"Test accuracy is at least {ACCURACY_AT_LEAST:.0%}", accurate),
     Claim(f"At least {GAIN_AT_LEAST_POINTS:g} points better than peers training alone", better_than_alone),
     Claim(f"Within {LOSS_AT_MOST_POINTS:g} points of training on pooled data", near_pooled),
+    Claim("No peer spends more epsilon than its budget", swarm_privacy.within_budget),
 )
 
 
@@ -157,8 +162,9 @@ def headline(results: SwarmResults) -> str:
     return (
         f"{len(results.peers)} peers reached {percent(results.swarm_accuracy)} test accuracy together; "
         f"alone they reach {percent(results.alone_accuracy)} on average, "
-        f"one model on pooled data {percent(results.pooled_accuracy)}."
-    )
+        f"one model on pooled data {percent(results.pooled_accuracy)}. "
+        f"{swarm_privacy.verdict_in_words(results)}"
+    ).rstrip()
 
 
 def swarm_arm(results: SwarmResults) -> Json:
@@ -220,6 +226,7 @@ def tables(results: SwarmResults) -> tuple[Table, ...]:
     return (
         Table("Peers", headings, tuple(_peer_row(peer) for peer in results.peers)),
         Table("Test accuracy", ("trained", "rows", "accuracy"), _comparison(results)),
+        *swarm_privacy.tables(results),
     )
 
 
@@ -248,7 +255,12 @@ def _comparison(results: SwarmResults) -> tuple[tuple[str, ...], ...]:
 
 
 Arm = Callable[[SwarmResults], Json]
-ARMS: dict[str, Arm] = {"swarm": swarm_arm, "alone": alone_arm, "pooled": pooled_arm}
+ARMS: dict[str, Arm] = {
+    "swarm": swarm_arm,
+    "alone": alone_arm,
+    "pooled": pooled_arm,
+    "privacy": swarm_privacy.arm,
+}
 
 SWARM: Scenario[SwarmConfiguration, SwarmResults] = Scenario(
     name="swarm",

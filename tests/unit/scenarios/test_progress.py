@@ -8,7 +8,7 @@ from scenarios.progress import Bars, Lines, Pace, PeerProgress, accuracy_range, 
 
 
 def ended(number: int, outcome: str = "aggregated") -> Round:
-    return Round(number, outcome, None, 0.5 + number / 100, 1, 1, "ab", {"train": PhaseCost(0.1, 0, 0)})
+    return Round(number, outcome, None, 0.5 + number / 100, None, 1, 1, "ab", {"train": PhaseCost(0.1, 0, 0)})
 
 
 def test_a_peers_progress_counts_its_outcomes() -> None:

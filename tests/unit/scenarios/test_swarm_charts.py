@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 from scenarios.swarm_charts import accuracy_by_peer, by_phase, comparison, outcomes
 from scenarios.swarm_results import SwarmResults
@@ -37,5 +38,5 @@ def test_outcomes_count_every_peer_in_every_round(make_results: MakeResults) -> 
 def test_a_peer_that_was_not_there_is_counted_as_such(results: SwarmResults) -> None:
     first = results.peers[0]
     late = type(first)(first.peer, first.rounds[2:], first.summary)
-    chart = outcomes(SwarmResults(results.rounds, (late, *results.peers[1:]), results.baselines, 1.0))
+    chart = outcomes(replace(results, peers=(late, *results.peers[1:])))
     assert {trace["name"]: trace["y"][0] for trace in chart.traces} == {"aggregated": 4, "not there": 1}

@@ -1,0 +1,91 @@
+"""The same swarm under the other privacy mechanisms, without a network: training, offers, and their mean.
+
+A replay uses the node's own trainer and the very mechanisms; the secure sum is an ordinary one, and the noise
+comes from a seed. It is what the real peers' curve is compared with.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from node.config import Task
+from scenarios.baselines import work
+from scenarios.progress import Display
+from scenarios.swarm import SwarmPlan
+
+COMPARED = ("dp-sgd", "aldp", "ldp")
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One mechanism over all parts. batch_seeds: one a peer; path: where the curve goes."""
+
+    task: Task
+    rounds: int
+    batch_seeds: tuple[int, ...]
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The mechanism."""
+        return self.task.privacy.mechanism
+
+    @property
+    def log(self) -> Path:
+        """Where its process says a line a round."""
+        return self.path.with_suffix(".log")
+
+    @property
+    def worker(self) -> str:
+        """What runs it in a process of its own."""
+        return "scenarios.replay_worker:run_replay"
+
+
+@dataclass(frozen=True)
+class PrivateCurve:
+    """After each round: the base's accuracy on the common test split, and the largest epsilon of any peer."""
+
+    mechanism: str
+    accuracy: tuple[float, ...]
+    epsilon: tuple[float, ...]
+    privacy: dict[str, object]
+    """The ledger of the peer that has spent most, as in summary.json."""
+
+    @property
+    def final(self) -> float:
+        """The accuracy after the last round."""
+        return self.accuracy[-1]
+
+
+def run_replays(plan: SwarmPlan, display: Display) -> tuple[PrivateCurve, ...]:
+    """The curves of the mechanisms that the real peers did not run; none where no privacy is on."""
+    queue = replays(plan)
+    work([job for job in queue if not job.path.exists()], display)
+    return tuple(_read(job.path) for job in queue)
+
+
+def replays(plan: SwarmPlan) -> tuple[Replay, ...]:
+    """One job for each mechanism to compare with."""
+    chosen = plan.task.privacy.mechanism
+    if chosen == "none":
+        return ()
+    seeds = tuple(plan.batch_seed(peer) for peer in range(plan.peers))
+    return tuple(
+        Replay(_with(plan.task, name), plan.rounds, seeds, plan.folder / "baselines" / f"{name}.json")
+        for name in COMPARED
+        if name != chosen
+    )
+
+
+def _with(task: Task, mechanism: str) -> Task:
+    """The task under another mechanism, calibrated exactly; the rest stays as it is."""
+    return replace(task, privacy=replace(task.privacy, mechanism=mechanism, calibration="exact"))
+
+
+def _read(path: Path) -> PrivateCurve:
+    fields = json.loads(path.read_text())
+    return PrivateCurve(
+        fields["mechanism"], tuple(fields["accuracy"]), tuple(fields["epsilon"]), fields["privacy"]
+    )
