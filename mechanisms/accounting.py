@@ -296,8 +296,8 @@ def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int
         below, above = _bracket(_first_guess(epsilon, delta, q, steps), enough)
     except OverflowError:  # RDP does not reach such a budget with any noise
         raise ValueError(
-            f"epsilon = {epsilon!r} with delta = {delta!r} is not allowed: too small together to be shown for "
-            "sampled steps; raise one of them"
+            f"epsilon = {epsilon!r} with delta = {delta!r} is not allowed: too small together to be shown "
+            "for sampled steps; raise one of them"
         ) from None
     while below > 0 and above > _CLOSE * below:
         middle = math.sqrt(below * above)

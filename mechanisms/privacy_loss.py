@@ -90,7 +90,7 @@ def compose(sampled: Sequence[Sampled], responses: Sequence[Response], tail: flo
 
 
 def _repeated(pmf: DensePLDPmf, times: int, tail: float) -> DensePLDPmf:
-    """`times` of the same loss. An infinite moment on the way only means that another order bounds the tail."""
+    """`times` of the same loss. An infinite moment only means that another order bounds the tail."""
     with np.errstate(over="ignore"):
         return pmf.self_compose(times, tail)
 

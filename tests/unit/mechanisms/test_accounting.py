@@ -386,5 +386,5 @@ def test_extreme_budgets_are_calibrated_without_a_warning(epsilon, delta, sampli
 
 
 def test_a_budget_that_no_noise_reaches_is_refused():
-    with pytest.raises(ValueError, match="epsilon = 1e-06 with delta = 1e-30 is not allowed: too small together"):
+    with pytest.raises(ValueError, match="epsilon = 1e-06 with delta = 1e-30 is not allowed: too small"):
         sampled_noise_multiplier(1e-6, 1e-30, 0.1, 10)

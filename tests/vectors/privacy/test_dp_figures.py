@@ -71,7 +71,7 @@ def test_several_releases(row):
 
 @pytest.mark.parametrize("row", KNOWN["releases"], ids=lambda row: f"T {row['releases']} e {row['epsilon']}")
 def test_how_the_columns_of_other_accountants_come_about(row):
-    """zCDP: rho = T / (2 sigma^2), epsilon = rho + 2 sqrt(rho ln(1 / delta)): Bun & Steinke 2016, Prop. 1.3."""
+    """zCDP: rho = T / (2 sigma^2), epsilon = rho + 2 sqrt(rho ln(1 / delta)); Bun & Steinke 2016, 1.3."""
     epsilon, releases, log = float(row["epsilon"]), int(row["releases"]), math.log(1 / DELTA)
     rho = (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2
     assert near(row["zcdp"], math.sqrt(releases / (2 * rho)))
