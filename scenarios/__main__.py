@@ -1,8 +1,9 @@
-"""The command line: `python -m scenarios list` and `python -m scenarios run NAME`."""
+"""The command line: `python -m scenarios list`, `... run NAME` and `... data NAME`."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from node.errors import ConfigError, UserError
+from scenarios import downloads
 from scenarios.catalogue import SCENARIOS
+from scenarios.datasets import SOURCES, data_folder
 from scenarios.harness import run
 from scenarios.processes import INTERRUPTED
 from scenarios.spec import Request, Scenario
@@ -23,6 +26,11 @@ RUN_DESCRIPTION = (
     "Run a scenario. It ends with a table, result.json and report.html in the --out folder. "
     "Options that a scenario does not have are refused."
 )
+DATA_DESCRIPTION = (
+    "See that a data set is there: fetch it from its publisher, go on with what was interrupted, check it. "
+    "What is there and whole is not fetched again. Without a name: where each data set lies, and its size."
+)
+DATA_DIR_HELP = "where data lies; else $MURMURATION_DATA, else the user's cache folder"
 ENGINES = ("inline", "processes", "ray")
 
 
@@ -43,6 +51,10 @@ def _dispatch(arguments: argparse.Namespace) -> int:
     match arguments.command:
         case "list":
             console.print(overview())
+        case "data" if arguments.name is None:
+            console.print(downloads.overview(data_folder(arguments.data_dir, os.environ)))
+        case "data":
+            downloads.get(arguments.name, data_folder(arguments.data_dir, os.environ), console)
         case _:
             run(find(arguments.name), request(arguments), console)
     return 0
@@ -59,8 +71,27 @@ class Parser(argparse.ArgumentParser):
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The command line as argparse has it. Raises ConfigError."""
     parser = Parser(prog="python -m scenarios", description=DESCRIPTION, allow_abbrev=False)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="list | run", parser_class=Parser)
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="list | run | data", parser_class=Parser
+    )
     commands.add_parser("list", help="name, source and one line for every scenario")
+    _add_data(commands)
+    _add_run(commands)
+    return parser.parse_args(argv)
+
+
+def _add_data(commands: argparse._SubParsersAction[Parser]) -> None:
+    getter = commands.add_parser(
+        "data",
+        help="download a data set; without a name, show where each lies",
+        description=DATA_DESCRIPTION,
+        allow_abbrev=False,
+    )
+    getter.add_argument("name", nargs="?", metavar="NAME", help=f"one of: {', '.join(SOURCES)}")
+    getter.add_argument("--data-dir", type=Path, metavar="DIR", help=DATA_DIR_HELP)
+
+
+def _add_run(commands: argparse._SubParsersAction[Parser]) -> None:
     runner = commands.add_parser(
         "run", help="run a scenario", description=RUN_DESCRIPTION, allow_abbrev=False
     )
@@ -72,7 +103,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     runner.add_argument("--engine", choices=ENGINES, help="how peers are run")
     runner.add_argument("--jobs", type=int, metavar="N", help="cells of a sweep side by side")
-    runner.add_argument("--data-dir", type=Path, metavar="DIR", help="where downloaded data lies")
+    runner.add_argument("--data-dir", type=Path, metavar="DIR", help=DATA_DIR_HELP)
     runner.add_argument(
         "--out", type=Path, metavar="DIR", help="folder for the results; the same run goes on in it"
     )
@@ -84,7 +115,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         metavar="SECTION.KEY=VALUE",
         help="a key of the task, repeatable",
     )
-    return parser.parse_args(argv)
 
 
 def request(arguments: argparse.Namespace) -> Request:

@@ -1,0 +1,104 @@
+"""Division of rows among clients, each row to exactly one: how alike the clients' data are.
+
+Every partition is `(labels or keys (n,), parts, rng, ...) -> row numbers of each part`, sorted, none empty.
+Bad arguments are a ValueError or a TypeError that names the argument, its value and what is allowed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.arguments import count, positive
+from node import partition
+
+Rows = NDArray[np.int64]
+Parts = tuple[Rows, ...]
+
+LEAST_ALPHA, MOST_ALPHA = 1e-3, 1e6
+"""Below, a label is one client's whatever alpha is; above, proportions are equal: neither needs a draw."""
+
+
+def iid(labels: NDArray, parts: int, rng: np.random.Generator) -> Parts:
+    """Parts at random, of equal size to within one row; `labels` (n,) only count."""
+    _enough(labels, parts, 1)
+    return tuple(partition.even(len(labels), parts, rng))
+
+
+def dirichlet(
+    labels: NDArray[np.integer], parts: int, rng: np.random.Generator, *, alpha: float, min_rows: int = 1
+) -> Parts:
+    """Label skew: each label's rows are divided in proportions from Dirichlet(alpha), Hsu et al. 2019.
+
+    Drawn again until each part has `min_rows`; after 20 draws the largest part gives to the smallest.
+    """
+    _enough(labels, parts, min_rows)
+    return tuple(partition.dirichlet(labels, parts, _alpha(alpha), rng, min_rows=min_rows))
+
+
+def shards(
+    labels: NDArray[np.integer], parts: int, rng: np.random.Generator, *, shards_per_part: int = 2
+) -> Parts:
+    """Rows sorted by label, cut into equal shards, dealt at random, so many to each part.
+
+    McMahan et al. 2017 (arXiv:1602.05629), sec. 3: 200 shards of 300 rows, two to each of 100 clients.
+    Shards are equal to within one row. Rows of one label are in random order before the cut.
+    """
+    dealt = count("shards_per_part", shards_per_part)
+    _enough(labels, parts, 1, dealt)
+    shuffled = rng.permutation(len(labels))
+    ordered = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    cut = np.array_split(ordered, parts * dealt)
+    hands = rng.permutation(len(cut)).reshape(parts, dealt)
+    return tuple(np.sort(np.concatenate([cut[shard] for shard in hand])) for hand in hands)
+
+
+def natural(keys: NDArray, parts: int, rng: np.random.Generator) -> Parts:
+    """By the owner of each row: `keys` (n,) are numbers or text, in the order of which the parts are.
+
+    With fewer parts than owners each part is some owners' rows, all of each, dealt at random and evenly.
+    """
+    owners, owner = np.unique(keys, return_inverse=True)
+    if count("parts", parts) > len(owners):
+        raise ValueError(f"parts = {parts} is not allowed: 1 to {len(owners)}, one for each owner of rows")
+    part_of = np.arange(len(owners))
+    if parts < len(owners):
+        part_of = rng.permutation(len(owners)) % parts
+    return _grouped(part_of[owner], parts)
+
+
+def _grouped(part_of_row: Rows, parts: int) -> Parts:
+    """The row numbers of each part; in one sort, as there may be thousands of parts."""
+    ordered = np.argsort(part_of_row, kind="stable")
+    return tuple(np.split(ordered, np.searchsorted(part_of_row[ordered], np.arange(1, parts))))
+
+
+def quantity(
+    labels: NDArray, parts: int, rng: np.random.Generator, *, alpha: float, min_rows: int = 1
+) -> Parts:
+    """Quantity skew: random rows, the parts' sizes in proportions from Dirichlet(alpha).
+
+    Li et al. 2022 (arXiv:2102.02079), sec. IV, "quantity skew". It is label skew with one label for all;
+    `labels` (n,) only count.
+    """
+    _enough(labels, parts, min_rows)
+    alike = np.zeros(len(labels), np.int64)
+    return tuple(partition.dirichlet(alike, parts, _alpha(alpha), rng, min_rows=min_rows))
+
+
+def _alpha(value: object) -> float:
+    alpha = positive("alpha", value)
+    if not LEAST_ALPHA <= alpha <= MOST_ALPHA:
+        raise ValueError(f"alpha = {value!r} is not allowed: {LEAST_ALPHA:g} to {MOST_ALPHA:g}")
+    return alpha
+
+
+def _enough(labels: NDArray, parts: object, min_rows: object, dealt: int = 1) -> None:
+    """Refuse parts (or shards, `dealt` to each part) that could not all have `min_rows` rows."""
+    least, asked = count("min_rows", min_rows), count("parts", parts) * dealt
+    name = "parts" if dealt == 1 else "parts * shards_per_part"
+    if asked * least > len(labels):
+        raise ValueError(
+            f"{name} = {asked} is not allowed: 1 to {len(labels) // least}, as there are {len(labels)} rows "
+            f"and each is to have at least {least}"
+        )
