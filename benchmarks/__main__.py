@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from benchmarks.audit import AUDIT
 from benchmarks.calibration import CALIBRATION
+from benchmarks.clients import CLIENTS
 from benchmarks.machine import machine, versions
 from benchmarks.memory import MEMORY
 from benchmarks.noise import NOISE
@@ -21,7 +22,9 @@ from benchmarks.shares import SHARES
 from benchmarks.spec import Figure
 from node.errors import ConfigError, UserError, reason
 
-BENCHMARKS = {benchmark.name: benchmark for benchmark in (AUDIT, CALIBRATION, MEMORY, NOISE, ROUNDS, SHARES)}
+BENCHMARKS = {
+    benchmark.name: benchmark for benchmark in (AUDIT, CALIBRATION, CLIENTS, MEMORY, NOISE, ROUNDS, SHARES)
+}
 INTERRUPTED = 130
 
 

@@ -13,7 +13,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     helped = capsys.readouterr().out
     assert main(["list"]) == 0
     listed = capsys.readouterr().out
-    assert set(BENCHMARKS) == {"audit", "calibration", "memory", "noise", "rounds", "shares"}
+    assert set(BENCHMARKS) == {"audit", "calibration", "clients", "memory", "noise", "rounds", "shares"}
     assert all(name in helped and name in listed for name in BENCHMARKS)
 
 
@@ -28,6 +28,9 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("rounds --peers 2", "--peers 2: allowed are 3 to 64"),
         ("rounds --rounds 1", "--rounds 1: allowed are 2"),
         ("memory --n 2", "--n 2: allowed are 3 to 64"),
+        ("clients --repeats 0", "--repeats 0: allowed are 1"),
+        ("clients --block 0", "--block 0: allowed are 1"),
+        ("clients --momentum 1", "--momentum 1.0: allowed are 0 to below 1"),
         ("memory --kinds seed,ropes", "--kinds seed,ropes: allowed are seed, ring, float"),
         ("shares --json nowhere/figures.json", "there is no such folder"),
     ],
