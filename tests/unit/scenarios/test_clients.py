@@ -67,6 +67,31 @@ class Shared(nn.Module):
         return self.frozen(torch.tanh(self.twice(self.twice(x)))) + self.own
 
 
+class Twice(nn.Module):
+    """Nothing but linear layers, one of which is called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.last = nn.Linear(FEATURES, FEATURES), nn.Linear(FEATURES, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(torch.tanh(self.layer(torch.tanh(self.layer(x)))))
+
+
+def tied() -> nn.Module:
+    """Nothing but linear layers, two of which have one weight."""
+    first, second = nn.Linear(FEATURES, FEATURES), nn.Linear(FEATURES, FEATURES)
+    second.weight = first.weight
+    return nn.Sequential(first, nn.Tanh(), second, nn.Tanh(), nn.Linear(FEATURES, CLASSES))
+
+
+def half_frozen(part: str) -> nn.Module:
+    """Nothing but linear layers, the first of which keeps its bias, or all of itself."""
+    first = nn.Linear(FEATURES, FEATURES)
+    (first.bias if part == "bias" else first).requires_grad_(requires_grad=False)
+    return nn.Sequential(first, nn.Tanh(), nn.Linear(FEATURES, CLASSES))
+
+
 def convolutional() -> nn.Module:
     layers = (nn.Unflatten(1, (1, 3, 4)), nn.Conv2d(1, 4, 2), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten())
     return nn.Sequential(*layers, nn.Linear(24, CLASSES, bias=False))
@@ -80,6 +105,10 @@ MODELS = {
     ),
     "cnn": convolutional,
     "shared": Shared,
+    "twice": Twice,
+    "tied": tied,
+    "frozen bias": lambda: half_frozen("bias"),
+    "frozen layer": lambda: half_frozen("layer"),
     "one layer": lambda: nn.Linear(FEATURES, CLASSES),
 }
 TRAININGS = {
@@ -145,7 +174,7 @@ def test_it_trains_as_a_node_does() -> None:
         model, start, rows, x, y, functional.cross_entropy, training, seeds, None, 4
     )
     for own, trained, loss in zip(rows, weights, losses, strict=True):
-        part = Dataset(*(torch.from_numpy(values) for values in (x[own], y[own], x, y)), CLASSES, "accuracy")
+        part = Dataset(*(torch.from_numpy(values) for values in (x[own], y[own], x, y)), "test", CLASSES, "")
         node = Trainer(seeded(MODELS["mlp"]), section, part, seed, None, SystemWords())
         result = node.train(start, round_number, threading.Event())
         np.testing.assert_allclose(trained, result.vector, rtol=0, atol=1e-5)
@@ -239,6 +268,16 @@ def test_the_hook_sees_the_clients_still_at_work_and_its_fault_comes_through() -
 
     with pytest.raises(ArithmeticError, match="no"):
         train_clients(*given, fail, 4)
+
+
+def test_threads_to_come_have_as_many_torch_threads_as_before(threads: int) -> None:
+    x, y, rows = data()
+    model, found = seeded(MODELS["mlp"]), []
+    train_clients(model, start_of(model), rows, x, y, functional.cross_entropy, PLAIN, SEEDS, None, 4)
+    later = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    later.start()
+    later.join()
+    assert found == [threads]
 
 
 class Centred(nn.Module):

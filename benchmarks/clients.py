@@ -1,0 +1,214 @@
+"""Clients trained in blocks against one client after another, in turns; and the memory of 10,000 clients.
+
+100 clients, an equal part of 60,000 rows each, 784-256-10, batches of 10, plain SGD, one epoch (Wei et al.
+2020, section VI, has this model). MNIST where MURMURATION_DATA has it, else random rows of that shape: the
+time is the same. Each form is taken with one thread and with all that torch has, and the faster counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from statistics import median
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from benchmarks.clients_sequential import train_one_by_one
+from benchmarks.residence import resident_bytes
+from benchmarks.spec import Benchmark, Figure, figure
+from node.errors import ConfigError, UserError
+from node.models import MLP
+from node.training import read_vector
+from scenarios.clients import LocalTraining, best_block, train_clients
+from scenarios.datasets import data_folder, load
+
+MNIST_CLIENTS, MNIST_ROWS = 100, 600
+REPEATS, SAMPLE = 5, 10
+RATIO_AT_LEAST = 2.5
+TRAINING = LocalTraining(epochs=1, batch_size=10, learning_rate=0.002)
+MANY, MANY_ROWS, MANY_BYTES = 10_000, 20, 4 << 30
+_PATIENCE_S = 600.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """sizes: of the perceptron; rows: of each client."""
+
+    name: str
+    sizes: tuple[int, ...]
+    clients: int
+    rows: int
+
+    def model(self) -> MLP:
+        """The same at every call."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return MLP(self.sizes)
+
+    def parts(self) -> list[NDArray[np.int64]]:
+        """Row numbers (rows,) of each client."""
+        order = np.random.default_rng(0).permutation(self.clients * self.rows)
+        return np.split(order, self.clients)
+
+    def random_rows(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """x (n, d), y (n,)."""
+        rng, n = np.random.default_rng(1), self.clients * self.rows
+        return rng.random((n, self.sizes[0]), np.float32), rng.integers(0, self.sizes[-1], n)
+
+
+MNIST = Case("784-256-10", (784, 256, 10), MNIST_CLIENTS, MNIST_ROWS)
+QUICK = replace(MNIST, clients=16, rows=50)
+DIGITS = Case("64-64-10", (64, 64, 10), MANY, MANY_ROWS)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--repeats", type=int, help=f"timings of each form (default {REPEATS})")
+    parser.add_argument("--block", type=int, help="clients at a time (default: by measurement)")
+    parser.add_argument("--momentum", type=float, default=0.0, help="of SGD (default 0)")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """Clients a second of both forms, their ratio, memory."""
+    for name in ("repeats", "block"):
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise ConfigError(f"--{name} {value}: allowed are 1 and more")
+    if not 0 <= arguments.momentum < 1:
+        raise ConfigError(f"--momentum {arguments.momentum}: allowed are 0 to below 1")
+    training = replace(TRAINING, momentum=arguments.momentum)
+    repeats = arguments.repeats or (1 if arguments.quick else REPEATS)
+    return _all(QUICK if arguments.quick else MNIST, training, repeats, arguments.block, arguments.quick)
+
+
+def _all(
+    case: Case, training: LocalTraining, repeats: int, block: int | None, quick: bool
+) -> Iterator[Figure]:
+    contest = _Contest(case, training, block)
+    rates: dict[tuple[str, int], list[float]] = {}
+    for repeat in range(repeats):
+        for threads in _threads():
+            with _torch_threads(threads):
+                rates.setdefault(("in blocks", threads), []).append(contest.in_blocks(threads))
+                rates.setdefault(("one by one", threads), []).append(contest.one_by_one(repeat))
+    for (form, threads), values in rates.items():
+        note = f"at most {contest.blocks[threads]} at a time" if form == "in blocks" else ""
+        yield figure("clients", case.name, f"{form}, {threads} threads", "clients/s", values, note=note)
+    best = {
+        form: max(median(values) for (of, _), values in rates.items() if of == form)
+        for form in ("in blocks", "one by one")
+    }
+    ratio = best["in blocks"] / best["one by one"]
+    yield figure("clients", case.name, "in blocks / one by one", "x", [ratio], at_least=RATIO_AT_LEAST)
+    many = replace(DIGITS, clients=500) if quick else DIGITS
+    yield figure(
+        "clients", many.name, f"peak of {many.clients} clients", "bytes", [_peak(many)], MANY_BYTES, "RSS"
+    )
+
+
+def _threads() -> Sequence[int]:
+    return sorted({1, torch.get_num_threads()})
+
+
+class _Contest:
+    """Both forms on the same clients. blocks: the block size that was chosen, by threads."""
+
+    def __init__(self, case: Case, training: LocalTraining, block: int | None) -> None:
+        self._model, self._training, self._block = case.model(), training, block
+        self._start = read_vector(self._model, "*")
+        self._x, self._y = _real(case) or case.random_rows()
+        self._parts = case.parts()
+        self.blocks: dict[int, int] = {}
+        self._train_one_by_one([self._parts[0][:1]], [0])  # what is loaded at first use, is
+
+    def in_blocks(self, threads: int) -> float:
+        """Clients a second, of all of them."""
+        common = (self._x, self._y, functional.cross_entropy, self._training)
+        clients = len(self._parts)
+        if threads not in self.blocks:
+            self.blocks[threads] = self._block or best_block(self._model, self._start, *common, clients)
+        block, seeds = self.blocks[threads], range(clients)
+        return clients / _seconds(
+            lambda: train_clients(self._model, self._start, self._parts, *common, seeds, None, block)
+        )
+
+    def one_by_one(self, repeat: int) -> float:
+        """Clients a second, of a few: others in every repeat."""
+        count = min(SAMPLE, len(self._parts))
+        chosen = [(repeat * count + i) % len(self._parts) for i in range(count)]
+        parts = [self._parts[i] for i in chosen]
+        return count / _seconds(lambda: self._train_one_by_one(parts, chosen))
+
+    def _train_one_by_one(self, parts: Sequence[NDArray[np.int64]], seeds: Sequence[int]) -> None:
+        common = (self._x, self._y, functional.cross_entropy, self._training)
+        train_one_by_one(self._model, self._start, parts, *common, seeds, None)
+
+
+def _seconds(train: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    train()
+    return time.perf_counter() - begun
+
+
+@contextmanager
+def _torch_threads(threads: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _real(case: Case) -> tuple[NDArray[np.float32], NDArray[np.int64]] | None:
+    """MNIST's training rows, (n, 784) and (n,), where MURMURATION_DATA is set."""
+    if not os.environ.get("MURMURATION_DATA"):
+        return None
+    table = load("mnist", data_folder(None, os.environ), np.random.default_rng(0))
+    n = case.clients * case.rows
+    return table.train_x[:n].reshape(n, -1), table.train_y[:n]
+
+
+def _peak(case: Case) -> int:
+    """The peak of resident memory, in bytes, of a fresh process that trains `case`."""
+    context = multiprocessing.get_context("spawn")
+    results, told = context.Pipe(duplex=False)
+    process = context.Process(target=measure, args=(case, told), daemon=True)
+    process.start()
+    told.close()
+    try:
+        if not results.poll(_PATIENCE_S):
+            raise UserError(f"clients: no result for {case.name} within {_PATIENCE_S:.0f} s")
+        return int(results.recv())
+    except EOFError as ended:
+        raise UserError(f"clients: the process for {case.name} ended without a result") from ended
+    finally:
+        process.kill()
+        process.join()
+
+
+def measure(case: Case, told: Connection) -> None:
+    """The measured process: all of `case`, libraries and data included."""
+    model, (x, y) = case.model(), case.random_rows()
+    start, training = read_vector(model, "*"), replace(TRAINING, momentum=0.9, learning_rate=0.1)
+    block = best_block(model, start, x, y, functional.cross_entropy, training, case.clients)
+    seeds = range(case.clients)
+    train_clients(model, start, case.parts(), x, y, functional.cross_entropy, training, seeds, None, block)
+    told.send(resident_bytes("self", "VmHWM"))
+
+
+CLIENTS = Benchmark(
+    name="clients",
+    summary="clients a second: local training in blocks against one client after another, and memory",
+    add_options=add_options,
+    run=run,
+)
