@@ -14,15 +14,17 @@ from node.errors import ConfigError, UserError, reason
 
 _VERSION = 1
 _SCHEMA = f"""
-pragma user_version = {_VERSION};
-create table if not exists fact (name text primary key, value) without rowid;
-create table if not exists ledger (
+begin immediate;
+create table fact (name text primary key, value) without rowid;
+create table ledger (
     sid blob primary key, round integer not null, at_ms integer not null, clipped integer not null,
     events text not null, epsilon real, delta real) without rowid;
-create table if not exists session (
+create table session (
     sid blob primary key, number integer not null, frame blob not null, base blob not null,
     certificate blob not null) without rowid;
-create table if not exists banned (key blob primary key, evidence blob not null) without rowid;
+create table banned (key blob primary key, evidence blob not null) without rowid;
+pragma user_version = {_VERSION};
+commit;
 """
 
 
@@ -34,19 +36,21 @@ class Database:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._connection.execute("pragma journal_mode = wal")
             self._connection.execute("pragma synchronous = full")
-            self._check_version(path)
-            self._connection.executescript(_SCHEMA)
+            if self._is_new(path):
+                self._connection.executescript(_SCHEMA)
         except ConfigError:
             self._connection.close()
             raise
         except sqlite3.Error as error:
             raise UserError(f"{path} can not be used: {reason(error)}; start with another --out") from error
 
-    def _check_version(self, path: Path) -> None:
+    def _is_new(self, path: Path) -> bool:
+        """Whether there are no tables yet; ConfigError for those of another version."""
         (version,) = self._connection.execute("pragma user_version").fetchone()
         (tables,) = self._connection.execute("select count(*) from sqlite_master").fetchone()
         if tables and version != _VERSION:
             raise ConfigError(f"{path} was made by another version of murmuration: name another --out")
+        return not tables
 
     @contextmanager
     def step(self) -> Iterator[sqlite3.Connection]:
