@@ -85,20 +85,24 @@ class Offer:
     noise_std: float | None = None
 
 
-class Mechanism(Protocol):
-    """From data to offers. Made by a call with a `Setting`; TypeError or ValueError for what can not be."""
+class Protection(Protocol):
+    """What every mechanism says of itself, with a server or without one."""
 
     @property
     def name(self) -> str:
-        """As a task file names it in `privacy.mechanism`."""
+        """As task files and results name it."""
 
     @property
     def protects(self) -> str:
-        """In a sentence, what an offer gives away and what it does not."""
+        """In a sentence, what is given away and what is not, and to whom."""
 
     @property
     def guarantee(self) -> Guarantee | None:
         """What the whole run promises; None where nothing is."""
+
+
+class Mechanism(Protection, Protocol):
+    """From data to offers. Made by a call with a `Setting`; TypeError or ValueError for what can not be."""
 
     @property
     def bound(self) -> float:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from mechanisms.accounting import Event, Gaussian
 from mechanisms.arguments import count, share
 from mechanisms.clipping import Floats
-from mechanisms.mechanism import Guarantee
+from mechanisms.mechanism import Guarantee, Protection
 from mechanisms.randomness import Words
 
 Indices = NDArray[np.int64]
@@ -66,20 +66,8 @@ class Federation:
         return sum(self.sizes)
 
 
-class ServerMechanism(Protocol):
+class ServerMechanism(Protection, Protocol):
     """What the server and its clients do beside training. Made by a call with a `Federation`."""
-
-    @property
-    def name(self) -> str:
-        """As results name it."""
-
-    @property
-    def protects(self) -> str:
-        """In a sentence, what may be told about a client, and by whom."""
-
-    @property
-    def guarantee(self) -> Guarantee | None:
-        """What the rounds of the federation promise; None where nothing is."""
 
     @property
     def proximal(self) -> float:

@@ -18,7 +18,7 @@ from node.task import build_model
 from node.training import Trainer, shapes
 from node.vectors import Floats
 from scenarios.folder import write_json
-from scenarios.replays import COMPARED, PrivateCurve, Replay
+from scenarios.replays import COMPARED, PrivateCurve, Replay, amount
 
 
 def run_replay(job: Replay) -> int:
@@ -49,7 +49,7 @@ def replay(job: Replay) -> PrivateCurve:
 
 
 def _spent(ledger: Mapping[str, object]) -> float:
-    return float(str(ledger["epsilon_spent"]))
+    return amount(ledger, "epsilon_spent")
 
 
 class ReplayedPeer:

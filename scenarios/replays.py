@@ -7,6 +7,7 @@ comes from a seed. It is what the real peers' curve is compared with.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -57,6 +58,11 @@ class PrivateCurve:
     def final(self) -> float:
         """The accuracy after the last round."""
         return self.accuracy[-1]
+
+
+def amount(ledger: Mapping[str, object], name: str) -> float:
+    """A figure of a ledger as summary.json has it, such as `epsilon_spent`."""
+    return float(str(ledger[name]))
 
 
 def run_replays(plan: SwarmPlan, display: Display) -> tuple[PrivateCurve, ...]:

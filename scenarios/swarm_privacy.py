@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from scenarios.history import Round
 from scenarios.progress import percent
-from scenarios.replays import PrivateCurve
+from scenarios.replays import PrivateCurve, amount
 from scenarios.spec import Chart, Json, Table, Verdict
 from scenarios.swarm import PeerRun
 from scenarios.swarm_results import SwarmResults
@@ -21,7 +21,7 @@ def curve_of(peers: Sequence[PeerRun]) -> PrivateCurve | None:
     ledgers = [peer.summary.privacy for peer in peers if peer.summary.privacy is not None]
     if not ledgers:
         return None
-    most = max(ledgers, key=lambda ledger: float(str(ledger["epsilon_spent"])))
+    most = max(ledgers, key=lambda ledger: amount(ledger, "epsilon_spent"))
     numbers = sorted({entry.round for peer in peers for entry in peer.rounds})
     rounds = [_at(peers, number) for number in numbers]
     accuracy = tuple(min(entry.accuracy or 0.0 for entry in entries) for entries in rounds)
@@ -55,7 +55,7 @@ def over_epsilon(results: SwarmResults) -> tuple[Chart, ...]:
         "line": {"color": "var(--faint)", "width": 2, "dash": "dash"},
         "hovertemplate": "%{y:.1%}",
     }
-    delta = float(str(found[0].privacy["delta"]))
+    delta = amount(found[0].privacy, "delta")
     return (
         Chart(
             "epsilon",
@@ -121,7 +121,7 @@ def verdict_in_words(results: SwarmResults) -> str:
 
 
 def _judgement(curve: PrivateCurve, guessing: float) -> str:
-    epsilon = float(str(curve.privacy["epsilon_spent"]))
+    epsilon = amount(curve.privacy, "epsilon_spent")
     if 100 * (curve.final - guessing) < USEFUL_POINTS:
         return (
             f"{curve.mechanism} at epsilon {epsilon:.3g} is useless here: {percent(curve.final)}, where "
@@ -135,14 +135,14 @@ def within_budget(results: SwarmResults) -> Verdict:
     ledgers = [peer.summary.privacy for peer in results.peers if peer.summary.privacy is not None]
     if not ledgers:
         return Verdict(True, {"privacy": "none asked for"})
-    most = max(float(str(ledger["epsilon_spent"])) for ledger in ledgers)
-    budget = max(float(str(ledger["epsilon_budget"])) for ledger in ledgers)
+    most = max(amount(ledger, "epsilon_spent") for ledger in ledgers)
+    budget = max(amount(ledger, "epsilon_budget") for ledger in ledgers)
     holds = all(_within(ledger) for ledger in ledgers)
     return Verdict(holds, {"largest epsilon spent": most, "budget": budget})
 
 
 def _within(ledger: Mapping[str, object]) -> bool:
-    return float(str(ledger["epsilon_spent"])) <= float(str(ledger["epsilon_budget"])) * (1 + 1e-6)
+    return amount(ledger, "epsilon_spent") <= amount(ledger, "epsilon_budget") * (1 + 1e-6)
 
 
 def arm(results: SwarmResults) -> Json:
