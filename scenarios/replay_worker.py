@@ -9,11 +9,11 @@ from dataclasses import asdict
 import numpy as np
 import torch
 
-from mechanisms.accounting import Event, Ledger
+from mechanisms.accounting import Ledger
 from mechanisms.mechanism import Memory
 from mechanisms.randomness import SeededWords
 from node.data import load_dataset
-from node.privacy import can_train, facts, make_mechanism
+from node.privacy import can_train, facts, make_mechanism, receipt_of
 from node.task import build_model
 from node.training import Trainer, shapes
 from node.vectors import Floats
@@ -74,8 +74,8 @@ class ReplayedPeer:
             return None
         trained = self.trainer.train(base, number, threading.Event())
         offer = self.mechanism.offer(trained.vector - base, self.memory, self._words)
-        events: tuple[Event, ...] = (*self.mechanism.per_training, *self.mechanism.per_offer)
-        self._ledger, self.memory = self._ledger.adding(events), offer.memory
+        receipt = receipt_of(self.mechanism, self._ledger, self.mechanism.per_training, offer.memory)
+        self._ledger, self.memory = self._ledger.adding(receipt.events), receipt.memory
         return offer.vector
 
     def ledger(self) -> Mapping[str, object]:
