@@ -9,7 +9,7 @@ S^2 = sum S_j^2 (`Layers`). The server adds an estimate of the mean update (mech
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,7 +19,14 @@ import torch
 from mechanisms.accounting import Event, Gaussian, Ledger, Relation, SampledGaussian, Unit, spent
 from mechanisms.arguments import at_least_zero, count, positive, probability, share
 from mechanisms.clipping import Floats, clip_l2, clip_layers, layers_radius
-from mechanisms.estimators import Doubles, Estimator, FixedDenominator, weight_of
+from mechanisms.estimators import (
+    ClippedDenominator,
+    Doubles,
+    Estimator,
+    FixedDenominator,
+    total_weight,
+    weight_of,
+)
 from mechanisms.mechanism import Guarantee
 from mechanisms.noise import add_units, grid
 from mechanisms.randomness import Words
@@ -39,6 +46,10 @@ ZEROED_USER = Unit(
     Relation.ADD_REMOVE,
     "L2",
 )
+ESTIMATORS: Mapping[str, Callable[[float], Estimator]] = {
+    "fixed": FixedDenominator,
+    "clipped": ClippedDenominator,
+}
 OUTSIDE = "the number of users, and the sum of their weights, which are treated as public"
 
 
@@ -187,6 +198,15 @@ class DPFedAvg(PlainTraining):
             self.noise_multiplier, self.sampling_probability, self.clip.radius, self.federation.dimension
         )
 
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Its noise."""
+        return {
+            "noise multiplier": self.noise_multiplier,
+            "clip radius": self.clip.radius,
+            "noise std": self.noise_std,
+        }
+
     def events(self, rounds: int) -> tuple[Event, ...]:
         """A Poisson-sampled Gaussian release a round."""
         steps = count("rounds", rounds)
@@ -215,6 +235,28 @@ class DPFedAvg(PlainTraining):
     def weight(self, rows: int) -> float:
         """w_k = min(n_k / w_hat, 1)."""
         return weight_of(rows, self.weight_cap)
+
+
+def dp_fedavg(
+    federation: Federation,
+    sampling_probability: float,
+    noise_multiplier: float,
+    clip: float,
+    per_layer: bool,
+    estimator: str,
+    weight_cap: float,
+    delta: float,
+) -> DPFedAvg:
+    """The algorithm from plain values. clip: S, in equal parts to each tensor where `per_layer`.
+
+    estimator: "fixed" for f_f, or "clipped" for f_c, W_min being W: the weight of all users in both.
+    """
+    weight = total_weight(federation.rows, weight_cap)
+    if estimator not in ESTIMATORS:
+        raise ValueError(f"estimator = {estimator!r} is not allowed: {', '.join(map(repr, ESTIMATORS))}")
+    bound = Layers.equal(federation.sizes, clip) if per_layer else Flat(clip)
+    divided = ESTIMATORS[estimator](weight)
+    return DPFedAvg(federation, sampling_probability, noise_multiplier, bound, divided, weight_cap, delta)
 
 
 # -- the book's version ------------------------------------------------------------------------------------
@@ -269,6 +311,15 @@ class BookDPFedAvg(PlainTraining):
         """The true epsilon, and infinite as what is stated: the book states none."""
         true = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
         return Guarantee(ZEROED_USER, true.epsilon, self.delta, math.inf)
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Its noise."""
+        return {
+            "noise multiplier": self.noise_multiplier,
+            "clip radius": self.clip_radius,
+            "noise std": self.noise_std,
+        }
 
     def events(self, rounds: int) -> tuple[Event, ...]:
         """A Gaussian release a round, of z: a sample of fixed size hides nobody under Poisson's accounting.

@@ -24,7 +24,7 @@ that one record in m moves it by 2 C / m. Training is no mean: clipped weights m
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,6 +106,17 @@ class FederatedScopeNbAFL(Averaging):
         seen = math.sqrt(rounds**2 - exposures**2 * clients)
         averaged = min(self.federation.rows) * clients
         return 2 * self.clip * self.constant * seen / (averaged * self.epsilon)
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """The noise of the largest client's uploads, that of the smallest's, and that of the download."""
+        rows = self.federation.rows
+        return {
+            "constant / epsilon": self.constant / self.epsilon,
+            "least upload noise std": self.upload_noise_std(max(rows)),
+            "largest upload noise std": self.upload_noise_std(min(rows)),
+            "download noise std": self.download_noise_std,
+        }
 
     def upload_noise_std(self, rows: int) -> float:
         """Of the upload of a client with so many rows."""
@@ -201,6 +212,16 @@ class PaperNbAFL(Averaging):
     def least_rows(self) -> int:
         """m."""
         return min(self.federation.rows)
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Its noise, and what L uploads would cost if a record did move them as it is taken to."""
+        return {
+            "constant / epsilon": self.constant / self.epsilon,
+            "upload noise std": self.upload_noise_std,
+            "download noise std": self.download_noise_std,
+            "epsilon under the paper's sensitivity": self.claim.epsilon,
+        }
 
     @property
     def upload_noise_std(self) -> float:

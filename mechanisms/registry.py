@@ -1,13 +1,16 @@
-"""The built-in mechanisms by their names in a task file."""
+"""The built-in mechanisms by their names in task files and scenarios."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from mechanisms.dp_fedavg import BookDPFedAvg, dp_fedavg
 from mechanisms.linear_classic import linear_classic
 from mechanisms.local import aldp, ldp
 from mechanisms.mechanism import Mechanism, Setting, Unprotected
+from mechanisms.nbafl import FederatedScopeNbAFL, PaperNbAFL
 from mechanisms.record import dp_sgd
+from mechanisms.server import FedAvg, ServerMechanism
 
 Maker = Callable[[Setting], Mechanism]
 CALIBRATIONS = ("exact", "linear-classic")
@@ -40,3 +43,12 @@ def _is_exact(setting: Setting) -> bool:
 
 MECHANISMS: Mapping[str, Maker] = {"none": _none, "ldp": _ldp, "aldp": _aldp, "dp-sgd": _dp_sgd}
 """From a name to what makes the mechanism of a `Setting`; ValueError for what does not go together."""
+
+SERVER_MECHANISMS: Mapping[str, Callable[..., ServerMechanism]] = {
+    "fedavg": FedAvg,
+    "nbafl": PaperNbAFL,
+    "nbafl-federatedscope": FederatedScopeNbAFL,
+    "dp-fedavg": dp_fedavg,
+    "dp-fedavg-book": BookDPFedAvg,
+}
+"""From a name to what makes a server-side mechanism of a `Federation` and keyword arguments."""

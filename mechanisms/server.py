@@ -16,7 +16,7 @@ guarantee says about a curious server stands in the mechanism's `protects`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -77,6 +77,10 @@ class ServerMechanism(Protection, Protocol):
     def grad_clip(self) -> float | None:
         """The L2 norm that a batch's gradient is clipped to, no privacy meant; None for none."""
 
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Its own figures for results, such as the std of its noise, by name with unit."""
+
     def events(self, rounds: int) -> tuple[Event, ...]:
         """What so many rounds cost, for the unit of `guarantee`; `NO_NOISE` where that is None."""
 
@@ -111,6 +115,11 @@ class Averaging:
     def guarantee(self) -> Guarantee | None:
         """None."""
         return None
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """None."""
+        return {}
 
     def events(self, rounds: int) -> tuple[Event, ...]:
         """An infinite epsilon, however few the rounds."""

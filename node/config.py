@@ -135,10 +135,14 @@ def load_task(name_or_path: str, overrides: Sequence[str]) -> Task:
     `data.source` is relative to the file that names it, in an override to the working
     directory. Raises ConfigError.
     """
-    table = _read_table(name_or_path)
+    return read_task(overridden(_read_table(name_or_path), overrides))
+
+
+def overridden(table: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """`table` with every `section.key=value` set in it. Raises ConfigError for one that is not so written."""
     for override in overrides:
         _apply(table, override)
-    return read_task(table)
+    return table
 
 
 def read_task(table: Mapping[str, object]) -> Task:

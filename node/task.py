@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from node.config import Task
+from node.config import ModelSection, Task
 from node.data import Dataset
 from node.errors import ConfigError, reason, shown
 
@@ -30,39 +30,44 @@ def import_class(path: str) -> type:
 
 
 def build_model(task: Task, dataset: Dataset) -> nn.Module:
-    """The task's model on the CPU, its parameters drawn under task.seed.
+    """The task's model, as `build` makes it under task.seed."""
+    return build(task.model, task.task.seed, dataset)
+
+
+def build(section: ModelSection, seed: int, dataset: Dataset) -> nn.Module:
+    """A section's model on the CPU, its parameters drawn under `seed`.
 
     The caller's global generator of torch is left as it was. Raises ConfigError if there is no
     such module, the arguments do not suit it, or it does not take or answer the dataset's rows.
     """
-    cls = import_class(task.model.cls)
+    cls = import_class(section.cls)
     if not issubclass(cls, nn.Module):
-        raise ConfigError(f"model.class = {shown(task.model.cls)} is refused; allowed: a torch.nn.Module")
-    model = _initialised(cls, task)
+        raise ConfigError(f"model.class = {shown(section.cls)} is refused; allowed: a torch.nn.Module")
+    model = _initialised(cls, section, seed)
     for name, parameter in model.named_parameters():
         if parameter.dtype != torch.float32 or parameter.device.type != "cpu":
             raise ConfigError(
-                f"model {task.model.cls}: parameter {name} is {parameter.dtype} on {parameter.device}; "
+                f"model {section.cls}: parameter {name} is {parameter.dtype} on {parameter.device}; "
                 "allowed: torch.float32 on cpu"
             )
-    _check_fit(model, task, dataset)
+    _check_fit(model, section, dataset)
     return model
 
 
-def _initialised(cls: type[nn.Module], task: Task) -> nn.Module:
-    """An instance of `cls`; the same on every node that has the same task."""
-    arguments: dict[str, Any] = dict(task.model.args)
+def _initialised(cls: type[nn.Module], section: ModelSection, seed: int) -> nn.Module:
+    """An instance of `cls`; the same on every node that has the same task and seed."""
+    arguments: dict[str, Any] = dict(section.args)
     with _initialising, torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(task.task.seed)
+        torch.default_generator.manual_seed(seed)
         try:
             return cls(**arguments)
         except Exception as error:  # a user's model may raise anything
             raise ConfigError(
-                f"model.args = {shown(arguments)} do not suit {task.model.cls}: {_told(error)}"
+                f"model.args = {shown(arguments)} do not suit {section.cls}: {_told(error)}"
             ) from error
 
 
-def _check_fit(model: nn.Module, task: Task, dataset: Dataset) -> None:
+def _check_fit(model: nn.Module, section: ModelSection, dataset: Dataset) -> None:
     """ConfigError if `model` does not take the rows or answers in the wrong shape."""
     rows = dataset.train_x[:2]  # (2, ...)
     shape = " x ".join(map(str, rows.shape[1:]))
@@ -70,13 +75,13 @@ def _check_fit(model: nn.Module, task: Task, dataset: Dataset) -> None:
         outputs = _answer(model, rows)
     except Exception as error:  # a user's model may raise anything
         raise ConfigError(
-            f"model {task.model.cls} does not take rows of {shape} features: {_told(error)}; change "
+            f"model {section.cls} does not take rows of {shape} features: {_told(error)}; change "
             "model.args, data.features or the data"
         ) from error
-    _check_outputs(outputs, task, dataset, len(rows))
+    _check_outputs(outputs, section, dataset, len(rows))
 
 
-def _check_outputs(outputs: object, task: Task, dataset: Dataset, rows: int) -> None:
+def _check_outputs(outputs: object, section: ModelSection, dataset: Dataset, rows: int) -> None:
     """ConfigError if `outputs` of `rows` rows are not logits or numbers as the targets need them."""
     got = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else ()
     if dataset.classes is None:
@@ -86,7 +91,7 @@ def _check_outputs(outputs: object, task: Task, dataset: Dataset, rows: int) -> 
         wanted = f"at least {dataset.classes} logits a row, as class labels go up to {dataset.classes - 1}"
     if not fine:
         raise ConfigError(
-            f"model {task.model.cls} answers {rows} rows with shape {got}; allowed: {wanted}; change "
+            f"model {section.cls} answers {rows} rows with shape {got}; allowed: {wanted}; change "
             "model.args or the target"
         )
 
