@@ -45,11 +45,12 @@ def run(scenario: Scenario[Any, Any], request: Request, console: Console) -> Non
     folder = request.out or fresh_folder(scenario.name, now)
     with claimed(folder, scenario.name, described):
         results = scenario.execute(configuration, folder, console)
+        judged = judge(scenario.claims, results)
         ended = Ended(
             name=scenario.name,
             source=scenario.source,
             headline=scenario.headline(results),
-            note=QUICK_NOTE if request.quick else "",
+            note=note(request, len(scenario.claims) - len(judged)),
             configuration=described,
             command=shlex.join(
                 ("python", "-m", "scenarios", "run", scenario.name, *scenario.again(configuration))
@@ -58,11 +59,16 @@ def run(scenario: Scenario[Any, Any], request: Request, console: Console) -> Non
             started=now.isoformat(timespec="seconds"),
             seconds=time.monotonic() - started_s,
         )
-        judged = judge(scenario.claims, results)
         tables = scenario.tables(results)
         write_json(folder / "result.json", result(scenario, results, ended, judged))
         write_text(folder / "report.html", render(ended, scenario.charts(results), tables, judged))
     say(console, ended, tables, judged, folder / "report.html")
+
+
+def note(request: Request, unjudged: int) -> str:
+    """What is to be known before the claims are read; "" for a full run."""
+    left_out = f"Claims left out because this run has not their arms: {unjudged}." if unjudged else ""
+    return " ".join(text for text in (QUICK_NOTE if request.quick else "", left_out) if text)
 
 
 def refuse_foreign_options(scenario: Scenario[Any, Any], request: Request) -> None:
@@ -111,7 +117,7 @@ def result(
         "seconds": ended.seconds,
         "note": ended.note,
         "headline": ended.headline,
-        "arms": {name: figures(results) for name, figures in scenario.arms.items()},
+        "arms": dict(scenario.arms(results)),
         "claims": [
             {"name": claim.name, "holds": claim.verdict.holds, "numbers": dict(claim.verdict.numbers)}
             for claim in judged

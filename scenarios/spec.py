@@ -58,7 +58,8 @@ class Claim(Generic[Results]):
     """A statement about the results that can turn out false."""
 
     name: str
-    judge: Callable[[Results], Verdict]
+    judge: Callable[[Results], Verdict | None]
+    """None: this run has not what the claim is about, such as arms that were left out."""
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,13 @@ class Scenario(Generic[Configuration, Results]):
     again: Callable[[Configuration], tuple[str, ...]]
     execute: Callable[[Configuration, Path, Console], Results]
     headline: Callable[[Results], str]
-    arms: Mapping[str, Callable[[Results], Json]]
+    arms: Callable[[Results], Mapping[str, Json]]
     claims: tuple[Claim[Results], ...]
     charts: Callable[[Results], tuple[Chart, ...]]
     tables: Callable[[Results], tuple[Table, ...]]
 
 
 def judge(claims: tuple[Claim[Results], ...], results: Results) -> tuple[Judged, ...]:
-    """The verdict on every claim, in order."""
-    return tuple(Judged(claim.name, claim.judge(results)) for claim in claims)
+    """The verdict on every claim that this run can judge, in order."""
+    verdicts = [(claim.name, claim.judge(results)) for claim in claims]
+    return tuple(Judged(name, verdict) for name, verdict in verdicts if verdict is not None)

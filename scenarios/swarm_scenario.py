@@ -254,13 +254,18 @@ def _comparison(results: SwarmResults) -> tuple[tuple[str, ...], ...]:
     )
 
 
-Arm = Callable[[SwarmResults], Json]
-ARMS: dict[str, Arm] = {
+ARMS: dict[str, Callable[[SwarmResults], Json]] = {
     "swarm": swarm_arm,
     "alone": alone_arm,
     "pooled": pooled_arm,
     "privacy": swarm_privacy.arm,
 }
+
+
+def arms(results: SwarmResults) -> dict[str, Json]:
+    """The figures of every arm."""
+    return {name: figures(results) for name, figures in ARMS.items()}
+
 
 SWARM: Scenario[SwarmConfiguration, SwarmResults] = Scenario(
     name="swarm",
@@ -273,7 +278,7 @@ SWARM: Scenario[SwarmConfiguration, SwarmResults] = Scenario(
     again=again,
     execute=execute,
     headline=headline,
-    arms=ARMS,
+    arms=arms,
     claims=CLAIMS,
     charts=swarm_charts.charts,
     tables=tables,

@@ -35,7 +35,7 @@ COUNTING: Scenario[int, list[int]] = Scenario(
     again=lambda peers: ("--peers", str(peers)),
     execute=execute,
     headline=lambda results: f"Counted {len(results)}.",
-    arms={"all": lambda results: {"count": len(results)}},
+    arms=lambda results: {"all": {"count": len(results)}},
     claims=(
         Claim("More than three", lambda results: Verdict(len(results) > 3, {"count": len(results)})),
         Claim("Starts at 0", lambda results: Verdict(results[0] == 0, {"first": results[0]})),

@@ -1,0 +1,270 @@
+"""Federated averaging with a server, replayed: a cell, and the round loop that every engine runs.
+
+    chosen = sample ──▶ broadcast ──▶ crew: each trains, clips, noises, sends ──▶ combine ──▶ figure
+
+The loop and the mechanism's hooks (mechanisms.server) are the same everywhere; engines differ in their crew:
+threads of one process, tasks of a cluster, or real nodes. All randomness of a replay follows from the seed.
+Clients are dealt to blocks by a rule that looks at their rows only, and a block is trained by one thread: the
+figures do not depend on how many threads or machines there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn import functional
+
+from mechanisms.clipping import Floats, NotFinite
+from mechanisms.mechanism import Protection
+from mechanisms.randomness import SeededWords, Words
+from mechanisms.server import Federation, Indices, ServerMechanism
+from node import data as node_data
+from node.config import ModelSection, TrainSection
+from node.config_values import read_section, shared_values
+from node.errors import ConfigError, UserError
+from node.task import build
+from node.training import Trainer, read_vector, shapes
+from scenarios.cells import Fact, Outcome, Room
+from scenarios.choices import Clients, MechanismChoice, Rows
+from scenarios.clients import LocalTraining, train_clients
+from scenarios.datasets import Dataset
+from scenarios.partitions import Parts
+from scenarios.spec import Json
+
+# Streams of random numbers: [one of these, seed, ...], so that no two are the same.
+_ROWS, _DEAL, _SAMPLE, _ORDER, _UPLOAD, _SERVER = 11, 12, 13, 14, 15, 16
+
+
+@dataclass(frozen=True)
+class FederatedCell:
+    """One arm with one seed: clients of a data set, a model, local training, and a mechanism.
+
+    block: how many clients are trained as one batch, at most.
+    """
+
+    arm: str
+    seed: int
+    rows: Rows
+    clients: Clients
+    model: ModelSection
+    train: TrainSection
+    mechanism: MechanismChoice
+    block: int = 32
+
+    @property
+    def rounds(self) -> int:
+        """How many figures it will give."""
+        return self.train.rounds
+
+    def describe(self) -> Json:
+        """All but the seed and the name."""
+        described = {name: value for name, value in asdict(self).items() if name not in ("arm", "seed")}
+        return {"kind": "federated", **described}
+
+    def seeded(self, seed: int) -> FederatedCell:
+        """The same arm with another seed."""
+        return replace(self, seed=seed)
+
+    def lasting(self, rounds: int) -> FederatedCell:
+        """The same arm over so many rounds."""
+        return self.changed({"train": {"rounds": rounds}})
+
+    def among(self, peers: int) -> FederatedCell:
+        """The same arm with so many clients, each with as many rows as before where rows are counted."""
+        most = None if self.rows.most is None else self.rows.most * peers // self.clients.count
+        return replace(self, rows=replace(self.rows, most=most), clients=replace(self.clients, count=peers))
+
+    def changed(self, table: Mapping[str, Mapping[str, object]]) -> FederatedCell:
+        """With keys of [train] and [model] set anew. Raises ConfigError."""
+        foreign = [section for section in table if section not in ("train", "model")]
+        if foreign:
+            key = f"{foreign[0]}.{next(iter(table[foreign[0]]), '')}"
+            raise ConfigError(f"--set {key}: this scenario does not have it; allowed: train.*, model.*")
+        train = {**shared_values(self.train), **table.get("train", {})}
+        model = {**shared_values(self.model), **table.get("model", {})}
+        given = {name: value for name, value in train.items() if value is not None}
+        return replace(
+            self,
+            train=read_section(TrainSection, "train", given),
+            model=read_section(ModelSection, "model", model),
+        )
+
+    def replay(self, room: Room) -> Outcome:
+        """In this process and with seeded noise, by the room's crew."""
+        work = client_work(self, room.dataset(self.rows.dataset, self.seed))
+        words = SeededWords(np.random.default_rng([_SERVER, self.seed, work.salt]))
+        with room.crew(work) as crew:
+            return rounds_of(work, crew, words, room)
+
+
+@dataclass(frozen=True)
+class ClientWork:
+    """All that training the clients of a cell takes; it can be sent to another process. salt: the arm's."""
+
+    cell: FederatedCell
+    model: nn.Module
+    dataset: Dataset
+    parts: Parts
+    mechanism: ServerMechanism
+
+    @property
+    def salt(self) -> int:
+        """Of the streams of noise, so that no two arms have the same noise."""
+        return int.from_bytes(hashlib.sha256(self.cell.arm.encode()).digest()[:4], "big")
+
+    @cached_property
+    def start(self) -> Floats:
+        """The initial model (d,)."""
+        return read_vector(self.model, "*")
+
+    @property
+    def training(self) -> LocalTraining:
+        """Local training as the cell and its mechanism have it."""
+        train, mechanism = self.cell.train, self.mechanism
+        return LocalTraining(
+            epochs=train.epochs,
+            batch_size=train.batch_size,
+            learning_rate=train.learning_rate,
+            momentum=train.momentum,
+            weight_decay=train.weight_decay,
+            proximal_mu=mechanism.proximal,
+            grad_clip=train.grad_clip if mechanism.grad_clip is None else mechanism.grad_clip,
+        )
+
+    def order_seed(self, client: int, number: int) -> tuple[int, ...]:
+        """What the order of a client's rows in a round follows from."""
+        return (_ORDER, self.cell.seed, client, number)
+
+    def upload_words(self, client: int, number: int) -> SeededWords:
+        """What a client's noise in a round follows from."""
+        return SeededWords(np.random.default_rng([_UPLOAD, self.cell.seed, self.salt, client, number]))
+
+    def blocks(self, chosen: Indices) -> list[Indices]:
+        """`chosen` in blocks of clients of about equally many rows."""
+        rows = np.array([len(self.parts[client]) for client in chosen])
+        ordered = chosen[np.argsort(-rows, kind="stable")]
+        return np.array_split(ordered, max(1, -(-len(ordered) // self.cell.block)))
+
+
+def client_work(cell: FederatedCell, dataset: Dataset) -> ClientWork:
+    """The work of a cell: rows dealt out, model initialised, mechanism made. Raises ConfigError."""
+    rows = cell.rows.chosen(dataset, np.random.default_rng([_ROWS, cell.seed]))
+    parts = cell.clients.deal(dataset, rows, np.random.default_rng([_DEAL, cell.seed]))
+    if cell.train.optimizer != "sgd" or cell.train.parameters != "*":
+        raise ConfigError(
+            "train.optimizer and train.parameters: clients of a server train all by plain 'sgd'"
+        )
+    model = build(cell.model, cell.seed, node_rows(dataset, parts[0]))
+    sizes = tuple(prod(shape) for _, shape in shapes(model, "*"))
+    federation = Federation(tuple(len(part) for part in parts), cell.rounds, sizes)
+    return ClientWork(cell, model, dataset, parts, cell.mechanism.make(federation))
+
+
+def node_rows(dataset: Dataset, rows: NDArray[np.int64]) -> node_data.Dataset:
+    """What a node's trainer needs of a client with these training `rows` (n,)."""
+    arrays = (dataset.train_x[rows], dataset.train_y[rows], dataset.test_x, dataset.test_y)
+    x, y, test_x, test_y = (torch.from_numpy(array) for array in arrays)
+    return node_data.Dataset(x, y, test_x, test_y, "test", dataset.classes, dataset.description)
+
+
+# -- the round loop ----------------------------------------------------------------------------------------
+
+
+class Crew(Protocol):
+    """Who trains the clients of one cell."""
+
+    def uploads(self, number: int, model: Floats, chosen: Indices) -> Mapping[int, Floats]:
+        """What each of `chosen` (k,) sends, (d,), after training `model` (d,) in round `number`, from 1.
+
+        A client whose node is gone is missing; a crew without real nodes loses nobody.
+        """
+
+
+def rounds_of(work: ClientWork, crew: Crew, words: Words, room: Room) -> Outcome:
+    """All rounds of a cell. Raises UserError where training leaves the finite numbers."""
+    begun, mechanism, parts = time.perf_counter(), work.mechanism, work.parts
+    judge = Trainer(work.model, work.cell.train, node_rows(work.dataset, parts[0][:1]), 0, None, words)
+    rng = np.random.default_rng([_SAMPLE, work.cell.seed])
+    model, figures, missing = work.start, [], 0
+    for number in range(1, work.cell.rounds + 1):
+        chosen = mechanism.sample(len(parts), rng)
+        model = mechanism.broadcast(model, words)
+        sent = _sent(crew, number, model, chosen)
+        missing += len(chosen) - len(sent)
+        rows = [len(parts[client]) for client in sent]
+        model = mechanism.combine(model, list(sent.values()), rows, words)
+        figures.append(judge.evaluate(model).accuracy)
+        room.say(number, figures[-1])
+    facts = {**protection_facts(mechanism), **mechanism.figures, "missing uploads": missing}
+    return Outcome(tuple(figures), facts, time.perf_counter() - begun)
+
+
+def _sent(crew: Crew, number: int, model: Floats, chosen: Indices) -> Mapping[int, Floats]:
+    if not len(chosen):
+        return {}
+    with suppress(NotFinite):
+        sent = crew.uploads(number, model, chosen)
+        if all(np.isfinite(upload).all() for upload in sent.values()):
+            return sent
+    raise UserError(
+        f"training diverged in round {number}: a client's model is no longer finite; lower "
+        "train.learning_rate or set train.grad_clip"
+    )
+
+
+def train_block(work: ClientWork, number: int, model: Floats, members: Indices) -> list[Floats]:
+    """What each of `members` (k,) sends after a round's training from `model` (d,), as one batch."""
+    mechanism, parts = work.mechanism, [work.parts[client] for client in members]
+    seeds = [work.order_seed(int(client), number) for client in members]
+    dataset, loss = work.dataset, functional.cross_entropy
+    trained, _ = train_clients(
+        *(work.model, model, parts, dataset.train_x, dataset.train_y, loss, work.training, seeds),
+        after_batch=mechanism.after_batch,
+        block=len(members),
+    )
+    return [
+        mechanism.upload(weights, model, len(part), work.upload_words(int(client), number))
+        for weights, part, client in zip(trained, parts, members, strict=True)
+    ]
+
+
+def in_order(
+    chosen: Indices, blocks: Sequence[Indices], sent: Sequence[Sequence[Floats]]
+) -> dict[int, Floats]:
+    """What was sent, block by block, in the order of `chosen`."""
+    by_client = {
+        int(client): upload
+        for members, uploads in zip(blocks, sent, strict=True)
+        for client, upload in zip(members, uploads, strict=True)
+    }
+    return {int(client): by_client[int(client)] for client in chosen}
+
+
+def protection_facts(protection: Protection) -> dict[str, Fact]:
+    """What a mechanism says of itself, as an outcome has it; epsilon is None where it is infinite."""
+    guarantee = protection.guarantee
+    if guarantee is None:
+        return {"epsilon": None, "stated": None, "delta": None, "unit": None, "protects": protection.protects}
+    epsilon, stated = (
+        value if math.isfinite(value) else None for value in (guarantee.epsilon, guarantee.stated)
+    )
+    return {
+        "epsilon": epsilon,
+        "stated": stated,
+        "delta": guarantee.delta,
+        "unit": guarantee.unit.words,
+        "protects": protection.protects,
+        "outside": guarantee.outside,
+    }

@@ -1,0 +1,57 @@
+"""From a study to the scenario that the command line runs: its engine, its results, its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from scenarios.engines import Engine, Place
+from scenarios.inline_engine import InlineEngine
+from scenarios.spec import Scenario
+from scenarios.study import Study, Sweep, arms_json, collect, substitutions
+from scenarios.study_request import ENGINES, OPTIONS, EngineChoice, StudyRun, described, judged
+from scenarios.sweep_progress import sweep_shown
+
+
+def scenario_of(study: Study) -> Scenario[StudyRun, Sweep]:
+    """The scenario that runs a study."""
+    return Scenario(
+        name=study.name,
+        source=study.source,
+        summary=study.summary,
+        options=OPTIONS,
+        engines=ENGINES,
+        plan=lambda request: judged(study, request),
+        describe=described,
+        again=lambda run: run.given,
+        execute=execute,
+        headline=study.headline,
+        arms=arms_json,
+        claims=study.claims,
+        charts=study.charts,
+        tables=lambda sweep: (*study.tables(sweep), substitutions(study)),
+    )
+
+
+def execute(run: StudyRun, folder: Path, console: Console) -> Sweep:
+    """Run every cell that is not finished, and collect what all gave. Raises UserError."""
+    place = Place(folder, run.data_dir)
+    missing = [cell for cell in run.cells if not place.shelf.holds(cell)]
+    kept = len(run.cells) - len(missing)
+    told = f"{len(run.cells)} cells, {kept} of them finished before" if kept else f"{len(run.cells)} cells"
+    console.print(
+        f"{told}; if stopped, the same command with --out {folder} goes on",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+    if missing:
+        with sweep_shown(console, missing) as display:
+            engine_of(run.engine).run(missing, place, display)
+    return collect(run.study, run.arms, run.seeds, place.shelf.get)
+
+
+def engine_of(choice: EngineChoice) -> Engine:
+    """The engine that was chosen."""
+    return InlineEngine(choice.jobs, choice.jobs)
