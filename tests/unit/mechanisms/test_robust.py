@@ -110,6 +110,7 @@ def test_a_geometric_median_that_is_one_of_the_updates() -> None:
     here = np.array([7, -3], np.float32)
     rows = here + np.array([[0, 0], [0, 0], [0, 0], [4, 0], [0, 4]], np.float32)
     np.testing.assert_array_equal(geometric_median(rows), here)
+    np.testing.assert_array_equal(geometric_median(rows, 1), here)  # and never left it
     np.testing.assert_array_equal(geometric_median(np.ones((4, 3), np.float32)), np.ones(3))
     triangle = np.array(
         [[0, 0], [1, 0], [-1, 0], [0, 1]], np.float32
