@@ -2,8 +2,8 @@
 
 From "Distributionally Robust Federated Learning for Differentially Private Data". A client adds Gaussian
 noise of `noise_std` to its rows once, keeps the labels, and trains on these rows against all distributions
-within a Wasserstein distance rho of them (Lemma 1 there): the mean loss plus rho G(theta), G being a Lipschitz
-constant of the loss in a row. A server divides a budget of epsilon among the clients.
+within a Wasserstein distance rho of them (Lemma 1 there): the mean loss plus rho G(theta), G being a
+Lipschitz constant of the loss in a row. A server divides a budget of epsilon among the clients.
 
 What is proved here of privacy is of the noised rows. Unit: one record's features, not its label; neighbours:
 replace; norm: L2, rows scaled to at most `row_norm`. Noise that is drawn once and kept is charged once: all
