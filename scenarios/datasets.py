@@ -31,10 +31,11 @@ DIGITS = 10
 MOST_BYTES = 1 << 30
 """What a file may hold when unpacked."""
 
-_UNREADABLE = (
+UNREADABLE = (
     *(OSError, EOFError, ValueError, MemoryError),
     *(zipfile.BadZipFile, zlib.error, RuntimeError),  # RuntimeError: encrypted, or packed in an unknown way
 )
+"""What reading a damaged file may raise."""
 
 Bytes = NDArray[np.uint8]
 Rows = NDArray[np.int64]
@@ -160,7 +161,7 @@ def read_idx(path: Path, dimensions: int) -> Bytes:
     try:
         with gzip.open(path, "rb") as file:
             return _idx_values(path, file, _idx_shape(path, file, dimensions))
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise Damaged(f"{path} can not be read ({reason(error)})") from None
 
 
@@ -227,7 +228,7 @@ def _arrays(path: Path, *names: str) -> list[NDArray]:
                 return [arrays[name] for name in names]
     except KeyError as error:
         raise Damaged(f"{path}: {error.args[0]}") from None
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise Damaged(f"{path} can not be read ({reason(error)})") from None
 
 
