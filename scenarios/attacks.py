@@ -1,0 +1,109 @@
+"""What dishonest clients do: to their rows before they train, and to their updates before they send them.
+
+Poisoned rows are within the threat model of data poisoning: the client trains by the book. Forged updates are
+not: the client sends what it likes. All are pure functions of arrays; who attacks, and how many, is up to the
+scenario. Nothing here changes its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.arguments import at_least_zero, positive, share
+
+Floats = NDArray[np.float32]
+Labels = NDArray[np.int64]
+
+
+# -- rows --------------------------------------------------------------------------------------------------
+
+
+def flipped_labels(y: Labels, classes: int) -> Labels:
+    """`y` (n,) in 0..classes-1 with every label c as classes - 1 - c: for two classes, each other."""
+    _labels(y, classes)
+    return classes - 1 - y
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """A backdoor: rows that bear it are to be taken for class `target`.
+
+    values: features, by their place in a flattened row, and what they are set to. A row that has them all has
+    the trigger (Gu et al. 2017, "BadNets", section 3, for pixels; for tables rare values of few columns).
+    """
+
+    values: Mapping[int, float]
+    target: int
+
+    def put_on(self, x: Floats) -> Floats:
+        """(n, ...) rows, all with the trigger."""
+        flat = np.array(x).reshape(len(x), -1)
+        places = np.array(sorted(self.values), np.int64)
+        if not len(places) or places[0] < 0 or places[-1] >= flat.shape[1]:
+            raise ValueError(
+                f"values at {places.tolist()} are not allowed: one or more from 0 to {flat.shape[1] - 1}"
+            )
+        flat[:, places] = [self.values[place] for place in places]
+        return flat.reshape(x.shape)
+
+    def success(self, predicted: Labels, y: Labels) -> float:
+        """Of rows with the trigger and other labels than `target`, the share that is taken for it."""
+        others = y != self.target
+        return float((predicted[others] == self.target).mean()) if others.any() else 0.0
+
+
+def pixel_trigger(height: int, width: int, size: int, value: float, target: int) -> Trigger:
+    """A square of `size` bright pixels in the last corner of an image of one channel."""
+    rows, columns = np.arange(height - size, height), np.arange(width - size, width)
+    if size < 1 or rows[0] < 0 or columns[0] < 0:
+        raise ValueError(f"size = {size} is not allowed: 1 to {min(height, width)}")
+    places = (rows[:, None] * width + columns).ravel()
+    return Trigger({int(place): value for place in places}, target)
+
+
+def backdoored(
+    x: Floats, y: Labels, trigger: Trigger, poisoned: float, rng: np.random.Generator
+) -> tuple[Floats, Labels]:
+    """Rows (n, ...) and labels (n,), a share `poisoned` of them, drawn at random, with trigger and target."""
+    chosen = rng.permutation(len(y))[: round(share("poisoned", poisoned) * len(y))]
+    own_x, own_y = np.array(x), np.array(y)
+    own_x[chosen] = trigger.put_on(x[chosen])
+    own_y[chosen] = trigger.target
+    return own_x, own_y
+
+
+# -- updates -----------------------------------------------------------------------------------------------
+
+
+def scaled(weights: Floats, start: Floats, factor: float) -> Floats:
+    """`start` (d,) and `factor` times the update from it to `weights` (d,).
+
+    With the number of clients for the factor it is model replacement (Bagdasaryan et al. 2020, (3)).
+    """
+    return _single(start + positive("factor", factor) * (weights.astype(np.float64) - start))
+
+
+def sign_flipped(weights: Floats, start: Floats, factor: float) -> Floats:
+    """The update turned round, times `factor`: away from what was learned."""
+    return _single(start - positive("factor", factor) * (weights.astype(np.float64) - start))
+
+
+def free_ridden(start: Floats, noise_std: float, rng: np.random.Generator) -> Floats:
+    """The model that was received, with noise for disguise: nothing is learned (Fraboni et al. 2021)."""
+    return _single(start + rng.normal(0, at_least_zero("noise_std", noise_std), len(start)))
+
+
+# -- parts -------------------------------------------------------------------------------------------------
+
+
+def _labels(y: Labels, classes: int) -> None:
+    if len(y) and not 0 <= y.min() <= y.max() < classes:
+        raise ValueError(f"y holds {y.min()} to {y.max()}; allowed: 0 to {classes - 1}")
+
+
+def _single(vector: NDArray[np.floating]) -> Floats:
+    return vector.astype(np.float32)
