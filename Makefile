@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-BENCHMARKS ?= shares rounds memory calibration noise audit clients
+BENCHMARKS ?= shares rounds memory calibration noise audit clients aggregators
 DIST ?= dist
 
 PY := $(VENV)/bin/python

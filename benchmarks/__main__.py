@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
+from benchmarks.aggregators import AGGREGATORS
 from benchmarks.audit import AUDIT
 from benchmarks.calibration import CALIBRATION
 from benchmarks.clients import CLIENTS
@@ -23,7 +24,8 @@ from benchmarks.spec import Figure
 from node.errors import ConfigError, UserError, reason
 
 BENCHMARKS = {
-    benchmark.name: benchmark for benchmark in (AUDIT, CALIBRATION, CLIENTS, MEMORY, NOISE, ROUNDS, SHARES)
+    benchmark.name: benchmark
+    for benchmark in (AGGREGATORS, AUDIT, CALIBRATION, CLIENTS, MEMORY, NOISE, ROUNDS, SHARES)
 }
 INTERRUPTED = 130
 

@@ -236,16 +236,15 @@ def bulyan(updates: Updates, attackers: int) -> Floats:
 def _near_median(rows: Updates, kept: int) -> Floats:
     """The mean of the `kept` values nearest to each coordinate's median: neighbours in order."""
     result = np.empty(rows.shape[1], np.float32)
-    low, high = (len(rows) - 1) // 2, len(rows) // 2
+    low, high, window = (len(rows) - 1) // 2, len(rows) // 2, np.arange(kept)[:, None]
     for part in _blocks(rows.shape[1]):
-        ordered = np.sort(rows[:, part], axis=0).astype(np.float64)
-        middle = (ordered[low] + ordered[high]) / 2
-        # The window that begins at i reaches from ordered[i] to ordered[i + kept - 1].
-        reach = np.maximum(middle - ordered[: len(rows) - kept + 1], ordered[kept - 1 :] - middle)
-        sums = np.concatenate([np.zeros((1, ordered.shape[1])), np.cumsum(ordered, axis=0)])
-        begin = reach.argmin(axis=0)
-        columns = np.arange(ordered.shape[1])
-        result[part] = (sums[begin + kept, columns] - sums[begin, columns]) / kept
+        ordered = np.sort(rows[:, part], axis=0)
+        middle = ordered[low] / 2 + ordered[high] / 2
+        with np.errstate(over="ignore"):  # an infinite distance is far, too
+            # The window moves on for as long as its first value is farther than the next after its last.
+            begin = (middle - ordered[: len(rows) - kept] > ordered[kept:] - middle).sum(axis=0)
+        inside = (begin + window) * ordered.shape[1] + np.arange(ordered.shape[1])  # (kept, columns)
+        result[part] = ordered.ravel()[inside].mean(axis=0, dtype=np.float64)
     return result
 
 
