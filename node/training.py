@@ -23,6 +23,7 @@ from node.config import TrainSection
 from node.data import Dataset
 from node.errors import ConfigError, UserError, shown
 from node.optimizers import make_optimizer
+from node.restraint import Held, Restraint
 from node.steps import PlainSteps, PrivateSteps, Steps
 
 Vector = NDArray[np.float32]
@@ -114,15 +115,20 @@ class Trainer:
         model: nn.Module,
         section: TrainSection,
         dataset: Dataset,
-        seed: int,
+        seed: int | tuple[int, ...],
         gradient: GradientRule | None,
         words: Words,
+        restraint: Restraint | None = None,
     ) -> None:
-        """`gradient`: how private steps are made, with noise and samples from `words`; None: plain ones."""
+        """`gradient`: how private steps are made, with noise and samples from `words`; None: plain ones.
+
+        `restraint`: what a server's mechanism asks of its clients; None: nothing.
+        """
         self._model = model
         self._section = section
         self._dataset = dataset
-        self._seed = seed
+        self._seed = seed if isinstance(seed, tuple) else (seed,)
+        self._restraint = restraint
         self._loss = _loss_of(dataset)
         self._steps: Steps = PlainSteps(model, self._loss, dataset, section.batch_size)
         if gradient is not None:
@@ -144,7 +150,7 @@ class Trainer:
             begun = time.perf_counter()
             write_vector(self._model, working, self._section.parameters)
             try:
-                loss = self._run_epochs(np.random.default_rng([self._seed, round_number]), stop)
+                loss = self._run_epochs(np.random.default_rng([*self._seed, round_number]), stop)
             except NotFinite:
                 loss = math.nan
             vector = read_vector(self._model, self._section.parameters)
@@ -169,15 +175,17 @@ class Trainer:
         self._model.zero_grad()
         parameters = [value for value in self._model.parameters() if value.requires_grad]
         optimizer = make_optimizer(parameters, self._section)
+        held = None if self._restraint is None else Held(self._restraint, parameters)
         loss = 0.0
         for _ in range(self._section.epochs):
-            loss = self._run_epoch(optimizer, parameters, rng, stop)
+            loss = self._run_epoch(optimizer, parameters, held, rng, stop)
         return loss
 
     def _run_epoch(
         self,
         optimizer: torch.optim.Optimizer,
         parameters: Sequence[nn.Parameter],
+        held: Held | None,
         rng: np.random.Generator,
         stop: threading.Event,
     ) -> float:
@@ -188,10 +196,14 @@ class Trainer:
                 raise Interrupted
             total += self._steps.backward(rows) * len(rows)
             seen += len(rows)
+            if held is not None:
+                held.pull()
             if self._section.grad_clip is not None:
                 nn.utils.clip_grad_norm_(parameters, self._section.grad_clip)
             optimizer.step()
             optimizer.zero_grad()
+            if held is not None:
+                held.settle()
         return total / max(1, seen)
 
     def _outputs(self, rows: torch.Tensor) -> torch.Tensor:

@@ -93,14 +93,25 @@ class Transport:
 
     async def start(self, listener: socket.socket, status: Callable[[], dict[str, object]]) -> None:
         """Serve on an already bound socket. `status`: what /v1/status answers."""
+
+        async def describe(_: web.Request) -> web.Response:
+            return web.json_response(status())
+
+        async def live(_: web.Request) -> web.Response:
+            return web.json_response({"status": "ok"})
+
+        async def ready(_: web.Request) -> web.Response:
+            is_ready = status().get("phase") != "joining"
+            return web.json_response({"ready": is_ready}, status=200 if is_ready else 503)
+
         app = web.Application(client_max_size=codec.MAX_FRAME_BYTES)
         app.add_routes(
             [
                 web.get("/v1/link", self._link),
                 web.post("/v1/bulk", self._bulk),
-                web.get("/v1/status", lambda _: _json(status())),
-                web.get("/healthz", lambda _: _json({"status": "ok"})),
-                web.get("/readyz", lambda _: _readiness(status())),
+                web.get("/v1/status", describe),
+                web.get("/healthz", live),
+                web.get("/readyz", ready),
             ]
         )
         counts = self.counts
@@ -347,12 +358,3 @@ def _why(error: BaseException) -> str:
     cause = getattr(error, "os_error", None) or error
     number = getattr(cause, "errno", None)
     return os.strerror(number).lower() if isinstance(number, int) and number > 0 else one_line(str(cause))
-
-
-async def _json(value: dict[str, object]) -> web.Response:
-    return web.json_response(value)
-
-
-async def _readiness(status: dict[str, object]) -> web.Response:
-    ready = status.get("phase") != "joining"
-    return web.json_response({"ready": ready}, status=200 if ready else 503)

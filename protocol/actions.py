@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -156,6 +156,45 @@ class Closed:
     """Every member confirmed the last base, or the time to linger is over."""
 
 
+# -- a federation with a server ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """The nodes that the server waited for are here, or the wait is over: rounds may begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What clients sent in a round, (d,) float32 each, in the order in which they were chosen."""
+
+    round: int
+    uploads: Mapping[int, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """Train these clients, each from `model` (d,) float32; whatever an earlier order asked for is over."""
+
+    round: int
+    model: Floats
+    clients: tuple[int, ...]
+
+
 Action = (
-    Send | Spend | Keep | Completed | Failed | Evidence | Healed | Adopted | Serve | Notice | Fatal | Closed
+    Send
+    | Spend
+    | Keep
+    | Completed
+    | Failed
+    | Evidence
+    | Healed
+    | Adopted
+    | Serve
+    | Notice
+    | Fatal
+    | Closed
+    | Assembled
+    | Gathered
+    | Train
 )

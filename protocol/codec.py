@@ -8,6 +8,7 @@ the signature; a record is packed again before it is verified, so only one byte 
 from __future__ import annotations
 
 import hashlib
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -24,10 +25,15 @@ from protocol.messages import (
     BasePiece,
     Certificate,
     CertificateRequest,
+    Done,
+    Enlist,
+    Enlisted,
     Group,
     Hello,
     Key,
     Message,
+    ModelPiece,
+    Order,
     PieceRequest,
     Ready,
     Redirect,
@@ -35,6 +41,7 @@ from protocol.messages import (
     Roster,
     Share,
     Sum,
+    UploadPiece,
 )
 from protocol.sealing import TAG_BYTES
 from protocol.shares import MAX_MEMBERS
@@ -46,6 +53,7 @@ MAX_PAYLOAD_BYTES = PIECE_BYTES + TAG_BYTES
 MAX_FRAME_BYTES = 4 + MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
 MAX_PIECES = 4096
 MAX_KNOWN = 256
+MAX_ORDERED = MAX_PIECES
 MAX_PARAMETERS_CHARS = 16 * 1024
 _MAX_INTEGER = 2**53
 
@@ -136,12 +144,19 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     Certificate: (_KEY, _many(_record(Sum), MAX_MEMBERS)),
     PieceRequest: (_KEY, _bytes(0, 32), _INDEX, _KEY, _SIGNATURE),
     BasePiece: (_KEY, _INDEX),
+    Enlist: (_ROUND, _NONCE, _text(260), _KEY),
+    Enlisted: (_NONCE, _KEY),
+    Order: (_NONCE, _ROUND, _many(_ROUND, MAX_ORDERED), _KEY),
+    ModelPiece: (_ROUND, _INDEX, _KEY),
+    UploadPiece: (_NONCE, _ROUND, _ROUND, _INDEX, _KEY),
+    Done: (_NONCE, _KEY),
 }
 _TYPES: tuple[type, ...] = (
     *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
     *(CertificateRequest, Certificate, PieceRequest, BasePiece),
+    *(Enlist, Enlisted, Order, ModelPiece, UploadPiece, Done),
 )
-_BULK = (Share, Sum, BasePiece)
+_BULK = (Share, Sum, BasePiece, ModelPiece, UploadPiece)
 _PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}
 _ATOMS = frozenset((bytes, int, str, bool))
 
@@ -257,6 +272,29 @@ def _verify_once(record: Any, key: Key) -> None:
     Only small records are remembered: a SUM's header may be 270 kB, and its sender may sign any number.
     """
     identity.verify(key, _LABELS[type(record)], canonical(record), record.signature)
+
+
+Federated = Enlist | Enlisted | Order | ModelPiece | UploadPiece | Done
+Tagged = TypeVar("Tagged", bound=Federated)
+
+
+def tag(record: Tagged, run: bytes) -> Tagged:
+    """The record with its tag: HMAC-SHA256 (RFC 2104) under the key `run`, over header and payload."""
+    return replace(record, tag=_mac(record, run))
+
+
+def check_tag(record: Federated, run: bytes) -> None:
+    """RemoteProtocolError unless whoever made the record holds `run`; compared in constant time."""
+    if not hmac.compare_digest(record.tag, _mac(record, run)):
+        raise RemoteProtocolError(f"{type(record).__name__} of another run")
+
+
+def _mac(record: Federated, run: bytes) -> bytes:
+    whole: Any = record
+    header = msgpack.packb([_TYPES.index(type(whole)), *_plain(replace(whole, tag=b""))])
+    mac = hmac.new(run, b"murmuration/1/federation" + header, hashlib.sha256)
+    mac.update(getattr(whole, "payload", b""))
+    return mac.digest()
 
 
 def parameters_hash(parameters: str) -> bytes:

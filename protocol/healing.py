@@ -22,6 +22,7 @@ from protocol.messages import (
     Certificate,
     CertificateRequest,
     Key,
+    Message,
     PieceRequest,
     Sid,
     Sum,
@@ -153,10 +154,10 @@ class Healer:
         codec.verify(late, late.sender)
         return Evidence(late.sender, seen, late.header)
 
-    def serve(
-        self, request: CertificateRequest | PieceRequest, accepts: Callable[[Announce], bool]
-    ) -> list[Action]:
+    def serve(self, request: Message, accepts: Callable[[Announce], bool]) -> list[Action]:
         """Answer a member of this swarm; certificates only to who was in their session."""
+        if not isinstance(request, CertificateRequest | PieceRequest):
+            raise RemoteProtocolError(f"a peer takes no {type(request).__name__}")
         if isinstance(request, CertificateRequest):
             codec.verify(request, request.sender)
         else:

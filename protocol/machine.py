@@ -9,7 +9,7 @@ from protocol.messages import Message
 
 
 class Machine(Protocol):
-    """A Session or an Introducer. Times are Unix seconds; actions are carried out in their order."""
+    """A Session, an Introducer, a role in a federation. Times are Unix seconds, actions go in their order."""
 
     @property
     def deadline(self) -> float | None:

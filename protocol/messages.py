@@ -192,6 +192,67 @@ class BasePiece:
     payload: bytes | memoryview = b""
 
 
+# -- a federation with a server: every record bears a tag under the run's key --------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Enlist:
+    """Client node number `node`, started as `instance`, takes work at `endpoint`; said over and over."""
+
+    node: int
+    instance: bytes
+    endpoint: str
+    tag: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Enlisted:
+    """The server counts on this instance."""
+
+    instance: bytes
+    tag: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """This instance is to train these clients in `round`, from the model whose pieces follow."""
+
+    instance: bytes
+    round: int
+    clients: tuple[int, ...]
+    tag: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPiece:
+    """Piece `index` of the model that clients start from in `round`."""
+
+    round: int
+    index: int
+    tag: bytes = b""
+    payload: bytes | memoryview = b""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadPiece:
+    """Piece `index` of what `client`, trained by `instance`, sends in `round`."""
+
+    instance: bytes
+    round: int
+    client: int
+    index: int
+    tag: bytes = b""
+    payload: bytes | memoryview = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """There is no more work: the node may end."""
+
+    instance: bytes
+    tag: bytes = b""
+
+
 Message = (
     Hello
     | Roster
@@ -206,4 +267,10 @@ Message = (
     | Certificate
     | PieceRequest
     | BasePiece
+    | Enlist
+    | Enlisted
+    | Order
+    | ModelPiece
+    | UploadPiece
+    | Done
 )

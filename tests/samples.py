@@ -1,4 +1,4 @@
-"""One signed sample of every message."""
+"""One signed or tagged sample of every message."""
 
 from protocol import codec
 from protocol.messages import (
@@ -6,19 +6,25 @@ from protocol.messages import (
     BasePiece,
     Certificate,
     CertificateRequest,
+    Done,
+    Enlist,
+    Enlisted,
     Hello,
     Message,
+    ModelPiece,
+    Order,
     PieceRequest,
     Redirect,
     Refused,
     Roster,
     Share,
     Sum,
+    UploadPiece,
 )
 from tests.parts import announce, base, group, members, ready
 
 ONE, TWO, THREE = members(3)
-SID, NONCE, DIGEST = b"s" * 32, b"n" * 16, b"d" * 32
+SID, NONCE, DIGEST, RUN = b"s" * 32, b"n" * 16, b"d" * 32, b"r" * 32
 SUM = codec.sign(Sum(SID, ONE.public, bytes(32), (DIGEST, DIGEST), b"", 0, b"\0\1\2\3"), ONE)
 
 SAMPLES: tuple[Message, ...] = (
@@ -38,4 +44,10 @@ SAMPLES: tuple[Message, ...] = (
     codec.sign(PieceRequest(DIGEST, b"", 0, ONE.public), ONE),
     BasePiece(DIGEST, 1, b"floats"),
     Hello(announce(ONE, following=True), NONCE, False, "", (announce(TWO, following=True),)),
+    codec.tag(Enlist(11, NONCE, "127.0.0.1:9000"), RUN),
+    codec.tag(Enlisted(NONCE), RUN),
+    codec.tag(Order(NONCE, 7, (3, 15, 4095)), RUN),
+    codec.tag(ModelPiece(7, 4095, payload=b"floats"), RUN),
+    codec.tag(UploadPiece(NONCE, 7, 15, 2, payload=b"floats"), RUN),
+    codec.tag(Done(NONCE), RUN),
 )

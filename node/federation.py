@@ -1,0 +1,215 @@
+"""Nodes of a federation with a server: machines of protocol.federation under the real shell and transport.
+
+    server   run(work): work in a thread calls gather(round, model, chosen) ──▶ what the clients sent
+    client   run(): an order comes, each of its clients is trained in a thread, each upload leaves at once
+
+Both end by themselves: the server when its work is done, a client when the server says so or is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+from node.errors import UserError
+from node.listening import endpoint_of
+from node.shell import Shell
+from node.training import Interrupted
+from node.transport import Transport
+from protocol.actions import Action, Assembled, Closed, Fatal, Gathered, Notice, Send, Train
+from protocol.federation import FederationClient, FederationServer
+from protocol.vectors import WORD_BYTES, Floats
+
+T = TypeVar("T")
+Gather = Callable[[int, Floats, Sequence[int]], Mapping[int, Floats]]
+"""Round from 1, the model (d,), the chosen clients: to what each sent, (d,), as far as it came."""
+TrainClient = Callable[[int, int, Floats, threading.Event], Floats]
+"""Client, round, the model (d,), and what is set when nobody waits any more: to what the client sends (d,).
+
+Raises Interrupted soon after that is set.
+"""
+Report = Callable[[str], None]
+
+INSTANCE_BYTES = 16
+HEAVY_BYTES = 256 * 1024
+
+
+class ServerGone(UserError):
+    """A client's server is not there (any more)."""
+
+
+class _Node:
+    """What both roles have: a machine in its shell, with its transport."""
+
+    def __init__(self, machine: FederationServer | FederationClient, dimension: int) -> None:
+        heavy = WORD_BYTES * dimension > HEAVY_BYTES
+        self._shell = Shell(machine, self._perform, heavy)
+        self.transport = Transport(
+            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy
+        )
+
+    async def _perform(self, action: Action) -> list[Action]:
+        """Carry out one action."""
+        if isinstance(action, Send) and isinstance(action.to, str):
+            self.transport.send(action.to, action.messages)
+        return []
+
+    @asynccontextmanager
+    async def _serving(self, listener: socket.socket, phase: Callable[[], str]) -> AsyncIterator[None]:
+        dropped = self.transport.counts.dropped
+        await self.transport.start(listener, lambda: {"phase": phase(), "dropped": dict(dropped)})
+        timer = asyncio.create_task(self._shell.keep_time())
+        try:
+            yield
+        finally:
+            timer.cancel()
+            await self.transport.close()
+
+    async def _first_of(self, *waits: asyncio.Future[Any]) -> None:
+        """Until one of the `waits` ends; an error of it, or of the machine, is raised."""
+        ends = (self._shell.broken, *waits)
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for end in ends:
+            if end.done():
+                end.result()
+
+
+class ServerNode(_Node):
+    """The node in the middle: `work` in a thread, rounds on the event loop."""
+
+    def __init__(self, run: bytes, dimension: int, nodes: int, report: Report) -> None:
+        """`run`: the secret that names the run; `nodes`: how many client nodes there are to be."""
+        self._machine = FederationServer(run, dimension, nodes)
+        super().__init__(self._machine, dimension)
+        self._report = report
+        self._assembled = asyncio.Event()
+        self._uploads: asyncio.Future[Mapping[int, Floats]] | None = None
+        self._over = False
+
+    async def run(self, listener: socket.socket, work: Callable[[Gather], T]) -> T:
+        """Serve until `work` has come to its end; what it gives. Raises UserError, and what `work` raises."""
+        loop = asyncio.get_running_loop()
+
+        def gather(number: int, model: Floats, chosen: Sequence[int]) -> Mapping[int, Floats]:
+            return asyncio.run_coroutine_threadsafe(self._gather(number, model, chosen), loop).result()
+
+        async with self._serving(listener, self._phase):
+            await self._shell.feed(self._machine.open)
+            await self._until(self._assembled)
+            working = asyncio.create_task(asyncio.to_thread(work, gather))
+            try:
+                await self._first_of(working)
+            finally:
+                await self._let_go(working)
+            await self._shell.feed(self._machine.close)
+        return working.result()
+
+    def _phase(self) -> str:
+        return "serving" if self._assembled.is_set() else "joining"
+
+    async def _until(self, event: asyncio.Event) -> None:
+        waiting = asyncio.create_task(event.wait())
+        try:
+            await self._first_of(waiting)
+        finally:
+            waiting.cancel()
+
+    async def _let_go(self, working: asyncio.Task[T]) -> None:
+        """End the wait of the thread, if it waits, and with it the thread."""
+        self._over = True
+        if self._uploads is not None:
+            self._uploads.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    async def _gather(self, number: int, model: Floats, chosen: Sequence[int]) -> Mapping[int, Floats]:
+        if self._over:
+            raise asyncio.CancelledError
+        self._uploads = asyncio.get_running_loop().create_future()
+        await self._shell.feed(lambda now: self._machine.begin(number, model, chosen, now))
+        return await self._uploads
+
+    async def _perform(self, action: Action) -> list[Action]:
+        match action:
+            case Assembled():
+                self._assembled.set()
+            case Gathered() if self._uploads is not None and not self._uploads.done():
+                self._uploads.set_result(action.uploads)
+            case Notice():
+                self._report(f"{action.who} {action.kind}: {action.text}")
+            case Fatal():
+                raise UserError(action.text)
+            case _:
+                return await super()._perform(action)
+        return []
+
+
+class ClientNode(_Node):
+    """A node that trains clients for a server."""
+
+    def __init__(
+        self,
+        run: bytes,
+        dimension: int,
+        node: int,
+        listener: socket.socket,
+        server: str,
+        train: TrainClient,
+    ) -> None:
+        """`node`: its number; `server`: where that is reached; `listener`: where this one will be."""
+        parts = (node, os.urandom(INSTANCE_BYTES), endpoint_of(listener, None), server)
+        self._machine = FederationClient(run, dimension, *parts)
+        super().__init__(self._machine, dimension)
+        self._listener = listener
+        self._train = train
+        self._orders: asyncio.Queue[Train] = asyncio.Queue(1)
+        self._stop = threading.Event()
+        self._closed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Take orders until the server has no more. Raises ServerGone, and what training raises."""
+        async with self._serving(self._listener, lambda: "serving"):
+            await self._shell.feed(self._machine.open)
+            working = asyncio.create_task(self._work())
+            closed = asyncio.create_task(self._closed.wait())
+            try:
+                await self._first_of(working, closed)
+            finally:
+                self._stop.set()
+                working.cancel()
+                closed.cancel()
+
+    async def _work(self) -> bool:
+        while True:
+            order = await self._orders.get()
+            self._stop.clear()
+            with suppress(Interrupted):
+                for client in order.clients:
+                    await self._train_one(order, client)
+
+    async def _train_one(self, order: Train, client: int) -> None:
+        upload = await asyncio.to_thread(self._train, client, order.round, order.model, self._stop)
+        await self._shell.feed(lambda now: self._machine.trained(order.round, client, upload, now))
+
+    def _take(self, order: Train) -> None:
+        """Train by this order as soon as the one before has noticed that nobody waits for it."""
+        self._stop.set()
+        with suppress(asyncio.QueueEmpty):
+            self._orders.get_nowait()
+        self._orders.put_nowait(order)
+
+    async def _perform(self, action: Action) -> list[Action]:
+        match action:
+            case Train():
+                self._take(action)
+            case Closed():
+                self._closed.set()
+            case Fatal():
+                raise ServerGone(action.text)
+            case _:
+                return await super()._perform(action)
+        return []

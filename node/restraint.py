@@ -1,0 +1,59 @@
+"""What holds a server's client to the model that it started from, beside plain training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Restraint:
+    """The part of local training that a server's mechanism asks for; see mechanisms.server.ServerMechanism.
+
+    proximal_mu: of the term (mu/2) ||w - w0||^2 in the loss, w0 being the start (Li et al. 2020, "Federated
+    Optimization in Heterogeneous Networks", section 3.2).
+    after_batch: after every step, weights (1, d) and the start (d,) to the weights (1, d) to go on with.
+    """
+
+    proximal_mu: float
+    after_batch: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+class Held:
+    """A restraint at work on parameters that stand at the start of a round's training."""
+
+    def __init__(self, restraint: Restraint, parameters: Sequence[nn.Parameter]) -> None:
+        self._restraint = restraint
+        self._parameters = parameters
+        self._start = _flat(parameters)  # (d,)
+        self._starts = self._start.split([parameter.numel() for parameter in parameters])
+
+    def pull(self) -> None:
+        """Add mu (w - w0) to the gradient."""
+        if self._restraint.proximal_mu == 0:
+            return
+        with torch.no_grad():
+            for parameter, start in zip(self._parameters, self._starts, strict=True):
+                away = torch.sub(parameter, start.view_as(parameter))
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                parameter.grad.add_(away, alpha=self._restraint.proximal_mu)
+
+    def settle(self) -> None:
+        """Go on with what `after_batch` makes of the weights."""
+        weights = _flat(self._parameters)[None]  # (1, d)
+        settled = self._restraint.after_batch(weights, self._start)
+        if settled is weights:
+            return
+        parts = settled[0].split([parameter.numel() for parameter in self._parameters])
+        with torch.no_grad():
+            for parameter, part in zip(self._parameters, parts, strict=True):
+                parameter.copy_(part.view_as(parameter))
+
+
+def _flat(parameters: Sequence[nn.Parameter]) -> torch.Tensor:
+    """A copy of all of them, (d,)."""
+    return torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
