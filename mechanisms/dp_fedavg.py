@@ -251,10 +251,12 @@ def dp_fedavg(
 
     estimator: "fixed" for f_f, or "clipped" for f_c, W_min being W: the weight of all users in both.
     """
-    weight = total_weight(federation.rows, weight_cap)
-    if estimator not in ESTIMATORS:
+    radius, weight = positive("clip", clip), total_weight(federation.rows, weight_cap)
+    if not isinstance(per_layer, bool):
+        raise TypeError(f"per_layer = {per_layer!r} is not allowed: true or false")
+    if estimator not in list(ESTIMATORS):
         raise ValueError(f"estimator = {estimator!r} is not allowed: {', '.join(map(repr, ESTIMATORS))}")
-    bound = Layers.equal(federation.sizes, clip) if per_layer else Flat(clip)
+    bound = Layers.equal(federation.sizes, radius) if per_layer else Flat(radius)
     divided = ESTIMATORS[estimator](weight)
     return DPFedAvg(federation, sampling_probability, noise_multiplier, bound, divided, weight_cap, delta)
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from mechanisms.accounting import Gaussian, Ledger, Relation, SampledGaussian, spent
-from mechanisms.dp_fedavg import BookDPFedAvg, DPFedAvg, Flat, Layers, book_of
+from mechanisms.dp_fedavg import BookDPFedAvg, DPFedAvg, Flat, Layers, book_of, dp_fedavg
 from mechanisms.estimators import ClippedDenominator, FixedDenominator, total_weight, weight_of
 from mechanisms.server import Federation
 from tests.unit.mechanisms.settings import vector, words
@@ -201,6 +201,69 @@ def test_without_noise_there_is_no_guarantee():
     assert math.isinf(spent(Ledger.of(chosen.events(1)), 1e-5).epsilon)
 
 
+# -- from plain values -------------------------------------------------------------------------------------
+
+
+def plain(**values) -> DPFedAvg:
+    """The same as `arm`, with two tensors."""
+    usual = {
+        "sampling_probability": 0.5,
+        "noise_multiplier": 1.0,
+        "clip": 2.0,
+        "per_layer": False,
+        "estimator": "fixed",
+        "weight_cap": 40.0,
+        "delta": 1e-5,
+    }
+    return dp_fedavg(federation((3, 1)), **{**usual, **values})
+
+
+def test_plain_values_make_the_algorithm():
+    assert plain() == arm((3, 1)), "W, here 2.75, is worked out from the rows and the cap"
+    assert plain(weight_cap=80.0).estimator == FixedDenominator(0.125 + 0.25 + 0.5 + 1)
+
+
+def test_one_radius_is_for_all_layers_together():
+    per_layer = plain(per_layer=True)
+    assert per_layer.clip == Layers((3, 1), (2 / math.sqrt(2),) * 2)
+    assert per_layer.clip.radius == pytest.approx(plain().clip.radius)
+    assert per_layer.noise_std == pytest.approx(plain().noise_std)
+
+
+def test_the_clipped_denominator_takes_the_weight_of_all_users_for_the_least():
+    assert plain(estimator="clipped") == arm((3, 1), estimator=ClippedDenominator(2.75))
+
+
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        ({"estimator": "median"}, "estimator = 'median' is not allowed: 'fixed', 'clipped'"),
+        ({"estimator": ["fixed"]}, r"estimator = \['fixed'\] is not allowed"),
+        ({"clip": -1.0}, "clip = -1.0 is not allowed: a number above 0"),
+        ({"weight_cap": 0.0}, "weight_cap = 0.0 is not allowed"),
+        ({"sampling_probability": 0.0}, "sampling_probability = 0.0 is not allowed"),
+    ],
+)
+def test_plain_values_that_can_not_be(values, error):
+    with pytest.raises(ValueError, match=error):
+        plain(**values)
+
+
+def test_a_word_for_a_truth_value_is_refused():
+    with pytest.raises(TypeError, match="per_layer = 'no' is not allowed: true or false"):
+        plain(per_layer="no")
+
+
+def test_its_figures_are_its_noise():
+    """z S / (q W) = 1.5 * 2 / (0.5 * 2.75)."""
+    assert arm(noise_multiplier=1.5).figures == {
+        "noise multiplier": 1.5,
+        "clip radius": 2.0,
+        "noise std": pytest.approx(2.181818, rel=1e-6),
+    }
+    assert arm(noise_multiplier=0.0).figures["noise std"] == 0.0
+
+
 # -- the book's version -----------------------------------------------------------------------------------
 
 
@@ -226,6 +289,15 @@ def test_the_book_adds_a_sum_and_absolute_noise():
     assert new.mean() == pytest.approx(1.02, abs=1e-4), "1 + 0.5 * (0.01 + 0.03)"
     assert new.std() == pytest.approx(0.001, rel=0.02)
     assert replay.combine(np.zeros(D, np.float32), [], [], words()).std() == pytest.approx(0.001, rel=0.02)
+
+
+def test_the_book_s_figures_are_its_noise():
+    """0.001 / (0.5 * 4) = 5e-4."""
+    assert book().figures == {
+        "noise multiplier": pytest.approx(5e-4, rel=1e-12),
+        "clip radius": 4.0,
+        "noise std": 0.001,
+    }
 
 
 def test_the_book_clips_after_every_batch():

@@ -134,6 +134,20 @@ def test_scope_clips_each_element_before_it_broadcasts():
     assert model[0] == 0.5, "the argument is not changed"
 
 
+def test_scope_s_figures_are_its_noise():
+    """Uploads of 60 and of 20 rows: .1 * 20 * 2 / (60 * 50) and / (20 * 50); the download has m = 20."""
+    figures = scope(rows=(60,) * 9 + (20,)).figures
+    assert figures == pytest.approx(
+        {
+            "constant / epsilon": 0.04,
+            "least upload noise std": 0.001333333,
+            "largest upload noise std": 0.004,
+            "download noise std": 1.5 * 3.26599e-4,
+        },
+        rel=1e-5,
+    )
+
+
 def test_scope_promises_nothing():
     arm = scope()
     assert arm.guarantee is None
@@ -263,6 +277,20 @@ def test_paper_s_claim_needs_what_training_does_not_ensure():
     assert claim.unit.what.startswith("one record")
     assert "2 C / m" in claim.outside
     assert claim.stated == 2.0
+
+
+def test_paper_s_figures_are_its_noise_and_its_claim():
+    figures = paper().figures
+    assert figures["epsilon under the paper's sensitivity"] == paper().claim.epsilon
+    assert figures == pytest.approx(
+        {
+            "constant / epsilon": 3.107511 / 2,
+            "upload noise std": 0.932253,
+            "download noise std": 1.068030,
+            "epsilon under the paper's sensitivity": figures["epsilon under the paper's sensitivity"],
+        },
+        rel=1e-5,
+    )
 
 
 def test_paper_s_other_values():

@@ -12,6 +12,7 @@ from mechanisms.accounting import Gaussian, Ledger, spent
 from mechanisms.dp_fedavg import DPFedAvg, Layers, book_of
 from mechanisms.estimators import ClippedDenominator
 from mechanisms.nbafl import FederatedScopeNbAFL, PaperNbAFL
+from mechanisms.registry import SERVER_MECHANISMS
 from mechanisms.server import (
     NO_NOISE,
     FedAvg,
@@ -115,7 +116,41 @@ def test_plain_averaging_changes_and_promises_nothing():
     assert (plain.name, plain.guarantee, plain.proximal, plain.grad_clip) == ("fedavg", None, 0.0, None)
     assert "without noise" in plain.protects
     assert plain.events(3) == NO_NOISE
+    assert plain.figures == {}
     assert math.isinf(spent(Ledger.of(plain.events(1)), 1e-5).epsilon), "no noise is not nothing spent"
+
+
+PLAIN_VALUES = {
+    "fedavg": {"clients_per_round": 2},
+    "nbafl": {
+        "clients_per_round": 2, "epsilon": 50.0, "delta": 0.01, "clip": 5.0, "exposures": 1, "proximal": 0.01,
+        "grad_clip": None,
+    },
+    "nbafl-federatedscope": {
+        "clients_per_round": 2, "epsilon": 50.0, "constant": 1.0, "clip": 5.0, "proximal": 0.01,
+        "grad_clip": 5.0, "sizes_joined": True,
+    },
+    "dp-fedavg": {
+        "sampling_probability": 0.5, "noise_multiplier": 1.0, "clip": 1.0, "per_layer": True,
+        "estimator": "clipped", "weight_cap": 20.0, "delta": 1e-5,
+    },
+    "dp-fedavg-book": {
+        "clients_per_round": 2, "scale": 0.5, "clip_radius": 1000.0, "noise_std": 0.001, "delta": 1e-5,
+    },
+}  # fmt: skip
+"""As a scenario, a file or the command line gives them."""
+
+
+@pytest.mark.parametrize("name", PLAIN_VALUES)
+def test_a_name_and_plain_values_make_a_mechanism_of_that_name(name):
+    mechanism = SERVER_MECHANISMS[name](federation(), **PLAIN_VALUES[name])
+    assert mechanism.name == name
+    assert all(isinstance(value, float) for value in mechanism.figures.values())
+    assert np.isfinite(a_round(mechanism, vector(0, 0, 0), vector(2, 4, 6), np.random.default_rng(0))).all()
+
+
+def test_every_name_is_tried():
+    assert set(SERVER_MECHANISMS) == set(PLAIN_VALUES)
 
 
 def test_a_mean_is_weighted_by_rows():
