@@ -10,38 +10,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from node.config import Task
-from scenarios.processes import Children, warm_up
 from scenarios.progress import Display
-from scenarios.swarm import POLL_S, SwarmPlan
+from scenarios.swarm import SwarmPlan
+from scenarios.work import Work, do_all, rounds_done
 
 WORKERS = 2
-
-
-class Work(Protocol):
-    """Work for a child process, which says a line a round to `log` and at its end writes `path`."""
-
-    @property
-    def name(self) -> str:
-        """What the user sees."""
-
-    @property
-    def rounds(self) -> int:
-        """How many lines it will say."""
-
-    @property
-    def path(self) -> Path:
-        """Its result: when this is there, the work is done."""
-
-    @property
-    def log(self) -> Path:
-        """Its lines."""
-
-    @property
-    def worker(self) -> str:
-        """`module:function` that does it."""
 
 
 @dataclass(frozen=True)
@@ -127,28 +102,8 @@ def jobs(plan: SwarmPlan) -> tuple[Job, ...]:
 
 def work(queue: Sequence[Work], display: Display) -> None:
     """Do all of it, two at a time in child processes. Raises UserError for one that fails."""
-    if queue:
-        warm_up()
-        with Children() as children:
-            _work(queue, children, display)
-
-
-def _work(queue: Sequence[Work], children: Children, display: Display) -> None:
-    waiting, in_all = list(queue), sum(job.rounds for job in queue)
-    while waiting or children.running():
-        if waiting and len(children.running()) < WORKERS:
-            job = waiting.pop(0)
-            children.start(job.name, job.log, job.worker, job)
-            continue
-        display.baselines(sum(_rounds_done(job) for job in queue), in_all)
-        children.wait(POLL_S)
-    display.baselines(in_all, in_all)
-
-
-def _rounds_done(job: Work) -> int:
-    if job.path.exists():
-        return job.rounds
-    return min(job.rounds, job.log.read_bytes().count(b"\n")) if job.log.exists() else 0
+    in_all = sum(job.rounds for job in queue)
+    do_all(queue, WORKERS, lambda: display.baselines(sum(rounds_done(job) for job in queue), in_all))
 
 
 def _finished(job: Job) -> Curve:

@@ -8,6 +8,7 @@ from the data set that it names), whatever runs beside it: so finished cells are
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -15,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from node.errors import UserError, reason
 from scenarios.datasets import Dataset
 from scenarios.folder import write_json
 from scenarios.spec import Json
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from scenarios.federated import ClientWork, Crew
 
 Fact = float | str | bool | None
+
+_REMEDY = "remove it, and the same command runs that cell again"
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,13 @@ class Cell(Protocol):
     def rounds(self) -> int:
         """How many figures it will give."""
 
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """The names of those that it asks its room for, always with its own seed."""
+
+    def check(self, room: Room) -> None:
+        """Raise ConfigError for what can not be run; it takes a moment, and nothing is trained."""
+
     def describe(self) -> Json:
         """All but the seed, as JSON: two cells with the same description and seed give the same."""
 
@@ -105,6 +116,10 @@ class Shelf:
         """The file of a cell."""
         return self.folder / f"{cell.arm}-{cell.seed}.json"
 
+    def log(self, cell: Cell) -> Path:
+        """Where the process that runs it says a line a round, and why it failed."""
+        return self.folder / f"{cell.arm}-{cell.seed}.log"
+
     def holds(self, cell: Cell) -> bool:
         """Whether it is finished."""
         return self.path(cell).exists()
@@ -115,6 +130,24 @@ class Shelf:
         write_json(self.path(cell), asdict(outcome))
 
     def get(self, cell: Cell) -> Outcome:
-        """What a finished cell gave."""
-        fields = json.loads(self.path(cell).read_text("utf-8"))
-        return Outcome(tuple(fields["figures"]), fields["facts"], fields["seconds"])
+        """What a finished cell gave. Raises UserError for a file that is damaged."""
+        path = self.path(cell)
+        try:
+            fields = json.loads(path.read_text("utf-8"))
+            figures = tuple(float(figure) for figure in fields["figures"])
+            outcome = Outcome(figures, dict(fields["facts"]), float(fields["seconds"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{path} can not be read ({reason(error)}); {_REMEDY}") from None
+        if len(figures) != cell.rounds:
+            raise UserError(f"{path} has {len(figures)} figures, not {cell.rounds}; {_REMEDY}")
+        return outcome
+
+
+def cell_name(cell: Cell) -> str:
+    """What the user calls it."""
+    return f"{cell.arm}, seed {cell.seed}"
+
+
+def salt_of(arm: str) -> int:
+    """Of an arm's streams of noise, so that no two arms have the same noise."""
+    return int.from_bytes(hashlib.sha256(arm.encode()).digest()[:4], "big")

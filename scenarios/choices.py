@@ -24,9 +24,10 @@ PARTITIONS: dict[str, Callable[..., Parts]] = {
     "dirichlet": partitions.dirichlet,
     "shards": partitions.shards,
     "natural": partitions.natural,
+    "pieces": partitions.pieces,
     "quantity": partitions.quantity,
 }
-BY_OWNER = ("natural",)
+BY_OWNER = ("natural", "pieces")
 """Partitions that go by whose a row is, and not by its label."""
 
 _SERVER_PARTS = tuple(name for name in dir(ServerMechanism) if not name.startswith("_"))

@@ -9,12 +9,16 @@ An engine leaves every cell's outcome on the shelf as soon as it has it. It does
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from scenarios.cells import Cell, Outcome, Shelf
+from node.errors import UserError, reason
+from scenarios.cells import Cell, Outcome, Shelf, cell_name
 
 
 class SweepDisplay(Protocol):
@@ -48,3 +52,22 @@ class Engine(Protocol):
 
         Raises UserError, one line, for the first that fails: what is finished by then stays.
         """
+
+
+def cores() -> int:
+    """How many processor cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def one_line(cell: Cell, log: Path) -> Iterator[None]:
+    """Whatever fails is a UserError that names the cell; the traceback of what is not one goes to `log`."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{cell_name(cell)}: {error}", error.status) from error
+    except Exception as error:  # a user's mechanism or model may raise anything
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a", encoding="utf-8") as lines:
+            traceback.print_exc(file=lines)
+        raise UserError(f"{cell_name(cell)}: {reason(error)} (log: {log})") from error

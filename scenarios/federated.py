@@ -36,7 +36,7 @@ from node.config_values import read_section, shared_values
 from node.errors import ConfigError, UserError
 from node.task import build
 from node.training import Trainer, read_vector, shapes
-from scenarios.cells import Fact, Outcome, Room
+from scenarios.cells import Fact, Outcome, Room, salt_of
 from scenarios.choices import Clients, MechanismChoice, Rows
 from scenarios.clients import LocalTraining, train_clients
 from scenarios.datasets import Dataset
@@ -67,6 +67,15 @@ class FederatedCell:
     def rounds(self) -> int:
         """How many figures it will give."""
         return self.train.rounds
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """The one of its rows."""
+        return (self.rows.dataset,)
+
+    def check(self, room: Room) -> None:
+        """See Cell.check: rows are dealt out, the model is made, and the mechanism."""
+        client_work(self, room.dataset(self.rows.dataset, self.seed))
 
     def describe(self) -> Json:
         """All but the seed and the name."""
@@ -122,7 +131,7 @@ class ClientWork:
     @property
     def salt(self) -> int:
         """Of the streams of noise, so that no two arms have the same noise."""
-        return int.from_bytes(hashlib.sha256(self.cell.arm.encode()).digest()[:4], "big")
+        return salt_of(self.cell.arm)
 
     @cached_property
     def start(self) -> Floats:
@@ -207,7 +216,9 @@ def rounds_of(work: ClientWork, crew: Crew, words: Words, room: Room) -> Outcome
         model = mechanism.combine(model, list(sent.values()), rows, words)
         figures.append(judge.evaluate(model).accuracy)
         room.say(number, figures[-1])
-    facts = {**protection_facts(mechanism), **mechanism.figures, "missing uploads": missing}
+    digest = hashlib.sha256(model.tobytes()).hexdigest()[:16]
+    counted: dict[str, Fact] = {"missing uploads": missing, "model sha256": digest}
+    facts = {**protection_facts(mechanism), **mechanism.figures, **counted}
     return Outcome(tuple(figures), facts, time.perf_counter() - begun)
 
 

@@ -99,6 +99,17 @@ def read_summary(path: Path) -> Summary | None:
     return Summary(**{name: fields.get(name) for name in Summary.__dataclass_fields__})
 
 
+def amount(ledger: Mapping[str, object], name: str) -> float:
+    """A figure of a ledger as summary.json has it, such as `epsilon_spent`."""
+    return float(str(ledger[name]))
+
+
+def most_spent(ledgers: Iterable[Mapping[str, object] | None]) -> Mapping[str, object] | None:
+    """The ledger with the largest epsilon; None where no peer has one."""
+    there = [ledger for ledger in ledgers if ledger is not None]
+    return max(there, key=lambda ledger: amount(ledger, "epsilon_spent"), default=None)
+
+
 class Tail:
     """Reads a growing history.jsonl: every call gives the rounds that were added since the last one."""
 

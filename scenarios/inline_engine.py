@@ -1,7 +1,8 @@
-"""Engine `inline`: cells in this process, clients trained in blocks by threads."""
+"""Engine `inline`: cells in this process or in child processes, clients trained in blocks by threads."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,13 +15,19 @@ import torch
 from mechanisms.clipping import Floats
 from mechanisms.server import Indices
 from scenarios import datasets
-from scenarios.cells import Cell
+from scenarios.cells import Cell, cell_name
 from scenarios.datasets import Dataset
-from scenarios.engines import Place, SweepDisplay
+from scenarios.engines import Place, SweepDisplay, one_line
 from scenarios.federated import ClientWork, Crew, in_order, train_block
+from scenarios.work import do_all
 
 TEST_SPLIT = 1
 """The stream of random numbers that holds out test rows, as nodes with that task.seed do."""
+
+PRELOAD = ("scenarios.cell_worker", "sklearn.datasets", "torch._dynamo")
+"""Imported once for all children: what takes seconds."""
+
+_ROUND_LINE = re.compile(r"^round (\d+): (\S+)\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -78,21 +85,101 @@ def one_thread() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class InlineEngine:
-    """`jobs` cells side by side; a single one has all `threads` for its blocks."""
+    """`jobs` cells side by side, each in a process of its own with its part of the `cores`.
+
+    A single one runs in this process and has all cores for its blocks.
+    """
 
     jobs: int
-    threads: int
+    cores: int
 
     def run(self, cells: Sequence[Cell], place: Place, display: SweepDisplay) -> None:
         """See Engine.run."""
-        with one_thread():
-            for cell in cells:
+        at_once = min(self.jobs, len(cells))
+        if at_once > 1:
+            jobs = [CellJob(cell, place, max(1, self.cores // at_once)) for cell in cells]
+            do_all(jobs, at_once, Watch(jobs, display), PRELOAD)
+            return
+        for cell in cells:
+            with one_line(cell, place.shelf.log(cell)):
                 self._run(cell, place, display)
 
     def _run(self, cell: Cell, place: Place, display: SweepDisplay) -> None:
-        room = LocalRoom(
-            place.data_dir, self.threads, lambda number, figure: display.round_ended(cell, number, figure)
-        )
-        outcome = cell.replay(room)
+        def say(number: int, figure: float) -> None:
+            display.round_ended(cell, number, figure)
+
+        with one_thread():
+            outcome = cell.replay(LocalRoom(place.data_dir, self.cores, say))
         place.shelf.put(cell, outcome)
         display.cell_ended(cell, outcome)
+
+
+# -- cells in child processes ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CellJob:
+    """A cell for a child process that has so many `threads`; see scenarios.work.Work."""
+
+    cell: Cell
+    place: Place
+    threads: int
+
+    @property
+    def name(self) -> str:
+        """What the user sees."""
+        return cell_name(self.cell)
+
+    @property
+    def rounds(self) -> int:
+        """How many lines it will say."""
+        return self.cell.rounds
+
+    @property
+    def path(self) -> Path:
+        """Its result."""
+        return self.place.shelf.path(self.cell)
+
+    @property
+    def log(self) -> Path:
+        """Its lines."""
+        return self.place.shelf.log(self.cell)
+
+    @property
+    def worker(self) -> str:
+        """What runs it in a process of its own."""
+        return "scenarios.cell_worker:run_cell"
+
+
+@dataclass
+class Watch:
+    """Tells a display what `jobs` have said in their logs since the last look."""
+
+    jobs: Sequence[CellJob]
+    display: SweepDisplay
+
+    def __post_init__(self) -> None:
+        self._told = dict.fromkeys(range(len(self.jobs)), 0)  # rounds of each that has not ended
+
+    def __call__(self) -> None:
+        """Look once."""
+        for index, told in list(self._told.items()):
+            job = self.jobs[index]
+            ended = job.path.exists()  # before the log is read: then all of it is there
+            for number, figure in rounds_said(job.log)[told:]:
+                self.display.round_ended(job.cell, number, figure)
+                self._told[index] = number
+            if ended:
+                self.display.cell_ended(job.cell, job.place.shelf.get(job.cell))
+                del self._told[index]
+
+
+def round_line(number: int, figure: float) -> str:
+    """What a child says at the end of a round."""
+    return f"round {number}: {float(figure)!r}"
+
+
+def rounds_said(log: Path) -> list[tuple[int, float]]:
+    """The rounds in a log, in order: number and figure."""
+    text = log.read_text("utf-8", "replace") if log.exists() else ""
+    return [(int(number), float(figure)) for number, figure in _ROUND_LINE.findall(text)]

@@ -1,13 +1,11 @@
 """The same swarm under the other privacy mechanisms, without a network: training, offers, and their mean.
 
-A replay uses the node's own trainer and the very mechanisms; the secure sum is an ordinary one, and the noise
-comes from a seed. It is what the real peers' curve is compared with.
+It is what the real peers' curve is compared with (scenarios.peer_replay).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,11 +19,11 @@ COMPARED = ("dp-sgd", "aldp", "ldp")
 
 @dataclass(frozen=True)
 class Replay:
-    """One mechanism over all parts. batch_seeds: one a peer; path: where the curve goes."""
+    """One mechanism over all parts; path: where the curve goes."""
 
     task: Task
+    peers: int
     rounds: int
-    batch_seeds: tuple[int, ...]
     path: Path
 
     @property
@@ -60,11 +58,6 @@ class PrivateCurve:
         return self.accuracy[-1]
 
 
-def amount(ledger: Mapping[str, object], name: str) -> float:
-    """A figure of a ledger as summary.json has it, such as `epsilon_spent`."""
-    return float(str(ledger[name]))
-
-
 def run_replays(plan: SwarmPlan, display: Display) -> tuple[PrivateCurve, ...]:
     """The curves of the mechanisms that the real peers did not run; none where no privacy is on."""
     queue = replays(plan)
@@ -77,9 +70,8 @@ def replays(plan: SwarmPlan) -> tuple[Replay, ...]:
     chosen = plan.task.privacy.mechanism
     if chosen == "none":
         return ()
-    seeds = tuple(plan.batch_seed(peer) for peer in range(plan.peers))
     return tuple(
-        Replay(_with(plan.task, name), plan.rounds, seeds, plan.folder / "baselines" / f"{name}.json")
+        Replay(_with(plan.task, name), plan.peers, plan.rounds, plan.folder / "baselines" / f"{name}.json")
         for name in COMPARED
         if name != chosen
     )

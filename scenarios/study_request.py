@@ -10,21 +10,23 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from node.config import overridden
 from node.config_values import Rule, key, plain_table, read_section, text, whole
 from node.errors import ConfigError, shown
-from scenarios.cells import Cell
+from scenarios.cells import Cell, Room
 from scenarios.datasets import data_folder
-from scenarios.inline_engine import load
+from scenarios.inline_engine import LocalRoom
 from scenarios.spec import Json, Request
 from scenarios.study import Study
 
 ENGINES = ("inline", "processes", "ray")
 OPTIONS = frozenset({"peers", "rounds", "seed", "engine", "jobs", "data_dir", "out", "quick", "overrides"})
 _MOST_JOBS = 256
+_ADDRESS = r"auto|(ray://)?[^\s/:]+:\d{1,5}"
 _LARGEST_SEED = 2**31
 
 
@@ -59,16 +61,16 @@ class RaySection:
     `working_dir` is a folder that Ray copies to every machine of the cluster: modules of one's own, say.
     """
 
-    address: str | None = key(text("'auto', HOST:PORT or ray://HOST:PORT"), None)
+    address: str | None = key(text("'auto', HOST:PORT or ray://HOST:PORT", _ADDRESS), None)
     working_dir: str | None = key(text("a folder"), None)
 
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """Which engine, with how many cells side by side."""
+    """Which engine, with how many cells side by side; None: as many as suit it."""
 
     name: str
-    jobs: int
+    jobs: int | None
     ray: RaySection
 
 
@@ -102,21 +104,41 @@ def judged(study: Study, request: Request) -> StudyRun:
     seeds = _seeds(study, request, own)
     arms = tuple(_changed(arm, request, table, study) for arm in _chosen(study, request, own))
     data_dir = data_folder(request.data_dir, os.environ)
+    room = LocalRoom(data_dir, 1, lambda number, figure: None)
     for name in study.data_sets:
-        load(name, data_dir, seeds[0])
+        room.dataset(name, seeds[0])
+    for arm in arms:
+        _check(arm.seeded(seeds[0]), room)
     return StudyRun(study, arms, seeds, engine, data_dir, _given(request))
 
 
+def _check(cell: Cell, room: Room) -> None:
+    try:
+        cell.check(room)
+    except ConfigError as error:
+        raise ConfigError(f"{cell.arm}: {error}") from error
+
+
 def _engine(request: Request, ray: RaySection) -> EngineChoice:
-    name = request.engine or "inline"
+    name, jobs = request.engine or "inline", request.jobs
     if name != "ray" and ray != RaySection():
         raise ConfigError(f"--set ray.*: engine {name} has no such keys; they go with --engine ray")
-    jobs = request.jobs
-    if jobs is None:
-        jobs = 1 if name == "processes" else len(os.sched_getaffinity(0))
-    if not 1 <= jobs <= _MOST_JOBS:
+    if name == "ray":
+        _check_ray(ray)
+    if jobs is not None and not 1 <= jobs <= _MOST_JOBS:
         raise ConfigError(f"--jobs {jobs}: allowed are 1 to {_MOST_JOBS} cells side by side")
     return EngineChoice(name, jobs, ray)
+
+
+def _check_ray(section: RaySection) -> None:
+    if find_spec("ray") is None:
+        raise ConfigError(
+            "--engine ray: Ray is not installed; `pip install 'murmuration[ray]'`, or take --engine inline"
+        )
+    if section.working_dir is not None and not Path(section.working_dir).is_dir():
+        raise ConfigError(
+            f"ray.working_dir = {shown(section.working_dir)} is no folder; give one that is there"
+        )
 
 
 def _seeds(study: Study, request: Request, own: StudySection) -> tuple[int, ...]:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from scenarios.engines import Engine, Place
+from scenarios.cells import Cell, Shelf
+from scenarios.engines import Engine, Place, cores
 from scenarios.inline_engine import InlineEngine
+from scenarios.processes_engine import ProcessesEngine
 from scenarios.spec import Scenario
 from scenarios.study import Study, Sweep, arms_json, collect, substitutions
 from scenarios.study_request import ENGINES, OPTIONS, EngineChoice, StudyRun, described, judged
@@ -37,7 +39,7 @@ def scenario_of(study: Study) -> Scenario[StudyRun, Sweep]:
 def execute(run: StudyRun, folder: Path, console: Console) -> Sweep:
     """Run every cell that is not finished, and collect what all gave. Raises UserError."""
     place = Place(folder, run.data_dir)
-    missing = [cell for cell in run.cells if not place.shelf.holds(cell)]
+    missing = [cell for cell in run.cells if not _kept(cell, place.shelf)]
     kept = len(run.cells) - len(missing)
     told = f"{len(run.cells)} cells, {kept} of them finished before" if kept else f"{len(run.cells)} cells"
     console.print(
@@ -52,6 +54,19 @@ def execute(run: StudyRun, folder: Path, console: Console) -> Sweep:
     return collect(run.study, run.arms, run.seeds, place.shelf.get)
 
 
+def _kept(cell: Cell, shelf: Shelf) -> bool:
+    """Whether a former run has finished it. Raises UserError for a damaged file, before anything is run."""
+    return shelf.holds(cell) and shelf.get(cell) is not None
+
+
 def engine_of(choice: EngineChoice) -> Engine:
     """The engine that was chosen."""
-    return InlineEngine(choice.jobs, choice.jobs)
+    match choice.name:
+        case "ray":
+            from scenarios.ray_engine import RayEngine  # noqa: PLC0415  an extra, and seconds to import
+
+            return RayEngine(choice.jobs, choice.ray)
+        case "processes":
+            return ProcessesEngine(choice.jobs or 1)
+        case _:
+            return InlineEngine(choice.jobs or cores(), cores())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from node.addresses import PeerAddress
 from node.config import Task
-from node.errors import UserError
+from node.errors import ConfigError, UserError
 from node.options import NodeOptions
 from scenarios.history import Round, Summary, Tail, by_round, read_history, read_summary
 from scenarios.processes import Children, warm_up
@@ -21,6 +21,7 @@ HOST = "127.0.0.1"
 BACKLOG = 128
 POLL_S = 0.2
 STALL_MARGIN_S = 300.0
+PEERS_AT_MOST = 64
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,28 @@ class SwarmPlan:
 
     def batch_seed(self, peer: int) -> int:
         """The seed of a peer's batch order; its baseline uses the same."""
-        return self.task.task.seed * self.peers + peer
+        return batch_seed(self.task, self.peers, peer)
 
     @property
     def stall_s(self) -> float:
         """Longer than any round can take: every wait of a node is capped, the rest is for training."""
         caps = self.task.aggregation
         return caps.group_timeout_s + caps.shares_timeout_s + caps.sums_timeout_s + STALL_MARGIN_S
+
+
+def batch_seed(task: Task, peers: int, peer: int) -> int:
+    """The seed of a peer's batch order, its own among all peers and seeds of the task."""
+    return task.task.seed * peers + peer
+
+
+def checked_peers(task: Task, peers: int) -> int:
+    """`peers`, where a swarm can have so many. Raises ConfigError."""
+    least = task.aggregation.min_participants
+    if not least <= peers <= PEERS_AT_MOST:
+        raise ConfigError(
+            f"--peers {peers}: allowed are {least} (aggregation.min_participants) to {PEERS_AT_MOST}"
+        )
+    return peers
 
 
 @dataclass(frozen=True)

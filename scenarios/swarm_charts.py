@@ -9,7 +9,7 @@ from scenarios import swarm_privacy
 from scenarios.history import AGGREGATED, PHASES, Round
 from scenarios.spec import Chart, Json
 from scenarios.swarm import PeerRun
-from scenarios.swarm_results import Quantity, SwarmResults, mean, phase_mean
+from scenarios.swarm_results import Quantity, SwarmResults, lowest_by_round, mean, phase_mean
 
 SERIES = 8
 PHASE_COLOURS = {"train": "var(--series-1)", "group": "var(--series-2)", "shares": "var(--series-3)",
@@ -44,7 +44,7 @@ def comparison(results: SwarmResults) -> Chart:
     alone_mean = [mean(column) for column in zip(*(curve.accuracy for curve in alone), strict=True)]
     traces.append(_line("alone, mean", steps, alone_mean, "var(--muted)", 2.5, dash="dash", group="alone"))
     traces.append(_line("pooled data", steps, results.baselines.pooled.accuracy, POOLED, 2.5, dash="dot"))
-    lowest = _lowest_by_round(results.peers)
+    lowest = lowest_by_round(results.peers)
     traces.append(_line("the swarm", list(lowest), list(lowest.values()), MAIN, 3.5))
     return Chart(
         "comparison",
@@ -152,14 +152,6 @@ def _outcome_colour(name: str, position: int) -> str:
 
 def _rounds_in(peers: Sequence[PeerRun]) -> list[int]:
     return sorted({entry.round for peer in peers for entry in peer.rounds})
-
-
-def _lowest_by_round(peers: Sequence[PeerRun]) -> dict[int, float]:
-    lowest: dict[int, float] = {}
-    for entry in (entry for peer in peers for entry in peer.rounds):
-        if entry.accuracy is not None:
-            lowest[entry.round] = min(entry.accuracy, lowest.get(entry.round, 1.0))
-    return dict(sorted(lowest.items()))
 
 
 def _by_round(peers: Sequence[PeerRun], rounds: Sequence[int], phase: str, quantity: Quantity) -> list[float]:

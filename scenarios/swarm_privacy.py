@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scenarios.history import Round
+from scenarios.history import Round, amount, most_spent
 from scenarios.progress import percent
-from scenarios.replays import PrivateCurve, amount
+from scenarios.replays import PrivateCurve
 from scenarios.spec import Chart, Json, Table, Verdict
 from scenarios.swarm import PeerRun
 from scenarios.swarm_results import SwarmResults
@@ -18,10 +18,9 @@ USEFUL_POINTS = 10.0
 
 def curve_of(peers: Sequence[PeerRun]) -> PrivateCurve | None:
     """The real peers' curve: each round's lowest accuracy and largest epsilon; None without privacy."""
-    ledgers = [peer.summary.privacy for peer in peers if peer.summary.privacy is not None]
-    if not ledgers:
+    most = most_spent([peer.summary.privacy for peer in peers])
+    if most is None:
         return None
-    most = max(ledgers, key=lambda ledger: amount(ledger, "epsilon_spent"))
     numbers = sorted({entry.round for peer in peers for entry in peer.rounds})
     rounds = [_at(peers, number) for number in numbers]
     accuracy = tuple(min(entry.accuracy or 0.0 for entry in entries) for entries in rounds)

@@ -57,3 +57,12 @@ def mean(values: Sequence[float]) -> float:
 def phase_mean(rounds: Sequence[Round], phase: str, quantity: Quantity) -> float:
     """A phase's mean cost over `rounds`; a round that never came to the phase counts as 0."""
     return mean([float(getattr(entry.phases.get(phase, NOTHING), quantity)) for entry in rounds])
+
+
+def lowest_by_round(peers: Sequence[PeerRun]) -> dict[int, float]:
+    """The lowest accuracy of all peers after each round, by its number."""
+    lowest: dict[int, float] = {}
+    for entry in (entry for peer in peers for entry in peer.rounds):
+        if entry.accuracy is not None:
+            lowest[entry.round] = min(entry.accuracy, lowest.get(entry.round, 1.0))
+    return dict(sorted(lowest.items()))

@@ -21,12 +21,11 @@ from scenarios.history import AGGREGATED, PHASES
 from scenarios.progress import percent, shown
 from scenarios.replays import run_replays
 from scenarios.spec import Claim, Json, Request, Scenario, Table, Verdict
-from scenarios.swarm import PeerRun, SwarmPlan, run_swarm
+from scenarios.swarm import PeerRun, SwarmPlan, checked_peers, run_swarm
 from scenarios.swarm_results import SwarmResults, mean, phase_mean
 
 TASK = "digits"
 PEERS = 5
-PEERS_AT_MOST = 64
 QUICK_ROUNDS = 5
 ACCURACY_AT_LEAST = 0.94
 GAIN_AT_LEAST_POINTS = 8.0
@@ -47,12 +46,7 @@ class SwarmConfiguration:
 def plan(request: Request) -> SwarmConfiguration:
     """Judge a request. Raises ConfigError, one line that says what is allowed."""
     task = load_task(TASK, _overrides(request))
-    peers = PEERS if request.peers is None else request.peers
-    least = task.aggregation.min_participants
-    if not least <= peers <= PEERS_AT_MOST:
-        raise ConfigError(
-            f"--peers {peers}: allowed are {least} (aggregation.min_participants) to {PEERS_AT_MOST}"
-        )
+    peers = checked_peers(task, PEERS if request.peers is None else request.peers)
     usual = QUICK_ROUNDS if request.quick else task.train.rounds
     rounds = usual if request.rounds is None else request.rounds
     if rounds < 1:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from scenarios.cells import Cell, Outcome
+from scenarios.cells import Cell, Outcome, cell_name
 from scenarios.engines import SweepDisplay
 from scenarios.progress import Pace, clock
 
@@ -63,7 +63,7 @@ class SweepBar:
     def round_ended(self, cell: Cell, round: int, figure: float) -> None:
         """Move the bar."""
         done, left_s = self._count.round_ended(cell, round)
-        said = f"{self._count.ended}/{self._count.cells} cells; {cell.arm}, seed {cell.seed}: {figure:.4g}"
+        said = f"{self._count.ended}/{self._count.cells} cells; {cell_name(cell)}: {figure:.4g}"
         self._progress.update(self._bar, completed=done, left=f"{clock(left_s)} left", said=said)
 
     def cell_ended(self, cell: Cell, outcome: Outcome) -> None:
@@ -74,7 +74,7 @@ class SweepBar:
 
 def cell_text(cell: Cell, outcome: Outcome) -> str:
     """A finished cell in words."""
-    return f"{cell.arm}, seed {cell.seed}: {outcome.final:.4g} in {outcome.seconds:.1f} s"
+    return f"{cell_name(cell)}: {outcome.final:.4g} in {outcome.seconds:.1f} s"
 
 
 @contextmanager

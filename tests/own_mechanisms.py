@@ -5,6 +5,7 @@ from __future__ import annotations
 from mechanisms.accounting import Gaussian, Relation, Unit
 from mechanisms.mechanism import Floats, Guarantee, Memory, Offer, Quiet, Setting, Unprotected
 from mechanisms.randomness import Words
+from mechanisms.server import FedAvg
 
 UNIT = Unit("one ward", Relation.REPLACE, "L2")
 
@@ -57,3 +58,24 @@ class TakesNothing(Unprotected):
 
     def __init__(self) -> None:
         pass
+
+
+# -- with a server -----------------------------------------------------------------------------------------
+
+
+class Shrinking(FedAvg):
+    """Federated averaging whose clients send the middle between where they began and where they came."""
+
+    __slots__ = ()
+
+    def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
+        return 0.5 * start + 0.5 * weights
+
+
+class Breaking(FedAvg):
+    """Can be made, and fails when a client is done."""
+
+    __slots__ = ()
+
+    def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
+        raise RuntimeError("the scales\nare stuck")

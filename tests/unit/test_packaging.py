@@ -72,6 +72,13 @@ def test_every_declared_dependency_has_its_line_and_no_line_is_stale(requirement
     assert rows == set(requirements)
 
 
+def test_what_a_cluster_takes_is_what_is_tested(pyproject):
+    extras = pyproject["project"]["optional-dependencies"]
+
+    assert extras["ray"]
+    assert set(extras["ray"]) <= set(extras["dev"])
+
+
 def test_the_constraints_pin_every_dependency_inside_its_range(requirements):
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pins = {

@@ -1,0 +1,192 @@
+"""A swarm replayed without a network: all peers' training, their offers and the mean, round by round.
+
+    base ──▶ training of every peer ──▶ mechanism.offer ──▶ mean ──▶ base + mean, mechanism.aggregated
+
+Training, mechanisms and charges are the node's own; the secure sum is an ordinary one, and noise comes from a
+seed. Every offer is aggregated: nothing is left over for the next round.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from mechanisms.accounting import Ledger
+from mechanisms.mechanism import Mechanism, Memory, Offer
+from mechanisms.randomness import SeededWords
+from node.config import Task
+from node.data import Dataset, load_dataset
+from node.errors import UserError
+from node.privacy import can_train, facts, make_mechanism, receipt_of
+from node.task import build_model
+from node.training import Trainer, shapes
+from node.vectors import Floats
+from scenarios.client_gradients import Gradients
+from scenarios.clients import LocalTraining, train_clients
+from scenarios.swarm import batch_seed
+
+_NOISE = 21  # a stream of random numbers: [this, seed, the arm's salt, peer]
+_BLOCK = 32
+
+
+class Swarm:
+    """The peers and what they have agreed on. `offers`: those of the last round that had any."""
+
+    def __init__(self, task: Task, peers: int, salt: int) -> None:
+        """`salt`: of the noise; arms that are compared have one each. Raises ConfigError."""
+        datasets = [load_dataset(task, None, (peer, peers)) for peer in range(peers)]
+        named = shapes(build_model(task, datasets[0]), task.train.parameters)
+        self.members = [
+            Member(make_mechanism(task, named, len(dataset.train_y)), seeded_words(task, salt, peer))
+            for peer, dataset in enumerate(datasets)
+        ]
+        one_by_one = OneByOne(task, datasets, self.members)
+        self._judge = one_by_one.trainers[0]
+        self.training = together(task, datasets, self.members) or one_by_one
+        self.base = self._judge.vector()
+        self.offers: Sequence[Offer] = ()
+
+    def round(self, number: int) -> float:
+        """One round; the accuracy of the base after it, which stays once every budget is spent.
+
+        In one torch thread (see `scenarios.inline_engine.one_thread`) the same seed gives the same. Raises
+        UserError.
+        """
+        able = [peer for peer, member in enumerate(self.members) if member.can_train]
+        if able:
+            trained = self.training.vectors(self.base, number, able)
+            fresh = ((self.members[peer], own - self.base) for peer, own in zip(able, trained, strict=True))
+            self._agree([member.offer(progress) for member, progress in fresh])
+        return self._judge.evaluate(self.base).accuracy
+
+    def _agree(self, offers: Sequence[Offer]) -> None:
+        vectors = [offer.vector for offer in offers]
+        mean = np.asarray(np.mean(vectors, axis=0, dtype=np.float64), dtype=np.float32)
+        self.base, self.offers = self.base + mean, offers
+        for member in self.members:
+            member.learn(mean, len(offers))
+
+    def mean_of(self, name: str) -> float | None:
+        """The mean `radius` or `noise_std` of the last offers; None where there is none."""
+        values = [value for offer in self.offers if (value := getattr(offer, name)) is not None]
+        return float(np.mean(values)) if values else None
+
+
+def seeded_words(task: Task, salt: int, peer: int) -> SeededWords:
+    """What the noise and the private samples of a peer follow from."""
+    return SeededWords(np.random.default_rng([_NOISE, task.task.seed, salt, peer]))
+
+
+class Member:
+    """One peer's mechanism, what it remembers, and its ledger."""
+
+    def __init__(self, mechanism: Mechanism, words: SeededWords) -> None:
+        self.mechanism, self.words = mechanism, words
+        self.memory: Memory = ()
+        self._ledger = Ledger(())
+
+    @property
+    def can_train(self) -> bool:
+        """Whether one more round is within the budget."""
+        return can_train(self.mechanism, self._ledger, ())
+
+    def offer(self, fresh: Floats) -> Offer:
+        """The offer of a round's progress (d,), charged as a node charges it."""
+        offer = self.mechanism.offer(fresh, self.memory, self.words)
+        receipt = receipt_of(self.mechanism, self._ledger, self.mechanism.per_training, offer.memory)
+        self._ledger, self.memory = self._ledger.adding(receipt.events), receipt.memory
+        return offer
+
+    def learn(self, mean: Floats, members: int) -> None:
+        """What the `mean` (d,) of so many offers tells the mechanism."""
+        self.memory = self.mechanism.aggregated(mean, members, self.memory)
+
+    @property
+    def ledger(self) -> Mapping[str, object] | None:
+        """As in summary.json; None where no privacy is on."""
+        return facts(self.mechanism, self._ledger)
+
+
+# -- training ----------------------------------------------------------------------------------------------
+
+
+class Training(Protocol):
+    """Local training of the peers."""
+
+    def vectors(self, base: Floats, number: int, peers: Sequence[int]) -> list[Floats]:
+        """The model (d,) of each of `peers` after training from `base` (d,) in round `number`, from 1."""
+
+
+class OneByOne:
+    """A node's trainer for each peer: any optimiser, any model, private gradient steps."""
+
+    def __init__(self, task: Task, datasets: Sequence[Dataset], members: Sequence[Member]) -> None:
+        self.trainers = [
+            Trainer(
+                *(build_model(task, dataset), task.train, dataset, batch_seed(task, len(datasets), peer)),
+                *(member.mechanism.gradient, member.words),
+            )
+            for peer, (dataset, member) in enumerate(zip(datasets, members, strict=True))
+        ]
+
+    def vectors(self, base: Floats, number: int, peers: Sequence[int]) -> list[Floats]:
+        """See Training.vectors."""
+        never = threading.Event()
+        return [self.trainers[peer].train(base, number, never).vector for peer in peers]
+
+
+@dataclass(frozen=True)
+class Together:
+    """All peers as blocks of one batch: plain SGD on all parameters, as the node's trainer does it."""
+
+    task: Task
+    model: torch.nn.Module
+    x: Floats
+    y: NDArray[np.int64]
+    rows: Sequence[NDArray[np.int64]]
+
+    def vectors(self, base: Floats, number: int, peers: Sequence[int]) -> list[Floats]:
+        """See Training.vectors."""
+        train = self.task.train
+        training = LocalTraining(
+            epochs=train.epochs,
+            batch_size=train.batch_size,
+            learning_rate=train.learning_rate,
+            momentum=train.momentum,
+            weight_decay=train.weight_decay,
+            grad_clip=train.grad_clip,
+        )
+        seeds = [(batch_seed(self.task, len(self.rows), peer), number) for peer in peers]
+        rows = [self.rows[peer] for peer in peers]
+        trained, _ = train_clients(
+            *(self.model, base, rows, self.x, self.y, functional.cross_entropy, training, seeds, None, _BLOCK)
+        )
+        if not np.isfinite(trained).all():
+            raise UserError(
+                f"training diverged in round {number}; lower train.learning_rate = "
+                f"{train.learning_rate:g} or set train.grad_clip"
+            )
+        return list(trained)
+
+
+def together(task: Task, datasets: Sequence[Dataset], members: Sequence[Member]) -> Together | None:
+    """Training as one batch, where it gives what the node's trainer would; else None."""
+    plain = task.train.optimizer == "sgd" and task.train.parameters == "*"
+    if not plain or datasets[0].classes is None or any(member.mechanism.gradient for member in members):
+        return None
+    model = build_model(task, datasets[0])
+    try:
+        Gradients(model, functional.cross_entropy, datasets[0].train_x[:1])
+    except ValueError:  # a layer that mixes rows, or draws
+        return None
+    x = torch.cat([dataset.train_x for dataset in datasets]).numpy()
+    y = torch.cat([dataset.train_y for dataset in datasets]).numpy()
+    ends = np.cumsum([len(dataset.train_y) for dataset in datasets])
+    return Together(task, model, x, y, np.split(np.arange(len(y)), ends[:-1]))

@@ -1,0 +1,198 @@
+"""Engine `processes`: every federated cell as real node processes on loopback, one in the server's role.
+
+    this process ──posts──▶ server node ◀──models, uploads──▶ client nodes, at most 12
+                 ◀── a line a round, the outcome ──┘
+
+Client i of N is trained on node i mod min(N, 12). A client node that is killed is missed and the rounds go
+on; one that fails by itself, or a server that ends in any way, is the end of the run. A swarm's cell is run
+by its peers' nodes, and a cell that nodes have no part in is replayed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from mechanisms.server import Federation
+from node.errors import ConfigError
+from node.listening import DEFAULT, endpoint_of, listen
+from node.training import shapes
+from protocol.codec import MAX_ORDERED
+from scenarios.cells import Cell, Outcome, Shelf
+from scenarios.datasets import Dataset
+from scenarios.engines import Place, SweepDisplay, cores, one_line
+from scenarios.federated import ClientWork, FederatedCell, client_work
+from scenarios.federated_worker import SERVER_GONE, Post
+from scenarios.inline_engine import InlineEngine, LocalRoom, rounds_said
+from scenarios.partitions import Parts, Rows
+from scenarios.peer_cells import SwarmCell, run_nodes
+from scenarios.processes import INTERRUPTED, Child, Children, warm_up
+
+MOST_NODES = 12
+"""Client nodes of one cell; more clients share them."""
+PRELOAD = ("scenarios.federated_worker", "sklearn.datasets", "torch._dynamo")
+RUN_BYTES = 32
+POLL_S = 0.2
+END_S = 10.0
+"""How long the client nodes of a cell have to end, once its server has."""
+
+
+@dataclass(frozen=True)
+class ProcessesEngine:
+    """`jobs` federations side by side; swarms and replays come one by one."""
+
+    jobs: int
+
+    def run(self, cells: Sequence[Cell], place: Place, display: SweepDisplay) -> None:
+        """See Engine.run."""
+        for kind, group in groupby(cells, type):
+            if issubclass(kind, FederatedCell):
+                self._federations(group, place, display)
+            elif issubclass(kind, SwarmCell):
+                self._swarms(group, place, display)
+            else:
+                InlineEngine(1, cores()).run(list(group), place, display)
+
+    def _federations(self, cells: Iterable[Cell], place: Place, display: SweepDisplay) -> None:
+        waiting = deque(cell for cell in cells if isinstance(cell, FederatedCell))
+        running: list[Running] = []
+        library = LocalRoom(place.data_dir, 1, lambda number, figure: None)
+        warm_up(PRELOAD)
+        with Children() as children:
+            while waiting or running:
+                while waiting and len(running) < self.jobs:
+                    running.append(started(waiting.popleft(), place, library, children))
+                running = [federation for federation in running if not federation.ended(place, display)]
+                if running:
+                    children.wait(POLL_S)
+
+    def _swarms(self, cells: Iterable[Cell], place: Place, display: SweepDisplay) -> None:
+        for cell in cells:
+            if isinstance(cell, SwarmCell):
+                with one_line(cell, place.shelf.log(cell)):
+                    outcome = self._swarm(cell, place, display)
+                place.shelf.put(cell, outcome)
+                display.cell_ended(cell, outcome)
+
+    def _swarm(self, cell: SwarmCell, place: Place, display: SweepDisplay) -> Outcome:
+        def say(number: int, figure: float) -> None:
+            display.round_ended(cell, number, figure)
+
+        return run_nodes(cell, folder_of(cell, place), say)
+
+
+def folder_of(cell: Cell, place: Place) -> Path:
+    """Where the nodes of a cell write."""
+    return place.folder / "nodes" / f"{cell.arm}-{cell.seed}"
+
+
+class Running:
+    """The processes of one federated cell."""
+
+    def __init__(self, cell: FederatedCell, folder: Path, server: Child, clients: Sequence[Child]) -> None:
+        self._cell = cell
+        self._folder = folder
+        self._server = server
+        self._clients = clients
+        self._told = 0
+
+    def ended(self, place: Place, display: SweepDisplay) -> bool:
+        """Tell the display what is new, and keep the outcome when it is there. Raises UserError."""
+        status = self._server.process.exitcode  # before the log is read: then all of it is there
+        for number, figure in rounds_said(self._server.log)[self._told :]:
+            display.round_ended(self._cell, number, figure)
+            self._told = number
+        with one_line(self._cell, place.shelf.log(self._cell)):
+            if status is not None:
+                self._let_clients_end()
+            self._check()
+            if status is None:
+                return False
+            outcome = Shelf(self._folder).get(self._cell)
+        place.shelf.put(self._cell, outcome)
+        display.cell_ended(self._cell, outcome)
+        return True
+
+    def _let_clients_end(self) -> None:
+        """They end by themselves; one that is stopped is killed."""
+        for client in self._clients:
+            client.process.join(END_S)
+            if client.process.exitcode is None:
+                client.process.kill()
+
+    def _check(self) -> None:
+        """UserError for a client node that failed, or for the server. A client's fault comes first."""
+        for child in (*self._clients, self._server):
+            status, failure = child.process.exitcode, child.failure()
+            missed = status is not None and (status < 0 or status in (SERVER_GONE, INTERRUPTED))
+            if failure is not None and (child is self._server or not missed):
+                raise failure
+
+
+def started(cell: FederatedCell, place: Place, library: LocalRoom, children: Children) -> Running:
+    """Start a server and client nodes for a cell. Raises UserError."""
+    with one_line(cell, place.shelf.log(cell)):
+        server_post, *client_posts = posts(client_work(cell, library.dataset(cell.rows.dataset, cell.seed)))
+    folder = folder_of(cell, place)
+    shutil.rmtree(folder, ignore_errors=True)
+    with ExitStack() as bound:
+        listeners = [bound.enter_context(listen(DEFAULT)) for _ in (server_post, *client_posts)]
+        worker, here = "scenarios.federated_worker", endpoint_of(listeners[0], None)
+        posted = (server_post, listeners[0], folder)
+        server = children.start("server node", folder / "server.log", f"{worker}:serve", *posted)
+        clients = [
+            children.start(
+                *(f"client node {number}", folder / f"client-{number}.log", f"{worker}:train"),
+                *(post, number, listeners[1 + number], here),
+            )
+            for number, post in enumerate(client_posts)
+        ]
+    return Running(cell, folder, server, clients)
+
+
+# -- who is given what -------------------------------------------------------------------------------------
+
+
+def posts(work: ClientWork) -> list[Post]:
+    """The server's post, then one for each client node, under a new secret. Raises ConfigError."""
+    clients = len(work.parts)
+    nodes = min(MOST_NODES, clients)
+    if clients > nodes * MAX_ORDERED:
+        raise ConfigError(
+            f"{clients} clients: engine processes has at most {MOST_NODES * MAX_ORDERED}; take fewer, or "
+            "another engine"
+        )
+    sizes = tuple(int(np.prod(shape)) for _, shape in shapes(work.model, "*"))
+    federation = Federation(tuple(len(part) for part in work.parts), work.cell.rounds, sizes)
+    run = secrets.token_bytes(RUN_BYTES)
+    given = (_servers(work), *(_clients(work, range(node, clients, nodes)) for node in range(nodes)))
+    return [Post(work.cell, dataset, parts, federation, nodes, run) for dataset, parts in given]
+
+
+def _servers(work: ClientWork) -> tuple[Dataset, Parts]:
+    """Test rows, and one training row for its shape; of the clients only how many rows each has."""
+    counts = tuple(np.zeros(len(part), np.int64) for part in work.parts)
+    return _only(work.dataset, np.arange(1)), counts
+
+
+def _clients(work: ClientWork, mine: range) -> tuple[Dataset, Parts]:
+    """The rows of these clients, and one test row for its shape."""
+    kept = np.concatenate([work.parts[client] for client in mine])
+    dataset = _only(work.dataset, kept)
+    ends = iter(np.split(np.arange(len(kept)), np.cumsum([len(work.parts[client]) for client in mine])))
+    none = np.arange(0)
+    parts = tuple(next(ends) if client in mine else none for client in range(len(work.parts)))
+    return replace(dataset, test_x=dataset.test_x[:1], test_y=dataset.test_y[:1]), parts
+
+
+def _only(dataset: Dataset, rows: Rows) -> Dataset:
+    """With these training rows only."""
+    return replace(dataset, train_x=dataset.train_x[rows], train_y=dataset.train_y[rows], clients=None)

@@ -1,0 +1,100 @@
+"""A sweep that is killed or interrupted: what is finished stays, and the rest is run again."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from scenarios.harness import run
+from scenarios.processes import INTERRUPTED
+from scenarios.spec import Request
+from scenarios.study_scenario import scenario_of
+from tests.e2e.processes import Nursery, Process
+from tests.own_studies import STUDY
+
+ARMS = ("plain", "noised")
+ROUNDS = 20
+ENOUGH_S = 180.0
+IN_ALL = len(ARMS) * STUDY.seeds
+
+
+def sweep(nursery: Nursery, folder: Path, *argv: str) -> Process:
+    out = ("--out", str(folder / "out"), "--rounds", str(ROUNDS))
+    return nursery.plain("tests.sweeps", "run", STUDY.name, *out, *argv, cwd=folder)
+
+
+def kept(folder: Path) -> dict[str, tuple[int, bytes]]:
+    files = (folder / "out" / "cells").glob("*.json")
+    return {file.stem: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
+
+
+def results(folder: Path) -> dict[str, Any]:
+    """Every arm's figures, without how long they took."""
+    arms: dict[str, Any] = json.loads((folder / "result.json").read_text())["arms"]
+    for arm in arms.values():
+        for seed in arm["seeds"]:
+            del seed["seconds"]
+    return arms
+
+
+@pytest.mark.slow  # two sweeps, one after the other, each in processes that import torch
+def test_a_sweep_killed_after_its_first_cell_goes_on_and_ends_as_if_it_had_not_been(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    first = sweep(nursery, tmp_path, "--jobs", "2")
+    first.line("cell 1/", ENOUGH_S)
+    first.send(signal.SIGKILL)
+    assert first.status() == -signal.SIGKILL
+    before = kept(tmp_path)
+    assert 1 <= len(before) < IN_ALL
+    second = sweep(nursery, tmp_path, "--jobs", "1")
+    assert second.status(ENOUGH_S) == 0, second.told()
+    after = kept(tmp_path)
+    assert len(after) == IN_ALL
+    assert {name: after[name] for name in before} == before
+    run(
+        scenario_of(STUDY),
+        Request(rounds=ROUNDS, jobs=1, out=tmp_path / "whole"),
+        Console(file=io.StringIO()),
+    )
+    assert results(tmp_path / "out") == results(tmp_path / "whole")
+
+
+def test_an_interrupted_sweep_ends_with_one_line_and_keeps_what_is_finished(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    stopped = sweep(nursery, tmp_path, "--jobs", "2")
+    stopped.line("cell 1/", ENOUGH_S)
+    stopped.send(signal.SIGINT)
+    assert stopped.status(ENOUGH_S) == INTERRUPTED
+    stopped.err.join()
+    assert stopped.err.all() == ["scenarios: interrupted; what was done is kept"]
+    assert 1 <= len(kept(tmp_path)) < IN_ALL
+    assert not (tmp_path / "out" / "result.json").exists()
+
+
+@pytest.mark.slow  # Ray starts its processes, and each worker imports torch
+def test_an_interrupted_sweep_on_ray_says_no_more_than_that(nursery: Nursery, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    stopped = sweep(nursery, tmp_path, "--engine", "ray", "--jobs", "2")
+    stopped.line("cell 1/", ENOUGH_S)
+    stopped.send(signal.SIGINT)
+    assert stopped.status(ENOUGH_S) == INTERRUPTED
+    stopped.err.join()
+    assert stopped.err.all() == ["scenarios: interrupted; what was done is kept"]
+    assert 1 <= len(kept(tmp_path)) < IN_ALL
+
+
+def test_a_bad_command_line_is_one_line_and_nothing_is_written(nursery: Nursery, tmp_path: Path) -> None:
+    stopped = sweep(nursery, tmp_path, "--set", "scenario.mechanism=nowhere.at:All")
+    assert stopped.status() == 2
+    stopped.err.join()
+    (line,) = stopped.err.all()
+    assert "'nowhere.at:All' can not be imported" in line
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,98 @@
+"""A small study for tests: federated averaging on data that comes with scikit-learn, a second a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from node.config import ModelSection, TrainSection
+from scenarios.cells import Cell, Outcome
+from scenarios.choices import Clients, MechanismChoice, Rows
+from scenarios.federated import FederatedCell
+from scenarios.spec import Chart, Claim, Table, Verdict
+from scenarios.study import Quick, Study, Sweep
+
+TRAIN = TrainSection(
+    rounds=8, epochs=1, batch_size=16, optimizer="sgd", learning_rate=0.1, momentum=0.5, grad_clip=5.0
+)
+SHRINKING = "tests.own_mechanisms:Shrinking"
+NOISY = {
+    "clients_per_round": 3,
+    "epsilon": 0.5,
+    "constant": 1.0,
+    "clip": 0.5,
+    "proximal": 0.1,
+    "grad_clip": 5.0,
+    "sizes_joined": True,  # with 8 rounds and 3 of 5 clients the server's noise fires too: 8 > 3 sqrt 5
+}
+
+PLAIN = FederatedCell(
+    arm="plain",
+    seed=0,
+    rows=Rows("breast-cancer"),
+    clients=Clients("iid", 5),
+    model=ModelSection("node.models:MLP", {"sizes": [30, 8, 2]}),
+    train=TRAIN,
+    mechanism=MechanismChoice("fedavg", {"clients_per_round": 3}),
+    block=2,
+)
+NOISED = replace(PLAIN, arm="noised", mechanism=MechanismChoice("nbafl-federatedscope", NOISY))
+
+
+def own(path: str, parameters: Mapping[str, Any]) -> FederatedCell:
+    """The arm of a user's own mechanism."""
+    return replace(PLAIN, arm="own", mechanism=MechanismChoice(path, parameters))
+
+
+def noise_costs(sweep: Sweep) -> Verdict | None:
+    """The only claim."""
+    if not sweep.has("plain", "noised"):
+        return None
+    plain, noised = sweep.mean("plain"), sweep.mean("noised")
+    return Verdict(plain >= noised, {"plain": plain, "noised": noised})
+
+
+def charts(sweep: Sweep) -> tuple[Chart, ...]:
+    """One, with a bar an arm."""
+    bars = {"type": "bar", "x": list(sweep.outcomes), "y": [sweep.mean(arm) for arm in sweep.outcomes]}
+    return (Chart("figures", "Accuracy", "After the last round.", (bars,), {}),)
+
+
+def tables(sweep: Sweep) -> tuple[Table, ...]:
+    """One, with a row an arm."""
+    rows = tuple((arm, f"{sweep.mean(arm):.4f}") for arm in sweep.outcomes)
+    return (Table("Arms", ("arm", "accuracy"), rows),)
+
+
+STUDY = Study(
+    name="small",
+    source="a test",
+    summary="noise costs accuracy",
+    stands_in=(("hospitals", "five parts of one table"),),
+    data_sets=("breast-cancer",),
+    arms=(PLAIN, NOISED),
+    seeds=3,
+    quick=Quick(seeds=2, rounds=2, arms=("plain",)),
+    own=own,
+    claims=(Claim("Noise costs accuracy.", noise_costs),),
+    headline=lambda sweep: f"{sweep.mean('plain'):.3f} without noise.",
+    charts=charts,
+    tables=tables,
+)
+
+
+class Told:
+    """A display that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.rounds: dict[tuple[str, int], list[tuple[int, float]]] = {}
+        self.ended: list[tuple[str, int]] = []
+
+    def round_ended(self, cell: Cell, round: int, figure: float) -> None:
+        """See SweepDisplay."""
+        self.rounds.setdefault((cell.arm, cell.seed), []).append((round, figure))
+
+    def cell_ended(self, cell: Cell, outcome: Outcome) -> None:
+        """See SweepDisplay."""
+        self.ended.append((cell.arm, cell.seed))

@@ -1,0 +1,14 @@
+"""The command line of scenarios with one more, the small study of `tests.own_studies`."""
+
+from __future__ import annotations
+
+import sys
+
+from scenarios.__main__ import main
+from scenarios.catalogue import SCENARIOS
+from scenarios.study_scenario import scenario_of
+from tests.own_studies import STUDY
+
+if __name__ == "__main__":
+    SCENARIOS[STUDY.name] = scenario_of(STUDY)
+    sys.exit(main())
