@@ -67,6 +67,28 @@ def natural(keys: NDArray, parts: int, rng: np.random.Generator) -> Parts:
     return _grouped(part_of[owner], parts)
 
 
+def pieces(keys: NDArray, parts: int, rng: np.random.Generator) -> Parts:
+    """By owner, as `natural`, and with more parts than owners: each is a piece of one owner's rows.
+
+    Every owner has at least a piece, and each further one goes to where the pieces are the largest, so that
+    none is far above the others. Parts are in the order of their owners; which rows make a piece is random.
+    """
+    _enough(keys, parts, 1)
+    owners, owner = np.unique(keys, return_inverse=True)
+    if parts <= len(owners):
+        return natural(keys, parts, rng)
+    rows = np.bincount(owner)
+    cuts = np.ones_like(rows)
+    for _ in range(parts - len(owners)):
+        cuts[np.argmax(rows / cuts)] += 1
+    shuffled = (rng.permutation(own) for own in _grouped(owner, len(owners)))
+    return tuple(
+        np.sort(piece)
+        for own, number in zip(shuffled, cuts, strict=True)
+        for piece in np.array_split(own, number)
+    )
+
+
 def _grouped(part_of_row: Rows, parts: int) -> Parts:
     """The row numbers of each part; in one sort, as there may be thousands of parts."""
     ordered = np.argsort(part_of_row, kind="stable")

@@ -1,0 +1,138 @@
+"""How exact a sum of shares is, as cells of a sweep: nodes' arithmetic on updates that peers have trained.
+
+    update of each peer ──▶ its residual and n - 1 shares ──▶ n partial sums ──▶ their total ──▶ mean
+
+What nodes do between `start` and `Completed` (protocol.additive), without frames and seals; the mean is
+compared with the one in float64. Figures are errors, not accuracies.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from node.vectors import Floats
+from protocol.shares import Shares, ShareSettings
+from protocol.stream import SEED_BYTES
+from protocol.totals import Total
+from protocol.vectors import Vector, pieces, raw
+from scenarios.cells import Outcome, Room, salt_of
+from scenarios.inline_engine import one_thread
+from scenarios.peer_cells import SwarmCell
+from scenarios.peer_replay import Swarm
+from scenarios.spec import Json
+
+_SHARES = 31  # a stream of random numbers: [this, seed, the arm's salt]
+
+
+@dataclass(frozen=True)
+class ShareErrorCell:
+    """The swarm of `of`, whose offers become shares of the kind that [aggregation] has.
+
+    A figure is the median error of a round's mean: over its coordinates, |decoded - true|.
+    """
+
+    of: SwarmCell
+
+    @property
+    def arm(self) -> str:
+        """Of the swarm."""
+        return self.of.arm
+
+    @property
+    def seed(self) -> int:
+        """Of the swarm, and of the shares."""
+        return self.of.seed
+
+    @property
+    def rounds(self) -> int:
+        """Of the swarm."""
+        return self.of.rounds
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """None of the room's."""
+        return self.of.data_sets
+
+    def check(self, room: Room) -> None:
+        """As for the swarm. Raises ConfigError."""
+        self.of.check(room)
+
+    def describe(self) -> Json:
+        """As the swarm."""
+        return {**self.of.describe(), "kind": "share error"}
+
+    def seeded(self, seed: int) -> ShareErrorCell:
+        """The same arm with another seed."""
+        return ShareErrorCell(self.of.seeded(seed))
+
+    def lasting(self, rounds: int) -> ShareErrorCell:
+        """The same arm over so many rounds."""
+        return ShareErrorCell(self.of.lasting(rounds))
+
+    def among(self, peers: int) -> ShareErrorCell:
+        """The same arm with so many peers. Raises ConfigError."""
+        return ShareErrorCell(self.of.among(peers))
+
+    def changed(self, table: Mapping[str, Mapping[str, object]]) -> ShareErrorCell:
+        """With any keys of the task set anew. Raises ConfigError."""
+        return ShareErrorCell(self.of.changed(table))
+
+    def replay(self, room: Room) -> Outcome:
+        """In this process, with shares from the seed; the swarm goes on with the true means."""
+        begun, figures, largest = time.perf_counter(), [], 0.0
+        rng = np.random.default_rng([_SHARES, self.seed, salt_of(self.arm)])
+        with one_thread():
+            swarm = Swarm(self.of.task, self.of.peers, salt_of(self.arm))
+            for number in range(1, self.rounds + 1):
+                swarm.round(number)
+                errors = share_errors([offer.vector for offer in swarm.offers], self.shares(), rng)
+                figures.append(float(np.median(errors)))
+                largest = max(largest, float(errors.max()))
+                room.say(number, figures[-1])
+        facts = {"median_error": float(np.median(figures)), "largest_error": largest}
+        return Outcome(tuple(figures), facts, time.perf_counter() - begun)
+
+    def shares(self) -> Shares:
+        """As [aggregation] has them, for a group of all peers."""
+        section = self.of.task.aggregation
+        return ShareSettings(section.shares, section.clip, section.max_share_value).for_group(self.of.peers)
+
+
+def share_errors(vectors: Sequence[Floats], shares: Shares, rng: np.random.Generator) -> Floats:
+    """(d,) float64: how far the mean that a group decodes is from the true mean of its `vectors` (d,)."""
+    true = np.mean(vectors, axis=0, dtype=np.float64)
+    return np.abs(mean_by_shares(vectors, shares, rng) - true)
+
+
+def mean_by_shares(vectors: Sequence[Floats], shares: Shares, rng: np.random.Generator) -> Floats:
+    """(d,) float32: the mean of one vector a member, as they compute it. Seeds come from `rng`."""
+    sums = [shares.encode(vector, rng.bytes(SEED_BYTES))[0] for vector in vectors]
+    for (_, recipient), seed in [*_split(sums, shares, rng)]:
+        for index in range(shares.payload_count(len(vectors[0]))):
+            shares.absorb(sums[recipient], index, shares.payload(seed, len(vectors[0]), index))
+    return _added(sums, shares)
+
+
+def _split(
+    sums: Sequence[Vector], shares: Shares, rng: np.random.Generator
+) -> Iterator[tuple[tuple[int, int], bytes]]:
+    """A seed for every (sender, recipient); what a sender keeps in `sums` becomes its residual."""
+    for sender, recipient in permutations(range(len(sums)), 2):
+        seed = rng.bytes(SEED_BYTES)
+        shares.subtract(sums[sender], seed)
+        yield (sender, recipient), seed
+
+
+def _added(sums: Sequence[Vector], shares: Shares) -> Floats:
+    """The mean, from all partial sums."""
+    members = tuple(bytes([member]) for member in range(len(sums)))
+    total = Total(shares, len(sums[0]), members)
+    for member, partial in zip(members, sums, strict=True):
+        for index, part in pieces(len(partial)):
+            total.add(member, index, raw(partial, part))
+    return total.mean()
