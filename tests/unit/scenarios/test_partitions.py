@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node import partition
-from scenarios.partitions import Parts, dirichlet, iid, natural, quantity, shards
+from scenarios.partitions import Parts, dirichlet, iid, natural, pieces, quantity, shards
 
 SEEDS = st.integers(0, 2**32 - 1)
 ALPHAS = st.sampled_from([1e-3, 0.1, 0.5, 10.0, 1e6])
@@ -45,6 +45,24 @@ def test_an_owners_rows_stay_together(keys, data, seed) -> None:
     names = [{keys[row] for row in part} for part in divided]
     assert sum(map(len, names)) == owners
     assert max(map(len, names)) - min(map(len, names)) <= 1
+
+
+@unhurried
+@given(st.lists(st.sampled_from(["CA", "ME", "NY", "TX"]), min_size=1, max_size=40), st.data(), SEEDS)
+def test_pieces_are_of_one_owner_each_and_nearly_equal(keys, data, seed) -> None:
+    parts = data.draw(st.integers(len(set(keys)), len(keys)))
+    divided = pieces(np.array(keys), parts, rng(seed))
+    assert_division(divided, len(keys), parts, "pieces")
+    whose = [{keys[row] for row in part} for part in divided]
+    assert all(len(names) == 1 for names in whose)
+    order = [name for names in whose for name in names]
+    assert order == sorted(order)
+    largest = max(keys.count(owner) / order.count(owner) for owner in order)
+    for owner in set(keys):
+        sizes = [len(part) for part, name in zip(divided, order, strict=True) if name == owner]
+        assert max(sizes) - min(sizes) <= 1
+        # With a piece less, this owner's would be the largest of all.
+        assert len(sizes) == 1 or sum(sizes) / (len(sizes) - 1) >= largest
 
 
 @unhurried
@@ -111,6 +129,27 @@ def test_with_a_part_for_each_owner_the_parts_are_in_the_owners_order() -> None:
     assert [list(part) for part in divided] == [[1, 4], [3], [0, 2]]
 
 
+def test_an_owner_with_twice_the_rows_is_cut_into_twice_the_pieces() -> None:
+    divided = pieces(np.repeat([7, 5], [80, 40]), 6, rng())
+    assert [len(part) for part in divided] == [20] * 6
+    assert [int(part[0] >= 80) for part in divided] == [1, 1, 0, 0, 0, 0]  # owner 5 comes first
+
+
+@pytest.mark.parametrize("parts", [1, 3, 5])
+def test_no_more_pieces_than_owners_are_as_they_come(parts) -> None:
+    keys = rng().integers(0, 5, 60)
+    divided, expected = pieces(keys, parts, rng(4)), natural(keys, parts, rng(4))
+    assert all(np.array_equal(one, other) for one, other in zip(divided, expected, strict=True))
+
+
+def test_which_rows_of_an_owner_make_a_piece_is_random() -> None:
+    keys = np.zeros(100, np.int64)
+    divided, again, other = (pieces(keys, 2, rng(seed)) for seed in (0, 0, 1))
+    assert not np.array_equal(divided[0], np.arange(50))
+    assert np.array_equal(divided[0], again[0])
+    assert not np.array_equal(divided[0], other[0])
+
+
 def test_quantity_skew_is_in_the_sizes_and_not_in_the_labels() -> None:
     divided = quantity(LABELS, 10, rng(), alpha=0.5)
     sizes = sorted(map(len, divided))
@@ -150,6 +189,9 @@ ROWS = np.zeros(12, np.int64)
         (lambda: shards(ROWS, 2, rng(), shards_per_part=0), ValueError, "shards_per_part = 0"),
         (lambda: natural(ROWS, 2, rng()), ValueError, "parts = 2 is not allowed: 1 to 1, one for each owner"),
         (lambda: natural(ROWS, 0, rng()), ValueError, "parts = 0 is not allowed"),
+        (lambda: pieces(ROWS, 0, rng()), ValueError, "parts = 0 is not allowed"),
+        (lambda: pieces(ROWS, 13, rng()), ValueError, "parts = 13 is not allowed: 1 to 12, as there are 12"),
+        (lambda: pieces(ROWS, "2", rng()), TypeError, "parts = '2' is not allowed"),
     ],
 )
 def test_what_can_not_be_is_refused_by_name_and_value(

@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -145,3 +146,16 @@ def test_the_configuration_is_flat_with_dotted_keys() -> None:
 @pytest.mark.parametrize(("value", "said"), [(None, "none"), (3, "3"), (0.123456, "0.1235"), ("x", "x")])
 def test_figures_for_people(value: float | int | str | None, said: str) -> None:
     assert figure(value) == said
+
+
+def test_a_long_configuration_is_folded_part_by_part() -> None:
+    arms = {f"arm-{number}": {"rounds": number, "clip": 0.5} for number in range(40)}
+    ended = replace(ENDED, configuration={"seed": 3, "arms": arms})
+    page = render(ended, (), (), ())
+    assert "<dt>seed</dt><dd>3</dd>" in page
+    assert page.count("<details>") == 1 + 40
+    assert "<summary>arm-39</summary><dl><div><dt>rounds</dt><dd>39</dd></div>" in page
+    few = {"seed": 3, "arms": dict(list(arms.items())[:4])}
+    short = render(replace(ENDED, configuration=few), (), (), ())
+    assert "<details>" not in short
+    assert "<dt>arms.arm-3.rounds</dt>" in short

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from node.options import parse_arguments
 from scenarios.spec import Request
-from scenarios.swarm import SwarmPlan, node_options
+from scenarios.swarm import SwarmPlan, batch_seed, node_options
 from scenarios.swarm_scenario import plan
 
 ENDPOINTS = ("127.0.0.1:4001", "127.0.0.1:4002", "127.0.0.1:4003")
@@ -21,3 +21,8 @@ def test_a_swarm_is_given_longer_than_any_round_can_take(tmp_path: Path) -> None
     swarm = SwarmPlan(plan(Request()).task, 3, 7, tmp_path)
     caps = swarm.task.aggregation
     assert swarm.stall_s > caps.group_timeout_s + caps.shares_timeout_s + caps.sums_timeout_s
+
+
+def test_no_two_peers_of_any_two_seeds_have_the_same_order_of_rows() -> None:
+    tasks = [plan(Request(seed=seed)).task for seed in range(3)]
+    assert len({batch_seed(task, 5, peer) for task in tasks for peer in range(5)}) == 15
