@@ -31,6 +31,7 @@ PACKAGES = (
     "cryptography",
     "msgpack",
     "plotly",
+    "ray",
 )
 QUICK_NOTE = "A quick run: the claims are stated for a full one."
 FLAGS = {"data_dir": "--data-dir", "overrides": "--set"}

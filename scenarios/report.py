@@ -7,7 +7,7 @@ anything, so that a report can be mailed, archived, and opened years later witho
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from importlib import resources
@@ -48,7 +48,7 @@ def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judge
         claims="\n".join(_claim(claim) for claim in judged),
         holding=_holding(judged),
         tables="\n".join(_table(table) for table in tables),
-        configuration=_definitions(flatten(ended.configuration)),
+        configuration=_configuration(ended.configuration),
         command=escape(ended.command),
         versions=_definitions({**ended.versions, "started": ended.started, "seconds": figure(ended.seconds)}),
         data=script_json([asdict(chart) for chart in charts]),
@@ -110,6 +110,23 @@ PAGE = """<!DOCTYPE html>
 </body>
 </html>
 """
+
+
+SHOWN_AT_MOST = 60
+"""Values of the configuration that stand open; of a longer one its parts are folded away."""
+
+
+def _configuration(configuration: Mapping[str, Any]) -> str:
+    """Keys and values; where there are many, those of each part behind a line that opens it."""
+    if len(flatten(dict(configuration))) <= SHOWN_AT_MOST:
+        return _definitions(flatten(dict(configuration)))
+    parts = {name: value for name, value in configuration.items() if isinstance(value, dict)}
+    rest = {name: value for name, value in configuration.items() if name not in parts}
+    folded = "".join(
+        f"<details><summary>{escape(name)}</summary>{_configuration(part)}</details>"
+        for name, part in parts.items()
+    )
+    return (_definitions(flatten(rest)) if rest else "") + folded
 
 
 def script_json(value: object) -> str:
