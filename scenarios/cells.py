@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from node.errors import UserError, reason
-from scenarios.datasets import Dataset
+from scenarios.dataset import Dataset
 from scenarios.folder import write_json
 from scenarios.spec import Json
 

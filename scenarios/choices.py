@@ -16,7 +16,7 @@ from mechanisms.server import Federation, ServerMechanism
 from node.errors import ConfigError, reason, shown
 from node.task import import_class
 from scenarios import partitions
-from scenarios.datasets import Dataset
+from scenarios.dataset import Dataset
 from scenarios.partitions import Parts
 
 PARTITIONS: dict[str, Callable[..., Parts]] = {

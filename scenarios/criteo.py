@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.errors import reason, shown
-from scenarios.datasets import UNREADABLE, Damaged
+from scenarios.dataset import UNREADABLE, Damaged
 
 FILES = ("criteo/train.tsv.gz", "criteo/dev.tsv.gz", "criteo/test.tsv.gz")
 NUMBERS, CATEGORIES = 13, 26

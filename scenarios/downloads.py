@@ -17,6 +17,7 @@ from io import FileIO
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout
 from rich import box
 from rich.console import Console
@@ -25,7 +26,9 @@ from rich.progress import TransferSpeedColumn as SpeedColumn
 from rich.table import Table
 
 from node.errors import UserError, reason
-from scenarios.datasets import SOURCES, Damaged, Source, read_femnist, read_images, read_labels, source
+from scenarios.dataset import Damaged
+from scenarios.datasets import SOURCES, Source, source
+from scenarios.images import read_images, read_labels
 
 CONNECT_S, SILENCE_S = 20.0, 30.0
 TRIES = 4
@@ -96,9 +99,6 @@ PUBLISHED: dict[str, Published] = {
     )
 }
 
-UNPUBLISHED: dict[str, Check] = {"femnist-digits": read_femnist}
-"""How the one file of a data set is judged that no publisher offers."""
-
 
 def get(name: str, folder: Path, console: Console) -> None:
     """See that the data set of that name lies in `folder`. Raises ConfigError, UserError."""
@@ -107,17 +107,19 @@ def get(name: str, folder: Path, console: Console) -> None:
         if name in PUBLISHED:
             asyncio.run(fetch(PUBLISHED[name], folder, console))
         elif found.files:
-            _say(console, _kept(found, folder / found.files[0], folder))
+            _say(console, _kept(found, folder))
         else:
             _say(console, f"{name}: {found.remedy}")
 
 
-def _kept(found: Source, path: Path, folder: Path) -> str:
+def _kept(found: Source, folder: Path) -> str:
+    """What is not downloaded is judged by reading it."""
     try:
-        UNPUBLISHED[found.name](path)
+        found.read(folder, np.random.default_rng(0))
     except Damaged as error:
         raise UserError(f"data set {found.name}: {error}; {found.advice(folder)}") from None
-    return f"{path}: is there; its publisher gives no checksum, its structure is whole"
+    paths = " and ".join(str(folder / name) for name in found.files)
+    return f"{paths}: there; no checksum is known, the structure is whole"
 
 
 # ---- What is there

@@ -39,7 +39,7 @@ from node.training import Trainer, read_vector, shapes
 from scenarios.cells import Fact, Outcome, Room, salt_of
 from scenarios.choices import Clients, MechanismChoice, Rows
 from scenarios.clients import LocalTraining, train_clients
-from scenarios.datasets import Dataset
+from scenarios.dataset import Dataset
 from scenarios.partitions import Parts
 from scenarios.spec import Json
 

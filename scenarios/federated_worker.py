@@ -24,7 +24,7 @@ from node.restraint import Restraint
 from node.task import build
 from node.training import Trainer
 from scenarios.cells import Outcome, Shelf
-from scenarios.datasets import Dataset
+from scenarios.dataset import Dataset
 from scenarios.federated import ClientWork, FederatedCell, node_rows, rounds_of
 from scenarios.inline_engine import LocalRoom, round_line
 from scenarios.partitions import Parts

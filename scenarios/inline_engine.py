@@ -16,7 +16,7 @@ from mechanisms.clipping import Floats
 from mechanisms.server import Indices
 from scenarios import datasets
 from scenarios.cells import Cell, cell_name
-from scenarios.datasets import Dataset
+from scenarios.dataset import Dataset
 from scenarios.engines import Place, SweepDisplay, one_line
 from scenarios.federated import ClientWork, Crew, in_order, train_block
 from scenarios.work import do_all

@@ -27,7 +27,7 @@ from node.listening import DEFAULT, endpoint_of, listen
 from node.training import shapes
 from protocol.codec import MAX_ORDERED
 from scenarios.cells import Cell, Outcome, Shelf
-from scenarios.datasets import Dataset
+from scenarios.dataset import Dataset
 from scenarios.engines import Place, SweepDisplay, cores, one_line
 from scenarios.federated import ClientWork, FederatedCell, client_work
 from scenarios.federated_worker import SERVER_GONE, Post

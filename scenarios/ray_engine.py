@@ -21,7 +21,7 @@ from ray.exceptions import RayTaskError
 from mechanisms.clipping import Floats
 from mechanisms.server import Indices
 from scenarios.cells import Cell, Outcome
-from scenarios.datasets import Dataset
+from scenarios.dataset import Dataset
 from scenarios.engines import Place, SweepDisplay, one_line
 from scenarios.federated import ClientWork, Crew, in_order, train_block
 from scenarios.inline_engine import LocalRoom, one_thread

@@ -1,4 +1,4 @@
-"""Tables of people and of loans: Adult and LendingClub, from their publishers' text to arrays.
+"""Tables: Adult and LendingClub from their publishers' text, and breast cancer from scikit-learn.
 
 Numbers are standardised, categories are one column each. Mean, standard deviation and the categories come
 from the training rows: no mechanism's guarantee covers what they tell. A category that only a test row has is
@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from node import partition
 from node.errors import reason, shown
-from scenarios.datasets import TEST_SHARE, UNREADABLE, Damaged, Dataset
+from scenarios.dataset import TEST_SHARE, UNREADABLE, Damaged, Dataset, Rows, split
 
-Rows = NDArray[np.int64]
 Columns = Mapping[str, Sequence[str]]
 """The cells of each column, by its name."""
 
@@ -119,6 +118,25 @@ def loan(folder: Path, rng: np.random.Generator) -> Dataset:
     )
     found = _dataset("loan", "charged off", LOAN, train, test, owner[kept].astype(np.int64))
     return Dataset(**{**vars(found), "description": f"{found.description}, {len(owners)} states"})
+
+
+def breast_cancer(_folder: Path, rng: np.random.Generator) -> Dataset:
+    """Wisconsin diagnostic breast cancer (Street et al. 1993): x (n, 30), y 0 malignant, 1 benign.
+
+    Each feature is standardised by the mean and standard deviation of all training rows. No mechanism's
+    guarantee covers what these tell.
+    """
+    from sklearn.datasets import load_breast_cancer  # noqa: PLC0415  seconds to import, needed here only
+
+    bunch = load_breast_cancer()
+    labels = bunch.target.astype(np.int64)
+    kept, held_out = partition.hold_out(labels, TEST_SHARE, rng)
+    mean, std = bunch.data[kept].mean(axis=0), bunch.data[kept].std(axis=0)
+    description = (
+        f"breast-cancer: {len(kept)} training and {len(held_out)} test rows of {len(mean)} features, "
+        f"standardised over the training rows, 2 classes, {np.mean(labels == 1):.1%} benign"
+    )
+    return split(((bunch.data - mean) / std).astype(np.float32), labels, kept, held_out, None, 2, description)
 
 
 # -- reading -------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from mechanisms.server import FedAvg, Federation
 from node.errors import ConfigError
 from scenarios.choices import PARTITIONS, Clients, MechanismChoice, Rows
-from scenarios.datasets import Dataset
+from scenarios.dataset import Dataset
 from scenarios.inline_engine import load
 from tests.own_mechanisms import Shrinking
 from tests.own_studies import SHRINKING

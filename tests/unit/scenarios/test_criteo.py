@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from scenarios.criteo import CATEGORIES, FILES, FOLLOWER, LEADER, NUMBERS, criteo
-from scenarios.datasets import Damaged
+from scenarios.dataset import Damaged
 
 
 def line(label: int, numbers: dict[int, int], category: str) -> str:

@@ -10,18 +10,10 @@ import pytest
 from node.config import load_task
 from node.data import load_dataset
 from node.errors import ConfigError
-from scenarios import datasets
-from scenarios.datasets import (
-    FEMNIST_FILE,
-    MNIST_FILES,
-    SOURCES,
-    Damaged,
-    data_folder,
-    load,
-    read_idx,
-    read_images,
-    read_labels,
-)
+from scenarios import images
+from scenarios.dataset import Damaged
+from scenarios.datasets import SOURCES, data_folder, load
+from scenarios.images import FEMNIST_FILE, MNIST_FILES, read_idx, read_images, read_labels
 
 REAL = os.environ.get("MURMURATION_DATA")
 TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS = MNIST_FILES
@@ -49,8 +41,8 @@ def write_idx(path: Path, values: np.ndarray) -> Path:
 
 @pytest.fixture
 def tiny_mnist(tmp_path: Path) -> Path:
-    for images, labels, rows in ((TRAIN_IMAGES, TRAIN_LABELS, 12), (TEST_IMAGES, TEST_LABELS, 5)):
-        write_idx(tmp_path / images, rng(rows).integers(0, 256, (rows, 28, 28)))
+    for pixels, labels, rows in ((TRAIN_IMAGES, TRAIN_LABELS, 12), (TEST_IMAGES, TEST_LABELS, 5)):
+        write_idx(tmp_path / pixels, rng(rows).integers(0, 256, (rows, 28, 28)))
         write_idx(tmp_path / labels, np.arange(rows) % 10)
     return tmp_path
 
@@ -188,7 +180,8 @@ def refusal(name: str, folder: Path) -> str:
 
 def test_an_unknown_name_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
     said = refusal("mnits", tmp_path)
-    assert said == "data set 'mnits' is unknown; allowed: digits, breast-cancer, mnist, femnist-digits"
+    allowed = "digits, breast-cancer, mnist, femnist-digits, adult, loan"
+    assert said == f"data set 'mnits' is unknown; allowed: {allowed}"
 
 
 def test_missing_files_are_one_line_with_the_command_that_gets_them(tmp_path: Path) -> None:
@@ -225,7 +218,7 @@ CORRUPT[-6] ^= 1  # in the checksum
         (gzip.compress(IMAGES[:-1]), "announces 2352 bytes in shape (3, 28, 28) and has 2351"),
         (gzip.compress(IMAGES + b"\0"), "announces 2352 bytes in shape (3, 28, 28) and has more"),
         (gzip.compress(idx(np.zeros((0, 28, 28)))), "announces 0 bytes"),
-        (gzip.compress(IMAGES[:4] + b"\xff" * 12), f"allowed: 1 to {datasets.MOST_BYTES}"),
+        (gzip.compress(IMAGES[:4] + b"\xff" * 12), f"allowed: 1 to {images.MOST_BYTES}"),
         (gzip.compress(idx(np.zeros((3, 28, 27)))), "images of shape (28, 27), not (28, 28)"),
     ],
 )
@@ -305,7 +298,7 @@ def test_an_archive_that_unpacks_to_too_much_is_not_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_femnist(tmp_path, **femnist_arrays())
-    monkeypatch.setattr(datasets, "MOST_BYTES", 300_000)
+    monkeypatch.setattr(images, "MOST_BYTES", 300_000)
     assert "allowed: 300000" in refusal("femnist-digits", folder)
 
 

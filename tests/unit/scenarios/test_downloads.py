@@ -12,8 +12,8 @@ from rich.console import Console
 
 from scenarios import downloads
 from scenarios.__main__ import main
-from scenarios.datasets import FEMNIST_FILE, MNIST_FILES
 from scenarios.downloads import PUBLISHED, Published, fetch
+from scenarios.images import FEMNIST_FILE, MNIST_FILES
 from tests.unit.scenarios.publisher import (
     CONTENT,
     FILE,
@@ -192,7 +192,18 @@ def test_what_nobody_publishes_is_judged_by_its_structure(
     images = np.full((4, 28, 28), 255, np.uint8)
     np.savez(tmp_path / FEMNIST_FILE, images=images, labels=np.arange(4), client=np.arange(4))
     assert main(["data", "femnist-digits", "--data-dir", str(tmp_path)]) == 0
-    assert "its publisher gives no checksum, its structure is whole" in capsys.readouterr().out
+    assert "no checksum is known, the structure is whole" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["adult", "loan"])
+def test_a_table_that_nobody_fetches_is_one_line(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["data", name, "--data-dir", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert f"data set {name}: {tmp_path}/{name}/" in said
+    assert "it is not downloaded" in said
 
 
 def test_an_unknown_name_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from node.errors import ConfigError, UserError
 from node.training import Trainer
 from scenarios.cells import Outcome
 from scenarios.choices import Clients, MechanismChoice, Rows
-from scenarios.datasets import Dataset
+from scenarios.dataset import Dataset
 from scenarios.federated import (
     ClientWork,
     Crew,

@@ -12,7 +12,7 @@ import pytest
 from node.config import ModelSection
 from scenarios import datasets
 from scenarios.choices import Rows
-from scenarios.datasets import Dataset
+from scenarios.dataset import Dataset
 from scenarios.federated import ClientWork, Crew, FederatedCell
 from scenarios.inline_engine import LocalRoom, one_thread
 from scenarios.nbafl_arms import ARMS, CELLS, KINDS, NO_NOISE, TEST, mnist_arm, table_arm

@@ -10,8 +10,8 @@ import pytest
 
 from node.errors import ConfigError
 from scenarios.choices import Rows
-from scenarios.datasets import MNIST_FILES
 from scenarios.federated import FederatedCell
+from scenarios.images import MNIST_FILES
 from scenarios.spec import Request
 from scenarios.study import Study
 from scenarios.study_request import RaySection, StudyRun, described, judged

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scenarios.datasets import Damaged
+from scenarios.dataset import Damaged
 from scenarios.tabular import ADULT_FILES, LOAN, LOAN_FILE, adult, loan
 
 ROWS = [
