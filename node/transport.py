@@ -93,27 +93,9 @@ class Transport:
 
     async def start(self, listener: socket.socket, status: Callable[[], dict[str, object]]) -> None:
         """Serve on an already bound socket. `status`: what /v1/status answers."""
-
-        async def describe(_: web.Request) -> web.Response:
-            return web.json_response(status())
-
-        async def live(_: web.Request) -> web.Response:
-            return web.json_response({"status": "ok"})
-
-        async def ready(_: web.Request) -> web.Response:
-            is_ready = status().get("phase") != "joining"
-            return web.json_response({"ready": is_ready}, status=200 if is_ready else 503)
-
         app = web.Application(client_max_size=codec.MAX_FRAME_BYTES)
-        app.add_routes(
-            [
-                web.get("/v1/link", self._link),
-                web.post("/v1/bulk", self._bulk),
-                web.get("/v1/status", describe),
-                web.get("/healthz", live),
-                web.get("/readyz", ready),
-            ]
-        )
+        app.add_routes([web.get("/v1/link", self._link), web.post("/v1/bulk", self._bulk)])
+        app.add_routes(_answers(status))
         counts = self.counts
 
         class Refusals(AbstractAccessLogger):
@@ -358,3 +340,19 @@ def _why(error: BaseException) -> str:
     cause = getattr(error, "os_error", None) or error
     number = getattr(cause, "errno", None)
     return os.strerror(number).lower() if isinstance(number, int) and number > 0 else one_line(str(cause))
+
+
+def _answers(status: Callable[[], dict[str, object]]) -> list[web.RouteDef]:
+    """What a node tells whoever asks."""
+
+    async def describe(_: web.Request) -> web.Response:
+        return web.json_response(status())
+
+    async def live(_: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def ready(_: web.Request) -> web.Response:
+        is_ready = status().get("phase") != "joining"
+        return web.json_response({"ready": is_ready}, status=200 if is_ready else 503)
+
+    return [web.get("/v1/status", describe), web.get("/healthz", live), web.get("/readyz", ready)]
