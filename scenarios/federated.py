@@ -33,7 +33,7 @@ from mechanisms.server import Federation, Indices, ServerMechanism
 from node import data as node_data
 from node.config import ModelSection, TrainSection
 from node.config_values import read_section, shared_values
-from node.errors import ConfigError, UserError
+from node.errors import ConfigError, UserError, reason, shown
 from node.task import build
 from node.training import Trainer, read_vector, shapes
 from scenarios.cells import Fact, Outcome, Room, salt_of
@@ -74,8 +74,12 @@ class FederatedCell:
         return (self.rows.dataset,)
 
     def check(self, room: Room) -> None:
-        """See Cell.check: rows are dealt out, the model is made, and the mechanism."""
-        client_work(self, room.dataset(self.rows.dataset, self.seed))
+        """See Cell.check: rows are dealt out, model and mechanism are made, clients are sampled once."""
+        work = client_work(self, room.dataset(self.rows.dataset, self.seed))
+        try:
+            work.mechanism.sample(len(work.parts), np.random.default_rng([_SAMPLE, self.seed]))
+        except Exception as error:  # a user's mechanism may raise anything
+            raise ConfigError(f"mechanism {shown(self.mechanism.path)}: {reason(error)}") from error
 
     def describe(self) -> Json:
         """All but the seed and the name."""

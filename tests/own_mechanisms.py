@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mechanisms.accounting import Gaussian, Relation, Unit
 from mechanisms.mechanism import Floats, Guarantee, Memory, Offer, Quiet, Setting, Unprotected
 from mechanisms.randomness import Words
-from mechanisms.server import FedAvg
+from mechanisms.server import FedAvg, Indices, fixed_sample
 
 UNIT = Unit("one ward", Relation.REPLACE, "L2")
 
@@ -70,6 +72,15 @@ class Shrinking(FedAvg):
 
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
         return 0.5 * start + 0.5 * weights
+
+
+class Greedy(FedAvg):
+    """Can be made, and samples more clients than there are."""
+
+    __slots__ = ()
+
+    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
+        return fixed_sample(clients, clients + 1, rng)
 
 
 class Breaking(FedAvg):

@@ -108,6 +108,7 @@ def test_more_clients_have_as_many_rows_each_where_rows_are_counted() -> None:
         (PLAIN.among(2), "clients_per_round = 3 is not allowed: at most 2"),
         (replace(PLAIN, rows=Rows("breast-cancer", 456)), "456 are asked for"),
         (own("tests.own_mechanisms:Raising", {}), "is out of order"),
+        (own("tests.own_mechanisms:Greedy", {"clients_per_round": 3}), "the number of clients"),
         (PLAIN.changed({"model": {"args": {"sizes": [0]}}}), "sizes"),
         (PLAIN.changed({"model": {"class": "tests.own_models:Nothing"}}), "Nothing"),
     ],
