@@ -23,11 +23,13 @@ from scenarios.dp_fedavg_arms import (
 from scenarios.plots import (
     ACCURACY,
     BAND,
+    BARS,
     amount,
     arms_table,
     axes,
     colour,
     curves,
+    drawn,
     level,
     protection_table,
     series,
@@ -35,12 +37,10 @@ from scenarios.plots import (
 from scenarios.spec import Chart, Json, Table
 from scenarios.study import Sweep
 
-BARS = "Bars are two standard errors over the seeds, either way."
-
 
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
     """Those that there are figures for, the most telling first."""
-    drawn = (
+    return drawn(
         over_noise(sweep),
         over_epsilon(sweep),
         over_users(sweep),
@@ -49,7 +49,6 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
         noise_curves(sweep),
         book_curves(sweep),
     )
-    return tuple(chart for chart in drawn if chart.traces)
 
 
 def over_noise(sweep: Sweep) -> Chart:

@@ -20,19 +20,19 @@ from scenarios.nbafl_arms import (
 )
 from scenarios.plots import (
     ACCURACY,
+    BARS,
     amount,
     arms_table,
     axes,
     colour,
     curves,
+    drawn,
     level,
     protection_table,
     series,
 )
 from scenarios.spec import Chart, Json, Table
 from scenarios.study import Sweep
-
-BARS = "Bars are two standard errors over the seeds, either way."
 
 DOCUMENT: Mapping[tuple[float, float], float] = {
     (100.0, 1.0): 80.58, (100.0, 2.0): 80.39, (100.0, 3.0): 74.80,
@@ -48,7 +48,7 @@ _DRAWN = ((100.0, 1.0), (10.0, 1.0), (10.0, 2.0), (10.0, 3.0))
 
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
     """Those that there are figures for, the most telling first."""
-    drawn = (
+    return drawn(
         over_ratio(sweep),
         stated_and_true(sweep),
         over_epsilon(sweep),
@@ -56,7 +56,6 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
         over_rounds(sweep),
         table_curves(sweep),
     )
-    return tuple(chart for chart in drawn if chart.traces)
 
 
 # -- the table ---------------------------------------------------------------------------------------------

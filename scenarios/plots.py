@@ -10,8 +10,15 @@ from scenarios.study import Sweep
 SERIES = 8
 BAND = 2.0
 """Error bars reach this many standard errors."""
+BARS = "Bars are two standard errors over the seeds, either way."
+"""For captions."""
 
 ACCURACY: Json = {"title": {"text": "test accuracy"}, "tickformat": ".0%"}
+
+
+def drawn(*charts: Chart) -> tuple[Chart, ...]:
+    """Those that there is something to draw in."""
+    return tuple(chart for chart in charts if chart.traces)
 
 
 def colour(position: int) -> str:

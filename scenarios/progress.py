@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn
 
 from scenarios.history import AGGREGATED, Round
 
@@ -167,17 +167,21 @@ def _left(pace: Pace, done: int, in_all: int) -> str:
     return "done" if done >= in_all else f"{clock(left_s)} left"
 
 
+def columns() -> tuple[ProgressColumn, ...]:
+    """What stands in a line of a terminal: a name, a bar, the time left, and what is said."""
+    return (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[left]}", style="cyan"),
+        TextColumn("{task.fields[said]}"),
+    )
+
+
 @contextmanager
 def shown(console: Console, peers: int, rounds: int) -> Iterator[Display]:
     """The display that fits the console, for as long as the run takes."""
     if not console.is_terminal:
         yield Lines(console, rounds)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[left]}", style="cyan"),
-        TextColumn("{task.fields[said]}"),
-    )
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns(), console=console) as progress:
         yield Bars(progress, peers, rounds)

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import Progress, TaskID
 
 from scenarios.cells import Cell, Outcome, cell_name
 from scenarios.engines import SweepDisplay
-from scenarios.progress import Pace, clock
+from scenarios.progress import Pace, clock, columns
 
 
 class _Count:
@@ -83,11 +83,5 @@ def sweep_shown(console: Console, cells: Sequence[Cell]) -> Iterator[SweepDispla
     if not console.is_terminal:
         yield SweepLines(console, cells)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[left]}", style="cyan"),
-        TextColumn("{task.fields[said]}"),
-    )
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns(), console=console) as progress:
         yield SweepBar(progress, cells)
