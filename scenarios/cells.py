@@ -16,6 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from node.errors import UserError, reason
 from scenarios.dataset import Dataset
 from scenarios.folder import write_json
@@ -146,6 +149,11 @@ class Shelf:
 def cell_name(cell: Cell) -> str:
     """What the user calls it."""
     return f"{cell.arm}, seed {cell.seed}"
+
+
+def digest_of(model: NDArray[np.float32]) -> str:
+    """Of a final model (d,): runs whose models are the same bit by bit have the same."""
+    return hashlib.sha256(model.tobytes()).hexdigest()[:16]
 
 
 def salt_of(arm: str) -> int:

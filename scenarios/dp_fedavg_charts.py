@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from scenarios.dp_fedavg_arms import (
     BOOK,
@@ -24,6 +24,7 @@ from scenarios.plots import (
     ACCURACY,
     BAND,
     BARS,
+    accuracy_text,
     amount,
     arms_table,
     axes,
@@ -31,6 +32,7 @@ from scenarios.plots import (
     curves,
     drawn,
     level,
+    marked,
     protection_table,
     series,
 )
@@ -104,7 +106,7 @@ def over_users(sweep: Sweep) -> Chart:
         "All users have as many rows, and each is in a round with the same probability: at one z epsilon is "
         f"the same, and the noise on the mean shrinks with the users. {BARS}",
         tuple(lines),
-        _at(sorted({users for line in lines for users in line["x"]}), "users"),
+        marked("users", sorted({users for line in lines for users in line["x"]})),
     )
 
 
@@ -121,7 +123,7 @@ def over_clip(sweep: Sweep) -> Chart:
         "A small clip S cuts what users have learned; a large one lets in noise, which grows with it: z S in "
         f"all, at the same epsilon. {BARS}",
         tuple(lines),
-        _at(CLIPS, "clip S, the L2 norm of a user's update at most"),
+        marked("clip S, the L2 norm of a user's update at most", CLIPS),
     )
 
 
@@ -169,12 +171,6 @@ def book_curves(sweep: Sweep) -> Chart:
 
 
 # -- parts -------------------------------------------------------------------------------------------------
-
-
-def _at(ticks: Sequence[float], title: str) -> Json:
-    """The layout of a plot over a parameter with a tick at each value that was run."""
-    layout = axes(title, log_x=True)
-    return {**layout, "xaxis": {**layout["xaxis"], "tickvals": list(ticks)}}
 
 
 def _users(sweep: Sweep, users: int) -> str:
@@ -230,7 +226,11 @@ def noise_table(sweep: Sweep) -> Table:
     columns = [users for users in USERS if by_noise(sweep, users)]
     headings = ("z", "epsilon", *(_users(sweep, users) for users in columns))
     rows = tuple(
-        (f"{z:g}", _tick(sweep, z).partition("ε ")[2], *(_figure(sweep, noise_arm(u, z)) for u in columns))
+        (
+            f"{z:g}",
+            _tick(sweep, z).partition("ε ")[2],
+            *(accuracy_text(sweep, noise_arm(u, z)) for u in columns),
+        )
         for z in _noise_run(sweep)
     )
     return Table(f"Accuracy by noise and users, clip S = {USUAL.clip:g}", headings, rows)
@@ -253,19 +253,15 @@ def book_table(sweep: Sweep) -> Table:
     headings = ("settings", "z", "noise std", "true epsilon", "accuracy")
     names = ("noise multiplier", "noise std", "epsilon")
     rows = tuple(
-        (words, *(amount(sweep.fact(arm, name)) for name in names), _figure(sweep, arm))
+        (words, *(amount(sweep.fact(arm, name)) for name in names), accuracy_text(sweep, arm))
         for arm, words in BOOK_ARMS.items()
         if sweep.has(arm)
     )
     return Table("The book's settings, and as few users with privacy", headings, rows)
 
 
-def _figure(sweep: Sweep, arm: str) -> str:
-    return f"{sweep.mean(arm):.1%} ± {100 * sweep.standard_error(arm):.1f}" if sweep.has(arm) else ""
-
-
 def _figure_of(sweep: Sweep, arms: Mapping[str, float], clip: float) -> str:
-    return next((_figure(sweep, arm) for arm, own in arms.items() if own == clip), "")
+    return next((accuracy_text(sweep, arm) for arm, own in arms.items() if own == clip), "")
 
 
 def _protection(sweep: Sweep) -> Table:

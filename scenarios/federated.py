@@ -10,7 +10,6 @@ figures do not depend on how many threads or machines there are.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -36,7 +35,7 @@ from node.config_values import read_section, shared_values
 from node.errors import ConfigError, UserError, reason, shown
 from node.task import build
 from node.training import Trainer, read_vector, shapes
-from scenarios.cells import Fact, Outcome, Room, salt_of
+from scenarios.cells import Fact, Outcome, Room, digest_of, salt_of
 from scenarios.choices import Clients, MechanismChoice, Rows
 from scenarios.clients import LocalTraining, train_clients
 from scenarios.dataset import Dataset
@@ -220,8 +219,7 @@ def rounds_of(work: ClientWork, crew: Crew, words: Words, room: Room) -> Outcome
         model = mechanism.combine(model, list(sent.values()), rows, words)
         figures.append(judge.evaluate(model).accuracy)
         room.say(number, figures[-1])
-    digest = hashlib.sha256(model.tobytes()).hexdigest()[:16]
-    counted: dict[str, Fact] = {"missing uploads": missing, "model sha256": digest}
+    counted: dict[str, Fact] = {"missing uploads": missing, "model sha256": digest_of(model)}
     facts = {**protection_facts(mechanism), **mechanism.figures, **counted}
     return Outcome(tuple(figures), facts, time.perf_counter() - begun)
 

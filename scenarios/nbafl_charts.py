@@ -19,8 +19,8 @@ from scenarios.nbafl_arms import (
     table_arm,
 )
 from scenarios.plots import (
-    ACCURACY,
     BARS,
+    accuracy_text,
     amount,
     arms_table,
     axes,
@@ -28,6 +28,7 @@ from scenarios.plots import (
     curves,
     drawn,
     level,
+    marked,
     protection_table,
     series,
 )
@@ -77,14 +78,8 @@ def over_ratio(sweep: Sweep) -> Chart:
         "The document's model is larger and its writers are more, so compare the shapes, not the heights. "
         + BARS,
         tuple(lines),
-        _marked("c / epsilon", [ratio for line in lines for ratio in line["x"]]),
+        marked("c / epsilon", sorted({ratio for line in lines for ratio in line["x"]})),
     )
-
-
-def _marked(x: str, places: list[float], y: Json = ACCURACY) -> Json:
-    """A logarithmic x axis that is marked where there are points."""
-    layout = axes(x, y, log_x=True)
-    return {**layout, "xaxis": {**layout["xaxis"], "tickvals": sorted(set(places))}}
 
 
 def _document() -> Json:
@@ -127,9 +122,9 @@ def stated_and_true(sweep: Sweep) -> Chart:
         "rounds, at the same delta. The paper takes one record to move the weights by 2 C / m only, which "
         "training does not ensure. Points above each other state one epsilon at different deltas.",
         tuple(traces),
-        _marked(
+        marked(
             "epsilon stated",
-            [value for trace in traces for value in trace["x"]],
+            sorted({value for trace in traces for value in trace["x"]}),
             {"title": {"text": "true epsilon"}, "type": "log", "exponentformat": "power"},
         ),
     )
@@ -150,8 +145,8 @@ def _epsilons(sweep: Sweep, name: str, arms: list[str], position: int) -> Json:
 def table_curves(sweep: Sweep) -> Chart:
     """By round, from little noise to much."""
     ratios = by_ratio(sweep, "federatedscope")
-    drawn = [table_arm("federatedscope", *cell) for cell in _DRAWN]
-    lines = {arm: f"c / epsilon {ratios[arm]:g}" for arm in drawn if arm in ratios}
+    chosen = [table_arm("federatedscope", *cell) for cell in _DRAWN]
+    lines = {arm: f"c / epsilon {ratios[arm]:g}" for arm in chosen if arm in ratios}
     caption = "As FederatedScope has it; the mean over the seeds."
     arms = {NO_NOISE: "no noise", **lines, "own": "own mechanism"}
     return curves(sweep, "rounds", "Accuracy by round, by noise", caption, arms)
@@ -173,7 +168,7 @@ def over_epsilon(sweep: Sweep) -> Chart:
         "The paper's way, its model and delta 0.01, every client in every round; both uploads and download "
         f"are noised. The true epsilons are far larger, as the plot of both shows. {BARS}",
         tuple(lines),
-        _marked("epsilon stated", list(points.values())),
+        marked("epsilon stated", sorted(set(points.values()))),
     )
 
 
@@ -241,7 +236,7 @@ def _document_row(sweep: Sweep, epsilon: float, constant: float) -> tuple[str, .
         f"{delta_of(constant):.3g}",
         f"{constant / epsilon:.2g}",
         f"{DOCUMENT[epsilon, constant]:.2f} %",
-        *(_figure(sweep, table_arm(kind, epsilon, constant)) for kind in KINDS),
+        *(accuracy_text(sweep, table_arm(kind, epsilon, constant)) for kind in KINDS),
         amount(sweep.fact(paper, "epsilon")) if sweep.has(paper) else "",
     )
 
@@ -256,15 +251,11 @@ def noise_table(sweep: Sweep) -> Table:
             amount(sweep.fact(arm, "constant / epsilon")),
             amount(sweep.fact(arm, "upload noise std") or sweep.fact(arm, "largest upload noise std")),
             amount(sweep.fact(arm, "download noise std")),
-            _figure(sweep, arm),
+            accuracy_text(sweep, arm),
         )
         for arm in arms
     )
     return Table("Noise on each coordinate", headings, rows)
-
-
-def _figure(sweep: Sweep, arm: str) -> str:
-    return f"{sweep.mean(arm):.1%} ± {100 * sweep.standard_error(arm):.1f}" if sweep.has(arm) else ""
 
 
 def _protection(sweep: Sweep) -> Table:

@@ -6,7 +6,6 @@ the same initial model, test rows, parts and order of rows; without noise they g
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ from node.errors import ConfigError
 from node.privacy import make_mechanism
 from node.task import build_model
 from node.training import shapes
-from scenarios.cells import Fact, Outcome, Room, salt_of
+from scenarios.cells import Fact, Outcome, Room, digest_of, salt_of
 from scenarios.history import amount, most_spent
 from scenarios.inline_engine import one_thread
 from scenarios.peer_replay import Swarm
@@ -98,8 +97,7 @@ class SwarmCell:
         ledger = most_spent([member.ledger for member in swarm.members])
         protects = swarm.members[0].mechanism.protects
         last: dict[str, Fact] = {name: swarm.mean_of(name) for name in ("radius", "noise_std")}
-        digest = hashlib.sha256(swarm.base.tobytes()).hexdigest()[:16]
-        facts = {**privacy_facts(ledger, protects), **last, "model sha256": digest}
+        facts = {**privacy_facts(ledger, protects), **last, "model sha256": digest_of(swarm.base)}
         return Outcome(tuple(figures), facts, time.perf_counter() - begun)
 
 

@@ -63,6 +63,12 @@ def axes(x: str, y: Json = ACCURACY, log_x: bool = False) -> Json:
     return {"xaxis": {"title": {"text": x}, **({"type": "log"} if log_x else {})}, "yaxis": y}
 
 
+def marked(x: str, places: Sequence[float], y: Json = ACCURACY) -> Json:
+    """The layout of a plot over a parameter on a logarithmic axis that is marked at `places`."""
+    layout = axes(x, y, log_x=True)
+    return {**layout, "xaxis": {**layout["xaxis"], "tickvals": list(places)}}
+
+
 def curves(sweep: Sweep, key: str, title: str, caption: str, arms: Mapping[str, str]) -> Chart:
     """Figures by round, the mean over the seeds; `arms` is each arm with the name of its line."""
     there = [arm for arm in arms if sweep.has(arm)]
@@ -96,6 +102,11 @@ def _arm_row(sweep: Sweep, arm: str) -> tuple[str, ...]:
         *(amount(sweep.fact(arm, name)) for name in ("stated", "epsilon", "delta")),
         f"{seconds:.1f}",
     )
+
+
+def accuracy_text(sweep: Sweep, arm: str) -> str:
+    """An arm's accuracy with its standard error; "" where it was not run."""
+    return f"{sweep.mean(arm):.1%} ± {100 * sweep.standard_error(arm):.1f}" if sweep.has(arm) else ""
 
 
 def amount(value: object) -> str:
