@@ -22,6 +22,7 @@ from torch import nn
 
 from mechanisms.arguments import at_least_zero, count, positive
 from mechanisms.per_example import Loss
+from node.config import TrainSection
 from scenarios.client_gradients import Gradients, Part, Whole
 
 Floats = NDArray[np.floating]
@@ -64,6 +65,18 @@ class LocalTraining:
             raise ValueError(f"momentum = {self.momentum!r} is not allowed: a number from 0 to below 1")
         if self.grad_clip is not None:
             positive("grad_clip", self.grad_clip)
+
+
+def training_of(section: TrainSection) -> LocalTraining:
+    """As the section [train] has it; its optimiser is for the caller to judge."""
+    return LocalTraining(
+        epochs=section.epochs,
+        batch_size=section.batch_size,
+        learning_rate=section.learning_rate,
+        momentum=section.momentum,
+        weight_decay=section.weight_decay,
+        grad_clip=section.grad_clip,
+    )
 
 
 def train_clients(

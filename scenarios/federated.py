@@ -37,7 +37,7 @@ from node.task import build
 from node.training import Trainer, read_vector, shapes
 from scenarios.cells import Fact, Outcome, Room, digest_of, salt_of
 from scenarios.choices import Clients, MechanismChoice, Rows
-from scenarios.clients import LocalTraining, train_clients
+from scenarios.clients import LocalTraining, train_clients, training_of
 from scenarios.dataset import Dataset
 from scenarios.partitions import Parts
 from scenarios.spec import Json
@@ -144,16 +144,9 @@ class ClientWork:
     @property
     def training(self) -> LocalTraining:
         """Local training as the cell and its mechanism have it."""
-        train, mechanism = self.cell.train, self.mechanism
-        return LocalTraining(
-            epochs=train.epochs,
-            batch_size=train.batch_size,
-            learning_rate=train.learning_rate,
-            momentum=train.momentum,
-            weight_decay=train.weight_decay,
-            proximal_mu=mechanism.proximal,
-            grad_clip=train.grad_clip if mechanism.grad_clip is None else mechanism.grad_clip,
-        )
+        plain, mechanism = training_of(self.cell.train), self.mechanism
+        grad_clip = plain.grad_clip if mechanism.grad_clip is None else mechanism.grad_clip
+        return replace(plain, proximal_mu=mechanism.proximal, grad_clip=grad_clip)
 
     def order_seed(self, client: int, number: int) -> tuple[int, ...]:
         """What the order of a client's rows in a round follows from."""
@@ -179,9 +172,13 @@ def client_work(cell: FederatedCell, dataset: Dataset) -> ClientWork:
             "train.optimizer and train.parameters: clients of a server train all by plain 'sgd'"
         )
     model = build(cell.model, cell.seed, node_rows(dataset, parts[0]))
+    return ClientWork(cell, model, dataset, parts, cell.mechanism.make(federation_of(cell, model, parts)))
+
+
+def federation_of(cell: FederatedCell, model: nn.Module, parts: Parts) -> Federation:
+    """What the cell's mechanism is made for."""
     sizes = tuple(prod(shape) for _, shape in shapes(model, "*"))
-    federation = Federation(tuple(len(part) for part in parts), cell.rounds, sizes)
-    return ClientWork(cell, model, dataset, parts, cell.mechanism.make(federation))
+    return Federation(tuple(len(part) for part in parts), cell.rounds, sizes)
 
 
 def node_rows(dataset: Dataset, rows: NDArray[np.int64]) -> node_data.Dataset:

@@ -29,7 +29,7 @@ from node.task import build_model
 from node.training import Trainer, shapes
 from node.vectors import Floats
 from scenarios.client_gradients import Gradients
-from scenarios.clients import LocalTraining, train_clients
+from scenarios.clients import train_clients, training_of
 from scenarios.swarm import batch_seed
 
 _NOISE = 21  # a stream of random numbers: [this, seed, the arm's salt, peer]
@@ -154,15 +154,7 @@ class Together:
 
     def vectors(self, base: Floats, number: int, peers: Sequence[int]) -> list[Floats]:
         """See Training.vectors."""
-        train = self.task.train
-        training = LocalTraining(
-            epochs=train.epochs,
-            batch_size=train.batch_size,
-            learning_rate=train.learning_rate,
-            momentum=train.momentum,
-            weight_decay=train.weight_decay,
-            grad_clip=train.grad_clip,
-        )
+        training = training_of(self.task.train)
         seeds = [(batch_seed(self.task, len(self.rows), peer), number) for peer in peers]
         rows = [self.rows[peer] for peer in peers]
         trained, _ = train_clients(
@@ -171,7 +163,7 @@ class Together:
         if not np.isfinite(trained).all():
             raise UserError(
                 f"training diverged in round {number}; lower train.learning_rate = "
-                f"{train.learning_rate:g} or set train.grad_clip"
+                f"{training.learning_rate:g} or set train.grad_clip"
             )
         return list(trained)
 

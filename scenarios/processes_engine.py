@@ -21,15 +21,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mechanisms.server import Federation
 from node.errors import ConfigError
 from node.listening import DEFAULT, endpoint_of, listen
-from node.training import shapes
 from protocol.codec import MAX_ORDERED
 from scenarios.cells import Cell, Outcome, Shelf
 from scenarios.dataset import Dataset
 from scenarios.engines import Place, SweepDisplay, cores, one_line
-from scenarios.federated import ClientWork, FederatedCell, client_work
+from scenarios.federated import ClientWork, FederatedCell, client_work, federation_of
 from scenarios.federated_worker import SERVER_GONE, Post
 from scenarios.inline_engine import InlineEngine, LocalRoom, rounds_said
 from scenarios.partitions import Parts, Rows
@@ -170,8 +168,7 @@ def posts(work: ClientWork) -> list[Post]:
             f"{clients} clients: engine processes has at most {MOST_NODES * MAX_ORDERED}; take fewer, or "
             "another engine"
         )
-    sizes = tuple(int(np.prod(shape)) for _, shape in shapes(work.model, "*"))
-    federation = Federation(tuple(len(part) for part in work.parts), work.cell.rounds, sizes)
+    federation = federation_of(work.cell, work.model, work.parts)
     run = secrets.token_bytes(RUN_BYTES)
     given = (_servers(work), *(_clients(work, range(node, clients, nodes)) for node in range(nodes)))
     return [Post(work.cell, dataset, parts, federation, nodes, run) for dataset, parts in given]
