@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,11 +39,13 @@ class Outcome:
     figures: after each round, the first round first, most often the accuracy on the common test rows.
     facts: what stays as it is over the rounds, by name with unit: `epsilon` (true, in all; None where there
     is no guarantee), `stated`, `delta`, `unit`, `protects`, and figures of the mechanism's own.
+    series: more rows of numbers by name, such as another figure round by round, or the pixels of a picture.
     """
 
     figures: tuple[float, ...]
     facts: Mapping[str, Fact]
     seconds: float
+    series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def final(self) -> float:
@@ -138,8 +140,9 @@ class Shelf:
         try:
             fields = json.loads(path.read_text("utf-8"))
             figures = tuple(float(figure) for figure in fields["figures"])
-            outcome = Outcome(figures, dict(fields["facts"]), float(fields["seconds"]))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            series = {name: tuple(map(float, row)) for name, row in fields.get("series", {}).items()}
+            outcome = Outcome(figures, dict(fields["facts"]), float(fields["seconds"]), series)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{path} can not be read ({reason(error)}); {_REMEDY}") from None
         if len(figures) != cell.rounds:
             raise UserError(f"{path} has {len(figures)} figures, not {cell.rounds}; {_REMEDY}")

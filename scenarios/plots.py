@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scenarios.spec import Chart, Json, Table
-from scenarios.study import Sweep
+from scenarios.study import FINAL, Sweep
 
 SERIES = 8
 BAND = 2.0
@@ -26,7 +26,14 @@ def colour(position: int) -> str:
     return f"var(--series-{position % SERIES + 1})"
 
 
-def series(sweep: Sweep, name: str, points: Mapping[str, float], position: int, dash: str = "solid") -> Json:
+def series(
+    sweep: Sweep,
+    name: str,
+    points: Mapping[str, float],
+    position: int,
+    dash: str = "solid",
+    fact: str = FINAL,
+) -> Json:
     """A line through arms: `points` is each arm with its place on the x axis; bars are 2 standard errors."""
     arms = [arm for arm in points if sweep.has(arm)]
     return {
@@ -34,10 +41,10 @@ def series(sweep: Sweep, name: str, points: Mapping[str, float], position: int, 
         "mode": "lines+markers",
         "name": name,
         "x": [points[arm] for arm in arms],
-        "y": [sweep.mean(arm) for arm in arms],
+        "y": [sweep.mean(arm, fact) for arm in arms],
         "error_y": {
             "type": "data",
-            "array": [BAND * sweep.standard_error(arm) for arm in arms],
+            "array": [BAND * sweep.standard_error(arm, fact) for arm in arms],
             "color": colour(position),
             "thickness": 1.5,
         },
@@ -104,9 +111,11 @@ def _arm_row(sweep: Sweep, arm: str) -> tuple[str, ...]:
     )
 
 
-def accuracy_text(sweep: Sweep, arm: str) -> str:
-    """An arm's accuracy with its standard error; "" where it was not run."""
-    return f"{sweep.mean(arm):.1%} ± {100 * sweep.standard_error(arm):.1f}" if sweep.has(arm) else ""
+def accuracy_text(sweep: Sweep, arm: str, fact: str = FINAL) -> str:
+    """An arm's accuracy, or another share among its facts, with its standard error; "" where not run."""
+    if not sweep.has(arm):
+        return ""
+    return f"{sweep.mean(arm, fact):.1%} ± {100 * sweep.standard_error(arm, fact):.1f}"
 
 
 def amount(value: object) -> str:

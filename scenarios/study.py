@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from scenarios.cells import Cell, Fact, Outcome
 from scenarios.spec import Chart, Claim, Json, Table
 
+FINAL = "figure"
+"""The name of an outcome's own figures among its facts and series."""
+
 
 @dataclass(frozen=True)
 class Quick:
@@ -66,25 +69,30 @@ class Sweep:
         """Whether all of these were run."""
         return all(arm in self.outcomes for arm in arms)
 
-    def finals(self, arm: str) -> NDArray[np.float64]:
-        """(seeds,) figures after the last round."""
-        return np.array([outcome.final for outcome in self.outcomes[arm]])
+    def values(self, arm: str, fact: str = FINAL) -> NDArray[np.float64]:
+        """(seeds,) figures after the last round, or another fact that is a number; NaN where it is none."""
+        if fact == FINAL:
+            return np.array([outcome.final for outcome in self.outcomes[arm]])
+        found = (outcome.facts.get(fact) for outcome in self.outcomes[arm])
+        return np.array([float(value) if isinstance(value, int | float) else math.nan for value in found])
 
-    def mean(self, arm: str) -> float:
-        """Of the last figures, over the seeds."""
-        return float(self.finals(arm).mean())
+    def mean(self, arm: str, fact: str = FINAL) -> float:
+        """Of those values, over the seeds."""
+        return float(self.values(arm, fact).mean())
 
-    def standard_error(self, arm: str) -> float:
+    def standard_error(self, arm: str, fact: str = FINAL) -> float:
         """Of that mean; there are at least two seeds."""
-        return standard_error(self.finals(arm))
+        return standard_error(self.values(arm, fact))
 
-    def error_between(self, one: str, other: str) -> float:
+    def error_between(self, one: str, other: str, fact: str = FINAL) -> float:
         """The standard error of the difference of two arms' means, the arms taken as independent."""
-        return math.hypot(self.standard_error(one), self.standard_error(other))
+        return math.hypot(self.standard_error(one, fact), self.standard_error(other, fact))
 
-    def curve(self, arm: str) -> tuple[float, ...]:
-        """The mean over the seeds, round by round."""
-        return tuple(np.mean([outcome.figures for outcome in self.outcomes[arm]], axis=0).tolist())
+    def curve(self, arm: str, series: str = FINAL) -> tuple[float, ...]:
+        """The mean over the seeds, round by round, of the figures or of another series of theirs."""
+        outcomes = self.outcomes[arm]
+        rows = [outcome.figures if series == FINAL else outcome.series[series] for outcome in outcomes]
+        return tuple(np.mean(rows, axis=0).tolist())
 
     def fact(self, arm: str, name: str) -> Fact:
         """A fact of an arm, of its first seed; None where it has none of that name."""
@@ -108,7 +116,13 @@ def arms_json(sweep: Sweep) -> dict[str, Json]:
             "figure": sweep.mean(arm),
             "standard_error": sweep.standard_error(arm),
             "seeds": [
-                {"seed": seed, "figures": list(outcome.figures), "seconds": outcome.seconds, **outcome.facts}
+                {
+                    "seed": seed,
+                    "figures": list(outcome.figures),
+                    "seconds": outcome.seconds,
+                    **outcome.facts,
+                    **{name: list(row) for name, row in outcome.series.items()},
+                }
                 for seed, outcome in zip(sweep.seeds, outcomes, strict=True)
             ],
         }

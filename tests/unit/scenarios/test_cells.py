@@ -10,7 +10,9 @@ from scenarios.cells import Outcome, Shelf, cell_name, salt_of
 from tests.own_studies import NOISED, PLAIN
 
 CELL = PLAIN.lasting(2).seeded(3)
-OUTCOME = Outcome((0.5, 0.75), {"epsilon": None, "stated": 8.0, "unit": "one client"}, 1.5)
+OUTCOME = Outcome(
+    (0.5, 0.75), {"epsilon": None, "stated": 8.0, "unit": "one client"}, 1.5, {"loss": (2.0, 1.5)}
+)
 
 
 def test_what_is_put_on_the_shelf_is_there_whole(tmp_path: Path) -> None:
@@ -40,6 +42,8 @@ def test_an_arm_s_other_seed_and_another_arm_lie_elsewhere(tmp_path: Path) -> No
         ('{"figures": [0.5, "high"], "facts": {}, "seconds": 1}', "'high'"),
         ('{"figures": [0.5, 0.75], "facts": {}, "seconds": null}', "not 'NoneType'"),
         ('{"figures": 5, "facts": {}, "seconds": 1}', "not iterable"),
+        ('{"figures": [0.5, 0.75], "facts": {}, "seconds": 1, "series": {"loss": 2}}', "not iterable"),
+        ('{"figures": [0.5, 0.75], "facts": {}, "seconds": 1, "series": []}', "'list'"),
         ('{"figures": [0.5], "facts": {}, "seconds": 1}', "has 1 figures, not 2"),
         ("\udce4", "utf-8"),
     ],
@@ -60,7 +64,8 @@ def test_a_file_is_json_that_others_can_read(tmp_path: Path) -> None:
     shelf = Shelf(tmp_path)
     shelf.put(CELL, OUTCOME)
     fields = json.loads(shelf.path(CELL).read_text())
-    assert fields == {"figures": [0.5, 0.75], "facts": dict(OUTCOME.facts), "seconds": 1.5}
+    series = {"loss": [2.0, 1.5]}
+    assert fields == {"figures": [0.5, 0.75], "facts": dict(OUTCOME.facts), "seconds": 1.5, "series": series}
 
 
 def test_a_cell_s_name_and_salt() -> None:

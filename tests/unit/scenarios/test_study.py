@@ -22,7 +22,8 @@ FACTS = {
 
 
 def outcome(cell: Cell) -> Outcome:
-    return Outcome(FIGURES[cell.arm, cell.seed], FACTS[cell.seed], 1.5)
+    last = FIGURES[cell.arm, cell.seed][-1]
+    return Outcome(FIGURES[cell.arm, cell.seed], FACTS[cell.seed], 1.5, {"loss": (1.0, 1 - last)})
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def sweep() -> Sweep:
 
 
 def test_the_mean_of_the_last_figures_and_its_standard_error(sweep: Sweep) -> None:
-    assert sweep.finals("plain").tolist() == [0.8, 0.9]
+    assert sweep.values("plain").tolist() == [0.8, 0.9]
     assert sweep.mean("plain") == pytest.approx(0.85)
     assert sweep.standard_error("plain") == pytest.approx(0.05)  # s = 0.0707, n = 2
     assert sweep.standard_error("noised") == pytest.approx(0.2)
@@ -54,6 +55,15 @@ def test_facts_are_those_of_the_first_seed(sweep: Sweep) -> None:
     assert all(math.isnan(sweep.number("plain", name)) for name in ("unit", "stated", "nothing"))
 
 
+def test_other_facts_have_means_and_errors_too(sweep: Sweep) -> None:
+    assert sweep.values("plain", "epsilon").tolist() == [2.0, 9.0]
+    assert sweep.mean("plain", "epsilon") == pytest.approx(5.5)
+    assert sweep.standard_error("plain", "epsilon") == pytest.approx(3.5)
+    assert sweep.error_between("plain", "plain", "epsilon") == pytest.approx(math.hypot(3.5, 3.5))
+    assert np.isnan(sweep.values("plain", "unit")).all()  # a text, and in the other seed nothing
+    assert sweep.curve("plain", "loss") == pytest.approx((1.0, 0.15))
+
+
 def test_which_arms_were_run(sweep: Sweep) -> None:
     assert sweep.has()
     assert sweep.has("plain", "noised")
@@ -66,7 +76,13 @@ def test_the_arms_of_result_json(sweep: Sweep) -> None:
     assert arms["plain"]["figure"] == pytest.approx(0.85)
     assert arms["plain"]["standard_error"] == pytest.approx(0.05)
     assert [seed["seed"] for seed in arms["plain"]["seeds"]] == [4, 5]
-    assert arms["plain"]["seeds"][0] == {"seed": 4, "figures": [0.5, 0.8], "seconds": 1.5, **FACTS[4]}
+    assert arms["plain"]["seeds"][0] == {
+        "seed": 4,
+        "figures": [0.5, 0.8],
+        "seconds": 1.5,
+        **FACTS[4],
+        "loss": [1.0, pytest.approx(0.2)],
+    }
 
 
 def test_what_stands_in_for_what_is_a_table() -> None:
