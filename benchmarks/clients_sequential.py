@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 
 import numpy as np
@@ -13,6 +13,9 @@ from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_para
 
 from mechanisms.per_example import Loss
 from scenarios.clients import AfterBatch, Floats, LocalTraining, Rows, Seed
+
+AfterOwn = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""One client's: weights (1, d) and the start (d,) to the weights (1, d) to go on with."""
 
 
 def train_one_by_one(
@@ -32,8 +35,13 @@ def train_one_by_one(
     )
     weights, losses = np.empty((len(seeds), len(start)), start.dtype), np.empty(len(seeds), start.dtype)
     for client, (rows, seed) in enumerate(zip(rows_of_clients, seeds, strict=True)):
-        weights[client], losses[client] = worker.train(np.asarray(rows), seed, after_batch)
+        own = None if after_batch is None else _of_one(after_batch, client)
+        weights[client], losses[client] = worker.train(np.asarray(rows), seed, own)
     return weights, losses
+
+
+def _of_one(after_batch: AfterBatch, client: int) -> AfterOwn:
+    return lambda weights, start: after_batch(weights, start, np.array([client]))
 
 
 class _Worker:
@@ -50,7 +58,7 @@ class _Worker:
         self._start, self._data, self._loss, self._training = start, data, loss, training
 
     def train(
-        self, rows: NDArray[np.integer], seed: Seed, after_batch: AfterBatch | None
+        self, rows: NDArray[np.integer], seed: Seed, after_batch: AfterOwn | None
     ) -> tuple[NDArray[np.floating], float]:
         training, rng = self._training, np.random.default_rng(seed)
         vector_to_parameters(self._start.clone(), self._parameters)
@@ -67,7 +75,7 @@ class _Worker:
             return parameters_to_vector(self._parameters).numpy(), loss
 
     def _step(
-        self, optimizer: torch.optim.Optimizer, rows: torch.Tensor, after_batch: AfterBatch | None
+        self, optimizer: torch.optim.Optimizer, rows: torch.Tensor, after_batch: AfterOwn | None
     ) -> float:
         """The sum of the rows' losses."""
         x, y = self._data
@@ -85,7 +93,7 @@ class _Worker:
             self._replace(after_batch)
         return mean.item() * len(rows)
 
-    def _replace(self, after_batch: AfterBatch) -> None:
+    def _replace(self, after_batch: AfterOwn) -> None:
         with torch.no_grad():
             weights = after_batch(parameters_to_vector(self._parameters).unsqueeze(0), self._start)
             vector_to_parameters(weights[0].clone(), self._parameters)

@@ -46,6 +46,20 @@ def clip_l2(vector: Floats, radius: float) -> Floats:
     return _scaled(vector, bound / size * (1 - _SCALE_MARGIN))
 
 
+def clip_rows(rows: Floats, radius: float) -> Floats:
+    """A copy of `rows` (n, ...) float32, each scaled down to an L2 norm of at most `radius`.
+
+    Replacing one row moves the whole by at most 2 radius (L2). NotFinite where a row holds NaN or infinity.
+    """
+    bound, exact = _radius("radius", radius), rows.reshape(len(rows), -1).astype(np.float64)
+    sizes = np.sqrt(np.einsum("np,np->n", exact, exact))
+    if not np.isfinite(sizes).all():
+        raise NotFinite("rows hold a NaN or an infinity")
+    far = sizes * (1 + _NORM_MARGIN) > bound
+    exact[far] *= (bound / sizes[far] * (1 - _SCALE_MARGIN))[:, None]
+    return exact.astype(np.float32).reshape(rows.shape)
+
+
 def clip_layers(vector: Floats, sizes: Sequence[int], radii: Sequence[float]) -> Floats:
     """Consecutive layers of `vector` (d,), `sizes` of them, each scaled to its own L2 norm of `radii`.
 

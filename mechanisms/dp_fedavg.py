@@ -34,6 +34,7 @@ from mechanisms.server import (
     Federation,
     Indices,
     PlainTraining,
+    Step,
     among,
     fixed_sample,
     matched,
@@ -216,7 +217,7 @@ class DPFedAvg(PlainTraining):
         """Each with q. For the guarantee nobody else may know `rng`: seeded ones are for simulations."""
         return poisson_sample(clients, self.sampling_probability, rng)
 
-    def after_batch(self, weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+    def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
         """theta0 + clip(theta - theta0)."""
         return self.clip.batch(weights, start)
 
@@ -334,7 +335,7 @@ class BookDPFedAvg(PlainTraining):
         """`clients_per_round` of them."""
         return fixed_sample(clients, self.clients_per_round, rng)
 
-    def after_batch(self, weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+    def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
         """theta0 + clip(theta - theta0), all parameters together."""
         return Flat(self.clip_radius).batch(weights, start)
 

@@ -16,7 +16,15 @@ from mechanisms import robust
 from mechanisms.clipping import Floats
 from mechanisms.randomness import Words
 from mechanisms.robust import Updates
-from mechanisms.server import ALL_AT_STAKE, Federation, Indices, PlainTraining, among, fixed_sample
+from mechanisms.server import (
+    ALL_AT_STAKE,
+    Federation,
+    Indices,
+    PlainTraining,
+    ServerMechanism,
+    among,
+    fixed_sample,
+)
 
 Aggregate = Callable[..., Floats]
 
@@ -49,6 +57,22 @@ AGGREGATORS: Mapping[str, Aggregate] = {
     "centred-clipping": _without_words(_centred_clipping),
 }
 """By name; each takes updates (k, d), words, and its own parameters by their names in mechanisms.robust."""
+
+
+def breakdown_point(aggregator: str, clients: int, parameters: Mapping[str, object]) -> int | None:
+    """How many of so many `clients` may lie, as mechanisms.robust has it; None: it has no such point."""
+    match aggregator:
+        case "coordinate-median" | "geometric-median":
+            return (clients - 1) // 2
+        case "trimmed-mean":
+            return _number(parameters["trimmed"])
+        case "krum" | "multi-krum" | "bulyan":
+            return _number(parameters["attackers"])
+    return None
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 class _NoWords:
@@ -106,3 +130,10 @@ class Robust(PlainTraining):
 
     def _aggregated(self, updates: Updates, words: Words) -> Floats:
         return AGGREGATORS[self.aggregator](updates, words, **self.parameters)
+
+
+def withstood(mechanism: ServerMechanism) -> int | None:
+    """How many lying clients of a round it withstands by a stated breakdown point; None where it has none."""
+    if isinstance(mechanism, Robust):
+        return breakdown_point(mechanism.aggregator, mechanism.clients_per_round, mechanism.parameters)
+    return None

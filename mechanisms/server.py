@@ -2,9 +2,10 @@
 
 A round, as every engine runs it:
 
+    before the first: x, y = examples(x, y, client, words) of each client that has rows
     chosen = sample(clients, rng)
     model = broadcast(model, words)                 # what the clients of this round start from
-    each chosen client, from `model`: after every batch weights = after_batch(weights, start);
+    each chosen client, from `model`: after every batch weights = after_batch(weights, start, step);
                                       at the end sent = upload(weights, start, rows, words)
     model = combine(model, all that was sent, their rows, words)
 
@@ -31,6 +32,7 @@ from mechanisms.mechanism import Guarantee, Protection
 from mechanisms.randomness import Words
 
 Indices = NDArray[np.int64]
+Labels = NDArray[np.int64]
 
 NO_NOISE: tuple[Event, ...] = (Gaussian(0.0),)
 """What is released without noise, or without a bound on what one client can do to it: epsilon is infinite."""
@@ -66,6 +68,14 @@ class Federation:
         return sum(self.sizes)
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of local training that was just made: by which `clients`, (k,) numbers, and how large it was."""
+
+    clients: Indices
+    learning_rate: float
+
+
 class ServerMechanism(Protection, Protocol):
     """What the server and its clients do beside training. Made by a call with a `Federation`."""
 
@@ -84,14 +94,17 @@ class ServerMechanism(Protection, Protocol):
     def events(self, rounds: int) -> tuple[Event, ...]:
         """What so many rounds cost, for the unit of `guarantee`; `NO_NOISE` where that is None."""
 
+    def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
+        """What `client` trains on in all rounds, made once: of its rows x (n, ...) and labels y (n,)."""
+
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
         """This round's clients, (k,) of 0 to `clients` - 1, in order; there may be none."""
 
     def broadcast(self, model: Floats, words: Words) -> Floats:
         """What clients start from: `model` (d,), with the server's noise where it has any."""
 
-    def after_batch(self, weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
-        """(k, d) after a step of k clients with `weights` (k, d) that all began at `start` (d,)."""
+    def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
+        """(k, d) after a `step` of k clients with `weights` (k, d) that all began at `start` (d,)."""
 
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
         """(d,) that a client with `rows` rows sends at the end of its training."""
@@ -126,11 +139,15 @@ class Averaging:
         count("rounds", rounds)
         return NO_NOISE
 
+    def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
+        """The rows and labels themselves."""
+        return x, y
+
     def broadcast(self, model: Floats, words: Words) -> Floats:
         """`model` itself."""
         return model
 
-    def after_batch(self, weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+    def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
         """`weights` itself."""
         return weights
 

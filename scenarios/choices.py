@@ -6,11 +6,12 @@ Each can be written to JSON, and each is judged where it is used: bad values are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from mechanisms.clipping import clip_rows
 from mechanisms.registry import SERVER_MECHANISMS
 from mechanisms.server import Federation, ServerMechanism
 from node.errors import ConfigError, reason, shown
@@ -35,10 +36,21 @@ _SERVER_PARTS = tuple(name for name in dir(ServerMechanism) if not name.startswi
 
 @dataclass(frozen=True)
 class Rows:
-    """The training rows that a cell uses: `most` of them, drawn under the seed; None: all."""
+    """The training rows that a cell uses: `most` of them, drawn under the seed; None: all.
+
+    row_norm: every row, test rows too, is scaled down to an L2 norm of at most this; None: none is.
+    """
 
     dataset: str
     most: int | None = None
+    row_norm: float | None = None
+
+    def scaled(self, dataset: Dataset) -> Dataset:
+        """`dataset` with its rows scaled down."""
+        if self.row_norm is None:
+            return dataset
+        train_x, test_x = (clip_rows(x, self.row_norm) for x in (dataset.train_x, dataset.test_x))
+        return replace(dataset, train_x=train_x, test_x=test_x)
 
     def chosen(self, dataset: Dataset, rng: np.random.Generator) -> partitions.Rows:
         """The numbers of the training rows, (n,) in order."""

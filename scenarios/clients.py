@@ -28,8 +28,9 @@ from scenarios.client_gradients import Gradients, Part, Whole
 Floats = NDArray[np.floating]
 Rows = NDArray[np.integer]
 Seed = int | Sequence[int]
-AfterBatch = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""weights (k, d) and the start (d,) to the weights (k, d) to go on with, after every batch."""
+AfterBatch = Callable[[torch.Tensor, torch.Tensor, NDArray[np.int64]], torch.Tensor]
+"""weights (k, d), the start (d,) and whose weights they are, (k,) places among the clients, to the weights
+(k, d) to go on with, after every batch."""
 
 _CLIP_MARGIN = 1e-6  # as torch.nn.utils.clip_grad_norm_ has it
 _BLOCK_BYTES = 1 << 30
@@ -110,7 +111,7 @@ def train_clients(
 
     def train(members: NDArray[np.int64]) -> None:
         schedules = [_schedule(rows_of_clients[i], training, seeds[i]) for i in members]
-        weights[members], losses[members] = _Block(data, schedules).run()
+        weights[members], losses[members] = _Block(data, members, schedules).run()
 
     steps = np.array([len(_starts(len(rows), training)) for rows in rows_of_clients])
     threads = torch.get_num_threads()
@@ -168,10 +169,13 @@ class _Data:
 
 
 class _Block:
-    """Clients that train side by side: their weights (k, d), those with the most steps first."""
+    """Clients that train side by side: their weights (k, d), those with the most steps first.
 
-    def __init__(self, data: _Data, schedules: Sequence[_Schedule]) -> None:
-        self._data, self._training = data, data.training
+    members: (k,) their places among all clients.
+    """
+
+    def __init__(self, data: _Data, members: NDArray[np.int64], schedules: Sequence[_Schedule]) -> None:
+        self._data, self._members, self._training = data, members, data.training
         self._gradients = data.gradients()
         self._start = torch.from_numpy(np.array(data.start))
         self._weights = self._start.expand(len(schedules), -1).clone()
@@ -202,7 +206,7 @@ class _Block:
         parts, losses = self._gradients(weights, x, y, shares)
         self._descend(weights, parts)
         if data.after_batch is not None:
-            weights.copy_(data.after_batch(weights, self._start))
+            weights.copy_(data.after_batch(weights, self._start, self._members[: len(counts)]))
         return losses.numpy()
 
     def _descend(self, weights: torch.Tensor, parts: Sequence[Part]) -> None:

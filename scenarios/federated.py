@@ -28,29 +28,34 @@ from torch.nn import functional
 from mechanisms.clipping import Floats, NotFinite
 from mechanisms.mechanism import Protection
 from mechanisms.randomness import SeededWords, Words
-from mechanisms.server import Federation, Indices, ServerMechanism
+from mechanisms.server import Federation, Indices, Labels, ServerMechanism, Step
 from node import data as node_data
 from node.config import ModelSection, TrainSection
 from node.config_values import read_section, shared_values
 from node.errors import ConfigError, UserError, reason, shown
 from node.task import build
 from node.training import Trainer, read_vector, shapes
+from scenarios.attackers import NOBODY, Attackers
 from scenarios.cells import Fact, Outcome, Room, digest_of, salt_of
 from scenarios.choices import Clients, MechanismChoice, Rows
 from scenarios.clients import LocalTraining, train_clients, training_of
 from scenarios.dataset import Dataset
+from scenarios.measures import measures_of
 from scenarios.partitions import Parts
+from scenarios.preparation import check_attackers, prepared
 from scenarios.spec import Json
 
 # Streams of random numbers: [one of these, seed, ...], so that no two are the same.
 _ROWS, _DEAL, _SAMPLE, _ORDER, _UPLOAD, _SERVER = 11, 12, 13, 14, 15, 16
+_EXAMPLES, _ATTACKERS, _POISON, _FORGERY = 17, 18, 19, 20
 
 
 @dataclass(frozen=True)
 class FederatedCell:
     """One arm with one seed: clients of a data set, a model, local training, and a mechanism.
 
-    block: how many clients are trained as one batch, at most.
+    block: how many clients are trained as one batch, at most. measures: of the last model, beside accuracy
+    (scenarios.measures).
     """
 
     arm: str
@@ -61,6 +66,8 @@ class FederatedCell:
     train: TrainSection
     mechanism: MechanismChoice
     block: int = 32
+    attackers: Attackers = NOBODY
+    measures: tuple[str, ...] = ()
 
     @property
     def rounds(self) -> int:
@@ -75,6 +82,7 @@ class FederatedCell:
     def check(self, room: Room) -> None:
         """See Cell.check: rows are dealt out, model and mechanism are made, clients are sampled once."""
         work = client_work(self, room.dataset(self.rows.dataset, self.seed))
+        check_attackers(work)
         try:
             work.mechanism.sample(len(work.parts), np.random.default_rng([_SAMPLE, self.seed]))
         except Exception as error:  # a user's mechanism may raise anything
@@ -115,7 +123,8 @@ class FederatedCell:
 
     def replay(self, room: Room) -> Outcome:
         """In this process and with seeded noise, by the room's crew."""
-        work = client_work(self, room.dataset(self.rows.dataset, self.seed))
+        bare = client_work(self, room.dataset(self.rows.dataset, self.seed))
+        work = prepared(bare, bare.example_words)
         words = SeededWords(np.random.default_rng([_SERVER, self.seed, work.salt]))
         with room.crew(work) as crew:
             return rounds_of(work, crew, words, room)
@@ -156,6 +165,29 @@ class ClientWork:
         """What a client's noise in a round follows from."""
         return SeededWords(np.random.default_rng([_UPLOAD, self.cell.seed, self.salt, client, number]))
 
+    def example_words(self, client: int) -> SeededWords:
+        """What a client's noise on its rows follows from."""
+        return SeededWords(np.random.default_rng([_EXAMPLES, self.cell.seed, self.salt, client]))
+
+    @cached_property
+    def attackers(self) -> frozenset[int]:
+        """The numbers of the dishonest clients: the same in every arm with as many clients."""
+        rng = np.random.default_rng([_ATTACKERS, self.cell.seed])
+        return self.cell.attackers.among(len(self.parts), rng)
+
+    def poisoned(self, client: int, x: Floats, y: Labels) -> tuple[Floats, Labels]:
+        """What a client first makes of its rows x (n, ...) and labels y (n,): nothing, where it is honest."""
+        if client not in self.attackers:
+            return x, y
+        return self.cell.attackers.poisoned(x, y, np.random.default_rng([_POISON, self.cell.seed, client]))
+
+    def said(self, client: int, number: int, weights: Floats, start: Floats) -> Floats:
+        """The weights (d,) that a client says it has trained from `start` (d,) in a round."""
+        if client not in self.attackers:
+            return weights
+        rng = np.random.default_rng([_FORGERY, self.cell.seed, client, number])
+        return self.cell.attackers.forged(weights, start, rng)
+
     def blocks(self, chosen: Indices) -> list[Indices]:
         """`chosen` in blocks of clients of about equally many rows."""
         rows = np.array([len(self.parts[client]) for client in chosen])
@@ -165,6 +197,7 @@ class ClientWork:
 
 def client_work(cell: FederatedCell, dataset: Dataset) -> ClientWork:
     """The work of a cell: rows dealt out, model initialised, mechanism made. Raises ConfigError."""
+    dataset = cell.rows.scaled(dataset)
     rows = cell.rows.chosen(dataset, np.random.default_rng([_ROWS, cell.seed]))
     parts = cell.clients.deal(dataset, rows, np.random.default_rng([_DEAL, cell.seed]))
     if cell.train.optimizer != "sgd" or cell.train.parameters != "*":
@@ -217,7 +250,8 @@ def rounds_of(work: ClientWork, crew: Crew, words: Words, room: Room) -> Outcome
         figures.append(judge.evaluate(model).accuracy)
         room.say(number, figures[-1])
     counted: dict[str, Fact] = {"missing uploads": missing, "model sha256": digest_of(model)}
-    facts = {**protection_facts(mechanism), **mechanism.figures, **counted}
+    measured = measures_of(work, model)
+    facts = {**protection_facts(mechanism), **mechanism.figures, **measured, **counted}
     return Outcome(tuple(figures), facts, time.perf_counter() - begun)
 
 
@@ -236,18 +270,31 @@ def _sent(crew: Crew, number: int, model: Floats, chosen: Indices) -> Mapping[in
 
 def train_block(work: ClientWork, number: int, model: Floats, members: Indices) -> list[Floats]:
     """What each of `members` (k,) sends after a round's training from `model` (d,), as one batch."""
-    mechanism, parts = work.mechanism, [work.parts[client] for client in members]
-    seeds = [work.order_seed(int(client), number) for client in members]
+    mechanism, training, clients = work.mechanism, work.training, members.tolist()
+    parts = [work.parts[client] for client in clients]
+    seeds = [work.order_seed(client, number) for client in clients]
     dataset, loss = work.dataset, functional.cross_entropy
+
+    def after_batch(weights: torch.Tensor, start: torch.Tensor, places: Indices) -> torch.Tensor:
+        return mechanism.after_batch(weights, start, Step(members[places], training.learning_rate))
+
     trained, _ = train_clients(
-        *(work.model, model, parts, dataset.train_x, dataset.train_y, loss, work.training, seeds),
-        after_batch=mechanism.after_batch,
+        *(work.model, model, parts, dataset.train_x, dataset.train_y, loss, training, seeds),
+        after_batch=after_batch,
         block=len(members),
     )
     return [
-        mechanism.upload(weights, model, len(part), work.upload_words(int(client), number))
-        for weights, part, client in zip(trained, parts, members, strict=True)
+        upload_of(work, client, number, model, weights, work.upload_words(client, number))
+        for client, weights in zip(clients, trained, strict=True)
     ]
+
+
+def upload_of(
+    work: ClientWork, client: int, number: int, model: Floats, weights: Floats, words: Words
+) -> Floats:
+    """What a client sends (d,) in a round whose `weights` (d,) were trained from `model` (d,)."""
+    said = work.said(client, number, weights, model)
+    return work.mechanism.upload(said, model, len(work.parts[client]), words)
 
 
 def in_order(

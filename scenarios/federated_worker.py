@@ -18,16 +18,18 @@ import torch
 
 from mechanisms.clipping import Floats
 from mechanisms.randomness import SystemWords, Words
-from mechanisms.server import Federation, Indices
+from mechanisms.server import Federation, Indices, Step
 from node.federation import ClientNode, Gather, ServerGone, ServerNode
 from node.restraint import Restraint
 from node.task import build
 from node.training import Trainer
+from scenarios import federated
 from scenarios.cells import Outcome, Shelf
 from scenarios.dataset import Dataset
 from scenarios.federated import ClientWork, FederatedCell, node_rows, rounds_of
 from scenarios.inline_engine import LocalRoom, round_line
 from scenarios.partitions import Parts
+from scenarios.preparation import prepared
 
 SERVER_GONE = 3
 """The exit status of a client node whose server went away: the fault is not its own."""
@@ -85,7 +87,8 @@ def serve(post: Post, listener: socket.socket, folder: Path) -> int:
 def train(post: Post, number: int, listener: socket.socket, server: str) -> int:
     """Client node `number`: its clients, round by round, until the server is done. Gives the exit status."""
     torch.set_num_threads(1)
-    work, words = post.work(), SystemWords()
+    words = SystemWords()
+    work = prepared(post.work(), lambda client: words)
 
     def upload(client: int, number: int, model: Floats, stop: threading.Event) -> Floats:
         return upload_of(work, client, number, model, words, stop)
@@ -111,11 +114,15 @@ def upload_of(
     """
     mechanism, part = work.mechanism, work.parts[client]
     section = replace(work.cell.train, grad_clip=work.training.grad_clip)
-    restraint = Restraint(mechanism.proximal, mechanism.after_batch)
+    step = Step(np.array([client]), section.learning_rate)
+    restraint = Restraint(
+        mechanism.proximal, lambda weights, start: mechanism.after_batch(weights, start, step)
+    )
     *seed, _ = work.order_seed(client, number)
     rows = node_rows(work.dataset, part)
     trainer = Trainer(work.model, section, rows, tuple(seed), None, words, restraint)
-    return mechanism.upload(trainer.train(model, number, stop).vector, model, len(part), words)
+    weights = trainer.train(model, number, stop).vector
+    return federated.upload_of(work, client, number, model, weights, words)
 
 
 def say(line: str) -> None:

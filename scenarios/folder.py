@@ -78,7 +78,8 @@ def check(folder: Path, scenario: str, configuration: Json) -> None:
         raise ConfigError(
             f"--out {folder}: holds a run of scenario {other}, not {scenario}; give another folder"
         )
-    differing = first_difference(record["configuration"], configuration)
+    asked = json.loads(json.dumps(configuration))  # as a file has it: tuples are lists, all keys are text
+    differing = first_difference(record["configuration"], asked)
     if differing is not None:
         raise ConfigError(f"--out {folder}: holds a run with another {differing}; give another folder")
 

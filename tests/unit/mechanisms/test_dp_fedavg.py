@@ -12,7 +12,7 @@ import torch
 from mechanisms.accounting import Gaussian, Ledger, Relation, SampledGaussian, spent
 from mechanisms.dp_fedavg import BookDPFedAvg, DPFedAvg, Flat, Layers, book_of, dp_fedavg
 from mechanisms.estimators import ClippedDenominator, FixedDenominator, total_weight, weight_of
-from mechanisms.server import Federation
+from mechanisms.server import Federation, Step
 from tests.unit.mechanisms.settings import vector, words
 
 D = 40_000
@@ -169,7 +169,7 @@ def test_users_are_sampled_by_poisson():
 
 
 def test_a_block_of_clients_is_clipped_after_every_batch():
-    clipped = arm((2,)).after_batch(torch.tensor([[30.0, 40.0]]), torch.zeros(2))
+    clipped = arm((2,)).after_batch(torch.tensor([[30.0, 40.0]]), torch.zeros(2), Step(np.array([0]), 0.1))
     assert clipped.numpy()[0] == pytest.approx([1.2, 1.6])
 
 
@@ -302,7 +302,9 @@ def test_the_book_s_figures_are_its_noise():
 
 def test_the_book_clips_after_every_batch():
     start, weights = torch.zeros(2), torch.tensor([[30.0, 40.0], [1.0, 1.0]])
-    assert book((2,)).after_batch(weights, start).numpy() == pytest.approx(np.array([[2.4, 3.2], [1, 1]]))
+    assert book((2,)).after_batch(weights, start, Step(np.arange(2), 0.1)).numpy() == pytest.approx(
+        np.array([[2.4, 3.2], [1, 1]])
+    )
     assert book((2,)).upload(vector(30, 40), vector(0, 0), 10, words()) == pytest.approx([2.4, 3.2])
 
 

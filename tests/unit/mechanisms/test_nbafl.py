@@ -18,7 +18,7 @@ from mechanisms.nbafl import (
     delta_of,
     download_exposures,
 )
-from mechanisms.server import NO_NOISE, Federation
+from mechanisms.server import NO_NOISE, Federation, Step
 from tests.unit.mechanisms.settings import vector, words
 
 D = 40_000
@@ -160,7 +160,7 @@ def test_scope_averages_by_rows_as_it_is():
     assert scope().combine(vector(0, 0), [vector(1, 1), vector(5, 9)], [1, 3], words()).tolist() == [4, 7]
     assert len(scope().sample(10, np.random.default_rng(0))) == 5
     weights = torch.ones(1, 2)
-    assert scope().after_batch(weights, torch.zeros(2)) is weights
+    assert scope().after_batch(weights, torch.zeros(2), Step(np.array([0, 1]), 0.1)) is weights
 
 
 # -- the paper's arm --------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ def test_paper_s_other_values():
     arm = paper()
     assert (arm.name, arm.proximal, arm.grad_clip) == ("nbafl", 0.01, 5.0)
     weights = torch.ones(1, 2)
-    assert arm.after_batch(weights, torch.zeros(2)) is weights
+    assert arm.after_batch(weights, torch.zeros(2), Step(np.array([0, 1]), 0.1)) is weights
 
 
 # -- bad input --------------------------------------------------------------------------------------------

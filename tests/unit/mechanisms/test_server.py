@@ -18,11 +18,14 @@ from mechanisms.server import (
     FedAvg,
     Federation,
     ServerMechanism,
+    Step,
     fixed_sample,
     poisson_sample,
     weighted_mean,
 )
 from tests.unit.mechanisms.settings import vector, words
+
+STEP = Step(np.array([0, 2]), 0.1)
 
 
 def federation(**values) -> Federation:
@@ -36,7 +39,7 @@ def a_round(mechanism: ServerMechanism, model, target, rng):
     chosen = mechanism.sample(len(rows), rng)
     start = mechanism.broadcast(model, words())
     weights = torch.from_numpy(np.stack([(start + target) / 2 for _ in chosen]))
-    after = mechanism.after_batch(weights, torch.from_numpy(start)).numpy()
+    after = mechanism.after_batch(weights, torch.from_numpy(start), Step(chosen, 0.1)).numpy()
     sent = [mechanism.upload(own, start, rows[k], words(k)) for own, k in zip(after, chosen, strict=True)]
     return mechanism.combine(start, sent, [rows[k] for k in chosen], words())
 
@@ -65,10 +68,13 @@ class Own:
     def sample(self, clients, rng):
         return np.arange(0, clients, 2)
 
+    def examples(self, x, y, client, words):
+        return x, y
+
     def broadcast(self, model, words):
         return model
 
-    def after_batch(self, weights, start):
+    def after_batch(self, weights, start, step):
         return weights
 
     def upload(self, weights, start, rows, words):
@@ -111,7 +117,7 @@ def test_plain_averaging_changes_and_promises_nothing():
     weights = torch.ones(2, 3)
     assert plain.broadcast(model, words()) is model
     assert plain.upload(model, vector(0, 0, 0), 10, words()) is model
-    assert plain.after_batch(weights, torch.zeros(3)) is weights
+    assert plain.after_batch(weights, torch.zeros(3), STEP) is weights
     assert plain.combine(model, [], [], words()) is model, "nobody came"
     assert (plain.name, plain.guarantee, plain.proximal, plain.grad_clip) == ("fedavg", None, 0.0, None)
     assert "without noise" in plain.protects

@@ -122,10 +122,10 @@ TRAININGS = {
 }
 
 
-def pulled(weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
-    """A hook that each client feels in its own measure."""
-    away = weights - start
-    return start + away * (0.2 / away.norm(dim=1, keepdim=True)).clamp(max=1)
+def pulled(weights: torch.Tensor, start: torch.Tensor, places: np.ndarray) -> torch.Tensor:
+    """A hook that each client feels in its own measure, and by its own number."""
+    away, radius = weights - start, torch.from_numpy(0.1 + 0.05 * places)[:, None].to(weights.dtype)
+    return start + away * (radius / away.norm(dim=1, keepdim=True)).clamp(max=1)
 
 
 def both(name: str, training: LocalTraining, block: int, hook: object = None, loss: object = None) -> tuple:
@@ -253,7 +253,8 @@ def test_the_hook_sees_the_clients_still_at_work_and_its_fault_comes_through() -
     x, y, rows = data()
     model, seen = seeded(MODELS["mlp"]), []
 
-    def watch(weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+    def watch(weights: torch.Tensor, start: torch.Tensor, places: np.ndarray) -> torch.Tensor:
+        assert len(places) == len(weights)
         seen.append(tuple(weights.shape))
         assert start.shape == (weights.shape[1],)
         return weights
@@ -263,7 +264,7 @@ def test_the_hook_sees_the_clients_still_at_work_and_its_fault_comes_through() -
     steps = [2 * len(clients._starts(size, PLAIN)) for size in SIZES]
     assert len(seen) == sum(steps)
 
-    def fail(weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+    def fail(weights: torch.Tensor, start: torch.Tensor, places: np.ndarray) -> torch.Tensor:
         raise ArithmeticError("no")
 
     with pytest.raises(ArithmeticError, match="no"):
