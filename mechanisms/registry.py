@@ -10,6 +10,8 @@ from mechanisms.local import aldp, ldp
 from mechanisms.mechanism import Mechanism, Setting, Unprotected
 from mechanisms.nbafl import FederatedScopeNbAFL, PaperNbAFL
 from mechanisms.record import dp_sgd
+from mechanisms.row_noise import row_noise
+from mechanisms.rpfl_server import rpfl_of
 from mechanisms.server import FedAvg, ServerMechanism
 
 Maker = Callable[[Setting], Mechanism]
@@ -50,5 +52,7 @@ SERVER_MECHANISMS: Mapping[str, Callable[..., ServerMechanism]] = {
     "nbafl-federatedscope": FederatedScopeNbAFL,
     "dp-fedavg": dp_fedavg,
     "dp-fedavg-book": BookDPFedAvg,
+    "row-noise": row_noise,
+    "rpfl": rpfl_of,
 }
 """From a name to what makes a server-side mechanism of a `Federation` and keyword arguments."""

@@ -16,15 +16,7 @@ from mechanisms import robust
 from mechanisms.clipping import Floats
 from mechanisms.randomness import Words
 from mechanisms.robust import Updates
-from mechanisms.server import (
-    ALL_AT_STAKE,
-    Federation,
-    Indices,
-    PlainTraining,
-    ServerMechanism,
-    among,
-    fixed_sample,
-)
+from mechanisms.server import ALL_AT_STAKE, Federation, Indices, PlainTraining, among, fixed_sample
 
 Aggregate = Callable[..., Floats]
 
@@ -112,6 +104,11 @@ class Robust(PlainTraining):
         """In a sentence."""
         return ALL_AT_STAKE
 
+    @property
+    def withstands(self) -> int | None:
+        """As mechanisms.robust has it."""
+        return breakdown_point(self.aggregator, self.clients_per_round, self.parameters)
+
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
         """`clients_per_round` of them."""
         return fixed_sample(clients, self.clients_per_round, rng)
@@ -130,10 +127,3 @@ class Robust(PlainTraining):
 
     def _aggregated(self, updates: Updates, words: Words) -> Floats:
         return AGGREGATORS[self.aggregator](updates, words, **self.parameters)
-
-
-def withstood(mechanism: ServerMechanism) -> int | None:
-    """How many lying clients of a round it withstands by a stated breakdown point; None where it has none."""
-    if isinstance(mechanism, Robust):
-        return breakdown_point(mechanism.aggregator, mechanism.clients_per_round, mechanism.parameters)
-    return None

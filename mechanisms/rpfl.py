@@ -142,6 +142,8 @@ def linear_lipschitz(weights: torch.Tensor) -> torch.Tensor:
 def network_lipschitz(matrices: Sequence[torch.Tensor]) -> torch.Tensor:
     """G of cross-entropy on a network of ReLUs by its layers' (out, in): sqrt(2) times their spectral norms.
 
+    Layers of k networks, (k, out, in), give (k,).
+
     ReLU is 1-Lipschitz; the gradient of softmax cross-entropy in the logits, p - y, has a norm of at most
     sqrt(2).
     """

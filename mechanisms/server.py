@@ -88,6 +88,10 @@ class ServerMechanism(Protection, Protocol):
         """The L2 norm that a batch's gradient is clipped to, no privacy meant; None for none."""
 
     @property
+    def withstands(self) -> int | None:
+        """How many lying clients a round it withstands, by a stated breakdown point; None: it has no such."""
+
+    @property
     def figures(self) -> Mapping[str, float]:
         """Its own figures for results, such as the std of its noise, by name with unit."""
 
@@ -127,6 +131,11 @@ class Averaging:
     @property
     def guarantee(self) -> Guarantee | None:
         """None."""
+        return None
+
+    @property
+    def withstands(self) -> int | None:
+        """A mean has no breakdown point: a single client moves it anywhere."""
         return None
 
     @property

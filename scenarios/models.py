@@ -1,4 +1,4 @@
-"""Models for rows that are images; the perceptron of `node.models` takes them too, and flattens them."""
+"""Models that only scenarios use: for rows that are images, and logistic regression with one logit."""
 
 from __future__ import annotations
 
@@ -34,3 +34,20 @@ class SmallCNN(nn.Module):
         maps = torch.relu(self.convolution(patches.flatten(4).flatten(1, 3)))  # (n, h * w, channels)
         logits: torch.Tensor = self.last(maps.flatten(1))
         return logits
+
+
+class Logistic(nn.Module):
+    """Logistic regression with one vector of weights: (n, features) -> logits (n, 2), the first of them 0.
+
+    Softmax cross-entropy on these is the logistic loss of theta^T x + b, and G(theta) = ||theta||_2 bounds
+    its slope in a row, which of two vectors of weights their difference would.
+    """
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.line = nn.Linear(features, 1)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Logits (n, 2) of `rows` (n, features)."""
+        score: torch.Tensor = self.line(rows)
+        return torch.cat([torch.zeros_like(score), score], dim=1)

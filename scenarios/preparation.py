@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mechanisms.randomness import Words
-from mechanisms.robust_server import withstood
 from node.errors import ConfigError, reason
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def prepared(work: ClientWork, words_of: Callable[[int], Words]) -> ClientWork:
 
 def check_attackers(work: ClientWork) -> None:
     """Raise ConfigError for more attackers than what the server does with uploads withstands."""
-    there, most = len(work.attackers), withstood(work.mechanism)
+    there, most = len(work.attackers), work.mechanism.withstands
     if most is not None and there > most:
         raise ConfigError(
             f"{there} of {len(work.parts)} clients attack, and {work.mechanism.name} withstands {most}; take "

@@ -58,6 +58,7 @@ class Own:
     guarantee = None
     proximal = 0.0
     grad_clip = None
+    withstands = None
 
     def __init__(self, federation: Federation) -> None:
         self.federation = federation
