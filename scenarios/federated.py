@@ -132,11 +132,16 @@ class FederatedCell:
 
 @dataclass(frozen=True)
 class ClientWork:
-    """All that training the clients of a cell takes; it can be sent to another process. salt: the arm's."""
+    """All that training the clients of a cell takes; it can be sent to another process.
+
+    dataset: the rows as they are; taught: as clients train on them, which is the same until they are
+    `prepared`. salt: the arm's.
+    """
 
     cell: FederatedCell
     model: nn.Module
     dataset: Dataset
+    taught: Dataset
     parts: Parts
     mechanism: ServerMechanism
 
@@ -205,7 +210,8 @@ def client_work(cell: FederatedCell, dataset: Dataset) -> ClientWork:
             "train.optimizer and train.parameters: clients of a server train all by plain 'sgd'"
         )
     model = build(cell.model, cell.seed, node_rows(dataset, parts[0]))
-    return ClientWork(cell, model, dataset, parts, cell.mechanism.make(federation_of(cell, model, parts)))
+    mechanism = cell.mechanism.make(federation_of(cell, model, parts))
+    return ClientWork(cell, model, dataset, dataset, parts, mechanism)
 
 
 def federation_of(cell: FederatedCell, model: nn.Module, parts: Parts) -> Federation:
@@ -273,7 +279,7 @@ def train_block(work: ClientWork, number: int, model: Floats, members: Indices) 
     mechanism, training, clients = work.mechanism, work.training, members.tolist()
     parts = [work.parts[client] for client in clients]
     seeds = [work.order_seed(client, number) for client in clients]
-    dataset, loss = work.dataset, functional.cross_entropy
+    dataset, loss = work.taught, functional.cross_entropy
 
     def after_batch(weights: torch.Tensor, start: torch.Tensor, places: Indices) -> torch.Tensor:
         return mechanism.after_batch(weights, start, Step(members[places], training.learning_rate))
