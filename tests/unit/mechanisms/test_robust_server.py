@@ -100,3 +100,21 @@ def test_a_sample_of_the_clients() -> None:
 def test_what_can_not_be_is_refused_before_the_first_round(clients, name, parameters, error, message) -> None:
     with pytest.raises(error, match=message):
         Robust(FEDERATION, clients, name, parameters)
+
+
+@pytest.mark.parametrize(
+    ("name", "withstands"),
+    [
+        ("norm-bound", None),
+        ("weak-dp", None),
+        ("centred-clipping", None),
+        ("coordinate-median", 5),
+        ("geometric-median", 5),
+        ("trimmed-mean", 2),
+        ("krum", 4),
+        ("multi-krum", 4),
+        ("bulyan", 2),
+    ],
+)
+def test_how_many_lying_clients_it_withstands(name: str, withstands: int | None) -> None:
+    assert made(name).withstands == withstands
