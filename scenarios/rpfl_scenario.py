@@ -68,77 +68,72 @@ STANDS_IN = (
     ),
 )
 
-RPFL = scenario_of(
-    Study(
-        name="rpfl",
-        source="Shi, Hu, Wang, Zhu & Han, Distributionally Robust Federated Learning for DP Data (RPFL)",
-        summary="attackers, nine defences and RPFL on Adult and loans: accuracy, backdoors, membership",
-        stands_in=STANDS_IN,
-        data_sets=("adult", "loan"),
-        arms=ARMS,
-        seeds=3,
-        quick=Quick(
-            seeds=2,
-            rounds=15,
-            arms=(
-                *(attacked(BACKDOOR, defence) for defence in (FEDAVG, *RPFLS, GM, TM)),
-                arm(ADULT, CLEAN, 0.0, FEDAVG),
-                *(f"{PRIVACY}-{method}" for method in (FEDAVG, "ldp1", RPFLS[1])),
-            ),
-        ),
-        own=own,
-        claims=(
-            Claim(
-                f"With {MOST:.0%} attackers RPFL's backdoor success falls with its weight, and is "
-                "below FedAvg's.",
-                rpfl_claims.falls_with_weight,
-            ),
-            Claim(
-                "Geometric median and trimmed mean let fewer backdoors in than FedAvg, and than RPFL "
-                "at any weight.",
-                rpfl_claims.aggregators_are_below,
-            ),
-            Claim(
-                "RPFL performs best of all defences (the document, on backdoors).", rpfl_claims.rpfl_is_best
-            ),
-            Claim("GM + RPFL lets fewer backdoors in than either alone.", rpfl_claims.together_is_better),
-            Claim("RPFL's weight costs accuracy when nobody attacks.", rpfl_claims.costs_accuracy),
-            Claim(
-                f"RPFL is {TIMES_FEDAVG} times as accurate as FedAvg under poisoned data (the document).",
-                rpfl_claims.times_fedavg,
-            ),
-            Claim(
-                f"RPFL is {TIMES_FEDAVG} times as accurate as FedAvg under scaled updates (beyond its "
-                "threat model).",
-                rpfl_claims.times_fedavg_scaled,
-            ),
-            Claim(
-                f"RPFL's accuracy stays relatively high at {MOST:.0%} attackers: within "
-                f"{HIGH_POINTS:g} points.",
-                rpfl_claims.stays_high,
-            ),
-            Claim(
-                "Scaled backdoors get through FedAvg and RPFL, and not through norm bound, GM and TM.",
-                rpfl_claims.scaling_needs_an_aggregator,
-            ),
-            Claim(
-                "Theorem 1's noise (c = 1) keeps less than it states for a record's features.",
-                rpfl_claims.theorem_falls_short,
-            ),
-            Claim("Averaging without noise lets members be told from others.", rpfl_claims.averaging_leaks),
-            Claim(
-                "Membership inference is near chance where epsilon for a record is at most "
-                f"{RECORD_EPSILON:g}.",
-                rpfl_claims.membership_is_chance,
-            ),
-            Claim(
-                "Table I: RPFL gives less away than averaging and learns more than LDP.",
-                rpfl_claims.order_of_the_table,
-            ),
-            Claim("Table I's 86 % is the majority rate of the loans.", rpfl_claims.majority_rate),
-        ),
-        headline=headline,
-        charts=rpfl_charts.charts,
-        tables=rpfl_charts.tables,
-    )
+CLAIMS: tuple[Claim[Sweep], ...] = (
+    Claim(
+        f"With {MOST:.0%} attackers RPFL's backdoor success falls with its weight, and is below FedAvg's.",
+        rpfl_claims.falls_with_weight,
+    ),
+    Claim(
+        "Geometric median and trimmed mean let fewer backdoors in than FedAvg, and than RPFL at any weight.",
+        rpfl_claims.aggregators_are_below,
+    ),
+    Claim("RPFL performs best of all defences (the document, on backdoors).", rpfl_claims.rpfl_is_best),
+    Claim("GM + RPFL lets fewer backdoors in than either alone.", rpfl_claims.together_is_better),
+    Claim("RPFL's weight costs accuracy when nobody attacks.", rpfl_claims.costs_accuracy),
+    Claim(
+        f"RPFL is {TIMES_FEDAVG} times as accurate as FedAvg under poisoned data (the document).",
+        rpfl_claims.times_fedavg,
+    ),
+    Claim(
+        f"RPFL is {TIMES_FEDAVG} times as accurate as FedAvg under scaled updates (beyond its threat model).",
+        rpfl_claims.times_fedavg_scaled,
+    ),
+    Claim(
+        f"RPFL's accuracy stays relatively high at {MOST:.0%} attackers: within {HIGH_POINTS:g} points.",
+        rpfl_claims.stays_high,
+    ),
+    Claim(
+        "Scaled backdoors get through FedAvg and RPFL, and not through norm bound, GM and TM.",
+        rpfl_claims.scaling_needs_an_aggregator,
+    ),
+    Claim(
+        "Theorem 1's noise (c = 1) keeps less than it states for a record's features.",
+        rpfl_claims.theorem_falls_short,
+    ),
+    Claim("Averaging without noise lets members be told from others.", rpfl_claims.averaging_leaks),
+    Claim(
+        f"Membership inference is near chance where epsilon for a record is at most {RECORD_EPSILON:g}.",
+        rpfl_claims.membership_is_chance,
+    ),
+    Claim(
+        "Table I: RPFL gives less away than averaging and learns more than LDP.",
+        rpfl_claims.order_of_the_table,
+    ),
+    Claim("Table I's 86 % is the majority rate of the loans.", rpfl_claims.majority_rate),
 )
+
+STUDY = Study(
+    name="rpfl",
+    source="Shi, Hu, Wang, Zhu & Han, Distributionally Robust Federated Learning for DP Data (RPFL)",
+    summary="attackers, nine defences and RPFL on Adult and loans: accuracy, backdoors, membership",
+    stands_in=STANDS_IN,
+    data_sets=("adult", "loan"),
+    arms=ARMS,
+    seeds=3,
+    quick=Quick(
+        seeds=2,
+        rounds=15,
+        arms=(
+            *(attacked(BACKDOOR, defence) for defence in (FEDAVG, *RPFLS, GM, TM)),
+            arm(ADULT, CLEAN, 0.0, FEDAVG),
+            *(f"{PRIVACY}-{method}" for method in (FEDAVG, "ldp1", RPFLS[1])),
+        ),
+    ),
+    own=own,
+    claims=CLAIMS,
+    headline=headline,
+    charts=rpfl_charts.charts,
+    tables=rpfl_charts.tables,
+)
+
+RPFL = scenario_of(STUDY)

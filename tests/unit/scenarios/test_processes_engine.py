@@ -66,7 +66,9 @@ CELLS = {
     "the book's": made("dp-fedavg-book", BOOK),
     "forged": replace(PLAIN, attackers=Attackers(0.8, None, Scaling(3.0))),
     "poisoned": replace(PLAIN, attackers=Attackers(0.8, LabelFlip(2))),
-    "regularised, rows noised": replace(made("rpfl", RPFL), rows=Rows("breast-cancer", None, 1.0)),
+    "regularised, rows noised": replace(
+        made("rpfl", RPFL, learning_rate=0.02), rows=Rows("breast-cancer", None, 1.0)
+    ),
     "a user's own": made(SHRINKING, {"clients_per_round": 3}),
 }
 
