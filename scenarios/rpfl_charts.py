@@ -64,6 +64,8 @@ DASHES: Mapping[str, str] = {
     **dict.fromkeys((*(rpfl(weight) for weight in WEIGHTS), GM_RPFL), "dash"),
 }
 """Dotted: no defence against liars; solid: robust aggregators; dashed: RPFL."""
+PLACES: Mapping[str, int] = {defence: place % 7 for place, defence in enumerate(DEFENCES)}
+"""Of colours: eleven lines share eight, and those that share one differ in their dashes."""
 SHARE_OF_SUCCESS: Json = {"title": {"text": "backdoor success"}, "tickformat": ".0%", "range": [0, 1.02]}
 ATTACK_ACCURACY: Json = {"title": {"text": "share told right"}, "tickformat": ".0%"}
 
@@ -83,9 +85,9 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
 
 def _lines(sweep: Sweep, attack: str, fact: str) -> list[Json]:
     return [
-        series(sweep, words, points, place, DASHES[defence], fact)
-        for place, (defence, words) in enumerate(DEFENCES.items())
-        if (points := over_shares(sweep, attack, defence))
+        series(sweep, words, points, PLACES[defence], DASHES[defence], fact)
+        for defence, words in DEFENCES.items()
+        if len(points := over_shares(sweep, attack, defence)) > 1
     ]
 
 
@@ -119,8 +121,8 @@ def accuracies(sweep: Sweep, attack: str, key: str, title: str) -> Chart:
 def trade(sweep: Sweep) -> Chart:
     """What a defence costs when nobody attacks, against what it prevents."""
     places = [
-        (place, words, arm(ADULT, CLEAN, 0.0, defence), arm(ADULT, BACKDOOR, SHARES[-1], defence))
-        for place, (defence, words) in enumerate(DEFENCES.items())
+        (PLACES[defence], words, arm(ADULT, CLEAN, 0.0, defence), arm(ADULT, BACKDOOR, SHARES[-1], defence))
+        for defence, words in DEFENCES.items()
     ]
     points = [
         {
