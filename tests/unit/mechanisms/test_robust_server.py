@@ -7,7 +7,7 @@ import pytest
 
 from mechanisms import robust
 from mechanisms.randomness import SeededWords
-from mechanisms.robust_server import AGGREGATORS, Robust
+from mechanisms.robust_server import AGGREGATORS, Robust, breakdown_point
 from mechanisms.server import Federation, ServerMechanism
 
 FEDERATION = Federation((5,) * 11, 3, (4, 2))
@@ -118,3 +118,9 @@ def test_what_can_not_be_is_refused_before_the_first_round(clients, name, parame
 )
 def test_how_many_lying_clients_it_withstands(name: str, withstands: int | None) -> None:
     assert made(name).withstands == withstands
+
+
+@pytest.mark.parametrize("name", ["coordinate-median", "geometric-median"])
+@pytest.mark.parametrize(("clients", "withstands"), [(1, 0), (2, 0), (10, 4), (11, 5)])
+def test_a_median_withstands_less_than_half(name: str, clients: int, withstands: int) -> None:
+    assert breakdown_point(name, clients, {}) == withstands

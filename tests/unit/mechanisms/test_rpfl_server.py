@@ -47,6 +47,14 @@ def test_the_budget_is_dealt_by_the_allocation_and_the_caps_go_round() -> None:
     assert mechanism.epsilons[1] == pytest.approx(2.0)
 
 
+def test_where_no_cap_is_met_the_budget_goes_by_the_root_of_rows_times_noise() -> None:
+    mechanism = made(caps=[10.0])
+    at_one = [Theorem(**THEOREM).noise_std(1.0, 1e-5, n) for n in ROWS]
+    roots = np.sqrt([n * std for n, std in zip(ROWS, at_one, strict=True)])
+    assert mechanism.epsilons == pytest.approx(3.0 * roots / roots.sum())
+    assert max(mechanism.epsilons) < 1.02 * min(mechanism.epsilons), "nearly uniform, whatever the rows"
+
+
 def test_each_client_has_the_theorem_s_noise_for_its_rows_and_its_epsilon() -> None:
     mechanism = made()
     for rows, epsilon, std in zip(ROWS, mechanism.epsilons, mechanism.noise_stds, strict=True):
