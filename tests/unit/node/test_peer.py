@@ -10,6 +10,7 @@ import pytest
 
 from mechanisms.accounting import Ledger
 from node.artifacts import Folder
+from node.gate import make_gate
 from node.options import parse_arguments
 from node.peer import Peer
 from node.plan import Plan
@@ -47,7 +48,9 @@ class Alone:
         )
         plan = Plan(5, "digits", key.public.hex(), "test", self.prepared.parameters)
         reporter = JsonReporter(io.StringIO())
-        parts = (self.prepared.trainer, self.mechanism, Folder(folder, self.prepared.shapes), reporter)
+        gate = make_gate(self.prepared.options.task, self.prepared.trainer, self.state)
+        written = Folder(folder, self.prepared.shapes)
+        parts = (self.prepared.trainer, self.mechanism, gate, written, reporter)
         self.peer = Peer(plan, session, self.state, *parts)
 
     def base(self, generation, vector):
