@@ -49,12 +49,11 @@ class Swarm:
             for peer, dataset in enumerate(datasets)
         ]
         one_by_one = OneByOne(task, datasets, self.members)
-        self._judge = one_by_one.trainers[0]
+        self.trainers = one_by_one.trainers
+        self._judge = self.trainers[0]
         self.training = together(task, datasets, self.members) or one_by_one
         self.base = self._judge.vector()
-        self.gates = [
-            Gated(trainer, task.aggregation.loss_gate, self.base) for trainer in one_by_one.trainers
-        ]
+        self.gates = [Gated(trainer, task.aggregation.loss_gate, self.base) for trainer in self.trainers]
         self.offers: Sequence[Offer] = ()
 
     def round(self, number: int) -> float:

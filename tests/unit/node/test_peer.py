@@ -47,7 +47,8 @@ class Alone:
             bytes(32),
         )
         plan = Plan(5, "digits", key.public.hex(), "test", self.prepared.parameters)
-        reporter = JsonReporter(io.StringIO())
+        self.folder, self.said = folder, io.StringIO()
+        reporter = JsonReporter(self.said)
         gate = make_gate(self.prepared.options.task, self.prepared.trainer, self.state)
         written = Folder(folder, self.prepared.shapes)
         parts = (self.prepared.trainer, self.mechanism, gate, written, reporter)
