@@ -10,27 +10,14 @@ from scipy.optimize import brentq
 
 from node.config import canonical_parameters, load_task
 from node.errors import ConfigError
-from node.gate import OwnGate, Refused
+from node.gate import OwnGate, Refused, make_gate
 from node.options import parse_arguments
 from node.runner import _introduction, prepare
 from protocol.actions import Adopted, Failed, Reason, Spend
 from protocol.identity import NodeKey
-from tests.unit.node.test_peer import HERE, SMALL, Alone
+from tests.unit.node.alone import HERE, SMALL
 
 GATE = "aggregation.loss_gate=0.5"
-
-
-@pytest.fixture
-def alone(tmp_path):
-    made = []
-
-    def make(*arguments):
-        made.append(Alone(tmp_path, *arguments))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.state.close()
 
 
 async def take(node, generation, vector):
@@ -166,6 +153,20 @@ async def test_the_lowest_loss_counts_and_after_a_restart_the_last_good_base_s(a
     assert node.peer._refused is not None, "0.4 above the lowest"
     await take(node, 3, with_loss(node, first, 0.4))
     assert again.judge() is None, "0.2 above the last good one, which is all that a restart knows"
+    await take(node, 4, spoilt(node))
+    assert OwnGate(0.3, node.prepared.trainer, node.state).judge() is not None
+
+
+async def test_a_node_that_is_started_without_its_gate_goes_on_from_the_base(alone):
+    node = alone("none", GATE)
+    node.peer._judge()
+    bad = spoilt(node)
+    await take(node, 1, bad)
+    node.peer._judge()
+    assert not np.array_equal(node.state.working, bad)
+    gate = make_gate(load_task("digits", []), node.prepared.trainer, node.state)
+    assert gate.judge() is None
+    np.testing.assert_array_equal(node.state.working, bad)
 
 
 async def test_a_base_of_no_finite_loss_is_refused_and_can_be_written_down(alone):
