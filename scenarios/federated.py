@@ -47,6 +47,7 @@ from scenarios.spec import Json
 
 # Streams of random numbers: [one of these, seed, ...], so that no two are the same.
 _ROWS, _DEAL, _SAMPLE, _ORDER, _UPLOAD, _SERVER = 11, 12, 13, 14, 15, 16
+_CHOSEN = "clients_per_round"
 _EXAMPLES, _ATTACKERS, _POISON, _FORGERY = 17, 18, 19, 20
 
 
@@ -102,9 +103,16 @@ class FederatedCell:
         return self.changed({"train": {"rounds": rounds}})
 
     def among(self, peers: int) -> FederatedCell:
-        """The same arm with so many clients, each with as many rows as before where rows are counted."""
-        most = None if self.rows.most is None else self.rows.most * peers // self.clients.count
-        return replace(self, rows=replace(self.rows, most=most), clients=replace(self.clients, count=peers))
+        """The same arm with so many clients, each with as many rows as before where rows are counted.
+
+        Where all of them were in every round, all are again.
+        """
+        count, mechanism = self.clients.count, self.mechanism
+        most = None if self.rows.most is None else self.rows.most * peers // count
+        if mechanism.parameters.get(_CHOSEN) == count:
+            mechanism = replace(mechanism, parameters={**mechanism.parameters, _CHOSEN: peers})
+        rows, clients = replace(self.rows, most=most), replace(self.clients, count=peers)
+        return replace(self, rows=rows, clients=clients, mechanism=mechanism)
 
     def changed(self, table: Mapping[str, Mapping[str, object]]) -> FederatedCell:
         """With keys of [train] and [model] set anew. Raises ConfigError."""

@@ -65,8 +65,7 @@ def membership(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
     the rest of these are the non-members. Thresholds are chosen on one half of the rows that are judged, and
     counted on the other. Nothing where the training rows are elsewhere, as with real nodes.
     """
-    members = [part for client, part in enumerate(work.parts) if client not in work.attackers]
-    rows, data = np.concatenate(members), work.dataset
+    rows, data = honest_rows(work), work.dataset
     if len(data.train_y) <= rows.max():
         return {}
     rng = np.random.default_rng([_MEMBERSHIP, work.cell.seed])
@@ -78,8 +77,8 @@ def membership(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
     shadows = _shadows(work, own, (data.train_x[rows], data.test_x[others]), (rows, others), rng)
     words = SeededWords(rng)
     return {
-        **_told("membership", found, words),
-        **_told("calibrated membership", calibrated(found, shadows), words),
+        **told("membership", found, words),
+        **told("calibrated membership", calibrated(found, shadows), words),
     }
 
 
@@ -103,10 +102,16 @@ def _shadows(
     return Shadows(*np.split(losses, [len(numbers[0])], axis=1))
 
 
-def _told(name: str, losses: Losses, words: SeededWords) -> Mapping[str, Fact]:
+def honest_rows(work: ClientWork) -> NDArray[np.int64]:
+    """The training rows of clients that do not attack, (n,)."""
+    return np.concatenate([part for client, part in enumerate(work.parts) if client not in work.attackers])
+
+
+def told(name: str, losses: Losses, words: SeededWords) -> Mapping[str, Fact]:
+    """How often members and others are told apart by a threshold from the other half of them, and the AUC."""
     chosen, counted = halves(losses, words)
-    told = rates(counted, best_threshold(chosen))
-    return {f"{name} accuracy": (1 + told.advantage) / 2, f"{name} AUC": auc(losses)}
+    found = rates(counted, best_threshold(chosen))
+    return {f"{name} accuracy": (1 + found.advantage) / 2, f"{name} AUC": auc(losses)}
 
 
 MEASURES: Mapping[str, Callable[[ClientWork, Floats], Mapping[str, Fact]]] = {

@@ -9,8 +9,10 @@ from typing import Any
 
 from mechanisms import gaussian
 from node.config import ModelSection, TrainSection
+from scenarios import lying_arms
 from scenarios.attackers import Attackers, Backdoor, FreeRide, LabelFlip, Scaling, SignFlip
 from scenarios.attacks import Trigger
+from scenarios.cells import Cell
 from scenarios.choices import Clients, MechanismChoice, Rows
 from scenarios.federated import FederatedCell
 from scenarios.study import Sweep
@@ -231,7 +233,7 @@ def _all() -> Iterator[FederatedCell]:
     yield from (member(method) for method in MEMBER_METHODS)
 
 
-ARMS: tuple[FederatedCell, ...] = tuple(_all())
+ARMS: tuple[Cell, ...] = (*_all(), *lying_arms.ARMS)
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> FederatedCell:

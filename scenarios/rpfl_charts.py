@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from scenarios import lying_arms
+from scenarios.lying_swarm import MEMBERS as SMALLEST_SUM
+from scenarios.lying_swarm import OWN, ROLLED_BACK
 from scenarios.measures import AUC, BALANCED, MAJORITY
 from scenarios.measures import BACKDOOR as SUCCESS
 from scenarios.plots import (
@@ -51,6 +54,19 @@ from scenarios.spec import Chart, Json, Table
 from scenarios.study import FINAL, Sweep
 
 MEMBERSHIP, CALIBRATED = "membership accuracy", "calibrated membership accuracy"
+SWARM_DEFENCES: Mapping[str, str] = {
+    lying_arms.SUM: "one sum",
+    lying_arms.MEDIAN: "median of group sums",
+    lying_arms.GATE: "loss gates",
+    lying_arms.BOTH: "groups and gates",
+}
+SWARM_LIES: Mapping[str, str] = {
+    lying_arms.NOBODY: "nobody lies",
+    lying_arms.SOME: f"{lying_arms.WITHSTOOD} lie",
+    lying_arms.MANY: f"{lying_arms.TOO_MANY} lie",
+    lying_arms.ONCE_ONLY: "a single lie",
+    lying_arms.FROM_LATE: f"from round {lying_arms.LATE} on",
+}
 DOCUMENT: Mapping[str, tuple[str, str]] = {
     FEDAVG: ("82 %", "86 %"),
     "cdp8": ("64 %", "73 %"),
@@ -80,6 +96,7 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
         accuracies(sweep, FLIP, "flip-accuracy", "Accuracy under flipped labels"),
         forged(sweep),
         loans(sweep),
+        swarms(sweep),
     )
 
 
@@ -199,6 +216,28 @@ def loans(sweep: Sweep) -> Chart:
     )
 
 
+def swarms(sweep: Sweep) -> Chart:
+    """Bars: lying peers where nobody sees single updates."""
+    bars = [
+        _bars(
+            SWARM_DEFENCES[defence],
+            {SWARM_LIES[lie]: lying_arms.arm(defence, lie) for lie in lying_arms.LIES},
+            sweep,
+            place,
+        )
+        for place, defence in enumerate(lying_arms.DEFENCES)
+    ]
+    return Chart(
+        "swarms",
+        "Lying peers in a swarm without a server",
+        "Digits, 15 peers: accuracy of the agreed model after the last round. Nobody sees a single "
+        "update, only "
+        f"a sum: of all peers, or of groups of three. {BARS}",
+        tuple(bar for bar in bars if bar["x"]),
+        {"barmode": "group", "yaxis": ACCURACY},
+    )
+
+
 def members(sweep: Sweep) -> Chart:
     """Bars: how often members are told from others, beside accuracy and the majority rate."""
     arms = {words: f"{PRIVACY}-{method}" for method, words in MEMBER_METHODS.items()}
@@ -244,6 +283,7 @@ def tables(sweep: Sweep) -> tuple[Table, ...]:
         success_table(sweep),
         accuracy_table(sweep),
         loan_table(sweep),
+        swarm_table(sweep),
         members_table(sweep),
         protection_table(sweep, {arm(ADULT, CLEAN, 0.0, name): words for name, words in DEFENCES.items()}),
         arms_table(sweep),
@@ -286,6 +326,30 @@ def loan_table(sweep: Sweep) -> Table:
     columns = ("accuracy", "balanced", "AUC", "AUC, flip 40 %", "backdoor 40 %")
     headings = tuple(f"{where}: {column}" for where in ("random", "states") for column in columns)
     return Table("Loans, at random and by state", ("defence", *headings), tuple(rows))
+
+
+def swarm_table(sweep: Sweep) -> Table:
+    """A row a lie and a defence."""
+    rows = tuple(
+        (
+            f"{SWARM_LIES[lie]}: {SWARM_DEFENCES[defence]}",
+            accuracy_text(sweep, name),
+            accuracy_text(sweep, name, OWN),
+            f"{sweep.mean(name, ROLLED_BACK):.1f}",
+            f"{sweep.mean(name, SMALLEST_SUM):.0f}",
+        )
+        for lie in lying_arms.LIES
+        for defence in lying_arms.DEFENCES
+        if sweep.has(name := lying_arms.arm(defence, lie))
+    )
+    headings = (
+        "peers",
+        "agreed model",
+        "honest peers go on from",
+        "rounds refused",
+        "members in the least sum",
+    )
+    return Table("Lying peers in a swarm: digits, 15 peers", headings, rows)
 
 
 def members_table(sweep: Sweep) -> Table:

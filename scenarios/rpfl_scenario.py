@@ -7,7 +7,7 @@ size of the radius; what stands in for them is said in every report.
 
 from __future__ import annotations
 
-from scenarios import rpfl_charts, rpfl_claims
+from scenarios import lying_arms, rpfl_charts, rpfl_claims
 from scenarios.measures import BACKDOOR as SUCCESS
 from scenarios.rpfl_arms import (
     ADULT,
@@ -62,6 +62,7 @@ STANDS_IN = (
         "Loan, model and clients not given",
         "20-32-2, 25 clients at random or of two states, 30 rounds of 2 epochs",
     ),
+    ("no swarm without a server", "beside it: 15 digits peers, one sum or five groups, loss gates"),
     (
         "Table I's setting, not given",
         "200 loans of 5 clients and 20-128-2, 60 rounds: so that there is anything to find",
@@ -110,6 +111,7 @@ CLAIMS: tuple[Claim[Sweep], ...] = (
         rpfl_claims.order_of_the_table,
     ),
     Claim("Table I's 86 % is the majority rate of the loans.", rpfl_claims.majority_rate),
+    *lying_arms.CLAIMS,
 )
 
 SHORT = (FEDAVG, *RPFLS, GM, TM)

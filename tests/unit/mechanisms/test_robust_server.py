@@ -20,6 +20,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "multi-krum": {"attackers": 4, "chosen": 5},
     "bulyan": {"attackers": 2},
     "centred-clipping": {"radius": 2.0},
+    "group-median": {"groups": 3},
 }
 
 
@@ -93,6 +94,7 @@ def test_a_sample_of_the_clients() -> None:
         (11, "krum", {"attackers": 5}, ValueError, "attackers = 5 is not allowed: 0 to 4"),
         (10, "bulyan", {"attackers": 2}, ValueError, "attackers = 2 is not allowed: 0 to 1"),
         (11, "trimmed-mean", {}, TypeError, "trimmed"),
+        (8, "group-median", {"groups": 3}, ValueError, "groups = 3 is not allowed: none, of 8 members"),
         (12, "coordinate-median", {}, ValueError, "clients_per_round = 12"),
         (11, "weak-dp", {"norm_bound": 1.0, "noise_std": 0.0}, ValueError, "noise_std"),
     ],
@@ -114,6 +116,7 @@ def test_what_can_not_be_is_refused_before_the_first_round(clients, name, parame
         ("krum", 4),
         ("multi-krum", 4),
         ("bulyan", 2),
+        ("group-median", 1),
     ],
 )
 def test_how_many_lying_clients_it_withstands(name: str, withstands: int | None) -> None:

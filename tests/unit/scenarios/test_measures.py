@@ -10,14 +10,26 @@ import pytest
 import torch
 from torch.nn import functional
 
+from mechanisms.membership import Losses
+from mechanisms.randomness import SeededWords
 from node.config import TrainSection
-from scenarios.attackers import NOBODY, Attackers, Backdoor
+from scenarios.attackers import NOBODY, Attackers, Backdoor, LabelFlip
 from scenarios.attacks import Trigger
 from scenarios.choices import Clients, MechanismChoice, Rows
 from scenarios.dataset import Dataset
 from scenarios.federated import client_work
 from scenarios.inline_engine import LocalRoom, load, one_thread
-from scenarios.measures import AUC, BACKDOOR, BALANCED, MAJORITY, MEASURES, logits, measures_of
+from scenarios.measures import (
+    AUC,
+    BACKDOOR,
+    BALANCED,
+    MAJORITY,
+    MEASURES,
+    honest_rows,
+    logits,
+    measures_of,
+    told,
+)
 from scenarios.models import Logistic
 from tests.own_studies import PLAIN
 
@@ -91,7 +103,27 @@ def test_rows_learned_by_heart_are_told_from_others_and_noise_on_rows_prevents_i
         leaked, kept = (np.mean([float(facts[name] or 0) for facts in each]) for each in (plain, noised))
         assert leaked > 0.53, name
         assert abs(kept - 0.5) < 0.08, name
+    assert any(facts["membership AUC"] != facts["calibrated membership AUC"] for facts in plain)
     assert all(0 <= float(facts["membership accuracy"] or 0) <= 1 for facts in (*plain, *noised))
+
+
+def test_members_are_the_rows_of_honest_clients(dataset: Dataset) -> None:
+    work = client_work(replace(PLAIN, attackers=Attackers(0.4, LabelFlip(2))), dataset)
+    rows = honest_rows(work)
+    assert len(work.attackers) == 2
+    for client, part in enumerate(work.parts):
+        assert np.isin(part, rows).all() == (client not in work.attackers)
+
+
+def test_a_threshold_is_not_judged_by_the_rows_that_it_was_chosen_by() -> None:
+    """Of losses that tell nothing half are told right; on its own rows the best threshold finds more."""
+    rng = np.random.default_rng(5)
+    found = [
+        told("m", Losses(rng.random(20), rng.random(20)), SeededWords(np.random.default_rng(seed)))
+        for seed in range(400)
+    ]
+    assert np.mean([each["m accuracy"] for each in found]) == pytest.approx(0.5, abs=0.02)
+    assert np.mean([each["m AUC"] for each in found]) == pytest.approx(0.5, abs=0.02)
 
 
 def test_membership_is_left_out_where_the_rows_are_elsewhere(dataset: Dataset) -> None:

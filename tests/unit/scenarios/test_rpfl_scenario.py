@@ -11,12 +11,13 @@ import pytest
 
 from mechanisms.server import Federation
 from node.errors import ConfigError
-from scenarios import rpfl_arms, rpfl_claims
+from scenarios import lying_arms, rpfl_arms, rpfl_claims
 from scenarios.attackers import Backdoor
 from scenarios.catalogue import SCENARIOS
 from scenarios.cells import Outcome
 from scenarios.federated import FederatedCell
 from scenarios.inline_engine import LocalRoom, load
+from scenarios.lying_swarm import MEMBERS, OWN, ROLLED_BACK
 from scenarios.measures import AUC, BACKDOOR, BALANCED, MAJORITY
 from scenarios.rpfl_arms import (
     ADULT,
@@ -49,7 +50,8 @@ from tests.own_studies import PLAIN
 
 SEEDS = (0, 1, 2)
 SPREAD = (-0.002, 0.002, 0.0)
-BY_NAME = {cell.arm: cell for cell in ARMS}
+SERVED = tuple(cell for cell in ARMS if isinstance(cell, FederatedCell))
+BY_NAME = {cell.arm: cell for cell in SERVED}
 CLEAN_ACCURACY = {FEDAVG: 0.847, rpfl(0.0): 0.846, rpfl(0.01): 0.84, rpfl(0.03): 0.82}
 SUCCESS = {
     FEDAVG: 0.99, rpfl(0.0): 0.95, rpfl(0.01): 0.8, rpfl(0.03): 0.4, GM: 0.3, TM: 0.06, GM_RPFL: 0.2,
@@ -93,7 +95,8 @@ def outcome(cell: FederatedCell, changed: Mapping[str, Mapping[str, float]], off
 def made(
     changed: Mapping[str, Mapping[str, float]] | None = None, only: tuple[str, ...] | None = None
 ) -> Sweep:
-    arms = tuple(cell for cell in ARMS if only is None or cell.arm in only)
+    """Of the arms with a server; swarms without one have tests of their own (test_lying_swarm)."""
+    arms = tuple(cell for cell in SERVED if only is None or cell.arm in only)
     outcomes = {cell.arm: tuple(outcome(cell, changed or {}, off) for off in SPREAD) for cell in arms}
     return Sweep(STUDY, SEEDS, arms, outcomes)
 
@@ -111,12 +114,13 @@ def test_it_is_in_the_catalogue() -> None:
 
 
 def test_every_arm_has_a_name_of_its_own_that_a_file_can_have() -> None:
-    assert len(BY_NAME) == len(ARMS)
-    assert all(re.fullmatch(r"[A-Za-z0-9._+-]+", name) for name in BY_NAME)
+    names = {cell.arm for cell in ARMS}
+    assert len(names) == len(ARMS)
+    assert all(re.fullmatch(r"[A-Za-z0-9._+-]+", name) for name in names)
 
 
 def test_arms_of_one_attack_differ_in_their_defence_alone() -> None:
-    for cell in ARMS:
+    for cell in SERVED:
         if cell.arm.startswith(ADULT):
             base = BY_NAME[arm(ADULT, CLEAN, 0.0, FEDAVG)]
             assert (cell.rows, cell.clients, cell.model, cell.train) == (
@@ -170,7 +174,7 @@ def test_a_user_s_own_mechanism_is_under_the_strongest_backdoor_of_the_threat_mo
 def test_more_attackers_than_are_withstood_are_refused_before_anything_is_run() -> None:
     """As when --peers takes clients from a trimmed mean."""
     few = BY_NAME[arm(ADULT, "backdoor", 0.4, TM)].among(20)
-    with pytest.raises(ConfigError, match="clients_per_round = 40"):
+    with pytest.raises(ConfigError, match="trimmed = 16 is not allowed: 0 to 9"):
         few.mechanism.make(Federation((5,) * 20, 3, (107, 1)))
 
 
@@ -179,7 +183,7 @@ def test_more_attackers_than_are_withstood_are_refused_before_anything_is_run() 
 
 def test_with_these_figures_only_the_document_s_own_fail() -> None:
     sweep = made()
-    assert len(judge(CLAIMS, sweep)) == len(CLAIMS)
+    assert len(judge(CLAIMS, sweep)) == len(CLAIMS) - len(lying_arms.CLAIMS)
     assert failing(sweep) == set()
     assert sum(claim.name.startswith(NEVER) for claim in judge(CLAIMS, sweep)) == 3
 
@@ -246,6 +250,19 @@ def test_the_report_has_all_plots_and_tables_and_less_with_fewer_arms() -> None:
     assert {chart.key for chart in charts(made(only=(f"{PRIVACY}-{FEDAVG}",)))} == {"members"}
     assert headline(made(only=(f"{PRIVACY}-{FEDAVG}",))) == "1 arms were run."
     assert "99% (FedAvg)" in headline(made())
+
+
+def test_swarms_without_a_server_have_a_plot_and_a_table() -> None:
+    facts = {MEMBERS: 3.0, OWN: 0.9, ROLLED_BACK: 1.5}
+    outcomes = {
+        cell.arm: (Outcome((0.8,), facts, 1.0), Outcome((0.9,), facts, 1.0)) for cell in lying_arms.ARMS
+    }
+    sweep = Sweep(STUDY, (0, 1), tuple(lying_arms.ARMS), outcomes)
+    (chart,) = charts(sweep)
+    assert (chart.key, len(chart.traces)) == ("swarms", 4)
+    table = tables(sweep)[0]
+    assert len(table.rows) == 20
+    assert table.rows[0][1:] == ("85.0% ± 5.0", "90.0% ± 0.0", "1.5", "3")
 
 
 def test_the_document_s_table_stands_beside_ours() -> None:
