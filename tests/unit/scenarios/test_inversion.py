@@ -15,7 +15,7 @@ from scenarios.inversion import (
     first_layer_input,
     gradient_of_step,
     label_of,
-    matching_row,
+    matching_rows,
     similarity,
 )
 
@@ -87,7 +87,9 @@ def test_a_row_is_found_by_its_gradients_direction() -> None:
 
     def searched(gradient: np.ndarray) -> np.ndarray:
         rng = np.random.default_rng(0)
-        return matching_row(model, start, gradient, int(y[0]), functional.cross_entropy, (64,), 300, 0.0, rng)
+        return matching_rows(model, start, gradient, [y[0]], functional.cross_entropy, (64,), 300, 0.0, rng)[
+            0
+        ]
 
     assert similarity(searched(found[0]), x[0]) > 0.95
     # Not what one would wish: a row whose label is known shows through the sum of three.
@@ -96,13 +98,23 @@ def test_a_row_is_found_by_its_gradients_direction() -> None:
     assert similarity(searched(found[0] + noise), x[0]) < 0.6
 
 
+def test_rows_of_a_sum_are_found_together_where_the_labels_are_known() -> None:
+    numbers = [0, 7, 42, 60, 63]
+    model, start, found = gradients(numbers)
+    x, y = rows()
+    total, rng = np.sum(found, axis=0, dtype=np.float32), np.random.default_rng(0)
+    together = matching_rows(model, start, total, y[numbers], functional.cross_entropy, (64,), 300, 0.0, rng)
+    assert together.shape == (5, 64)
+    assert all(similarity(one, x[number]) > 0.95 for one, number in zip(together, numbers, strict=True))
+
+
 def test_images_are_smoothed() -> None:
     model, start, (gradient,) = gradients([0])
     x, y = rows()
     flat = nn.Sequential(nn.Flatten(), model)
     rng = np.random.default_rng(0)
-    found = matching_row(
-        flat, start, gradient, int(y[0]), functional.cross_entropy, (1, 8, 8), 200, 0.01, rng
+    (found,) = matching_rows(
+        flat, start, gradient, [y[0]], functional.cross_entropy, (1, 8, 8), 200, 0.01, rng
     )
     assert found.shape == (1, 8, 8)
     assert 0 <= found.min() <= found.max() <= 1
