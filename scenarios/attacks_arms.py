@@ -8,12 +8,12 @@ from typing import Any
 from node.config import ModelSection, PrivacySection, TrainSection
 from node.config_values import read_section
 from node.task import import_class
-from scenarios.attack_cells import AttackCell
 from scenarios.inversion_cells import InversionCell
 from scenarios.membership_cells import MembershipCell
 from scenarios.property_cells import FEATURES, PropertyCell
 from scenarios.study import Sweep
 
+Attack = InversionCell | PropertyCell | MembershipCell
 DELTA = 1e-5
 SUMS = (1, 3, 10, 30, 100)
 """Updates of one row each in a sum, for inversion; 1: the bare update."""
@@ -26,6 +26,8 @@ RECORD_EPSILONS = (1, 8)
 NODE_ROWS = (16, 100, 287)
 """Rows of a node that trains as nodes do by default; 287 is a fifth of the digits."""
 
+INVERSION_RADIUS, PROPERTY_RADIUS = 0.1, 0.2
+"""Clipping radii (L2) of the noised updates."""
 TARGETS = 4
 MEMBERSHIP_EPOCHS = 30
 DIGITS_MODEL = ModelSection("node.models:MLP", {"sizes": [64, 64, 10]})
@@ -76,11 +78,13 @@ def local(epsilon: float, clipping_radius: float) -> PrivacySection:
     return PrivacySection("ldp", float(epsilon), DELTA, clipping_radius)
 
 
-def _inversion(arm: str, train: TrainSection, privacy: PrivacySection, updates: int, rows: int) -> AttackCell:
+def _inversion(
+    arm: str, train: TrainSection, privacy: PrivacySection, updates: int, rows: int
+) -> InversionCell:
     return InversionCell(arm, 0, DIGITS_MODEL, train, privacy, updates, rows, TARGETS)
 
 
-def _inversions() -> Iterable[AttackCell]:
+def _inversions() -> Iterable[Attack]:
     for updates in SUMS:
         yield _inversion(inversion_sum(updates), ONE_STEP, NOTHING, updates, 1)
     for rows in NODE_ROWS:
@@ -90,20 +94,20 @@ def _inversions() -> Iterable[AttackCell]:
         yield _inversion(inversion_noise(epsilon), ONE_STEP, local(epsilon, INVERSION_RADIUS), 1, 1)
 
 
-def _property(arm: str, privacy: PrivacySection, updates: int) -> AttackCell:
+def _property(arm: str, privacy: PrivacySection, updates: int) -> PropertyCell:
     train = TrainSection(rounds=1, epochs=2, batch_size=16, learning_rate=0.05, momentum=0.0)
     model = ModelSection("node.models:MLP", {"sizes": [FEATURES, 2]})
     return PropertyCell(arm, 0, model, train, privacy, updates, rows=100)
 
 
-def _properties() -> Iterable[AttackCell]:
+def _properties() -> Iterable[Attack]:
     for members in MEMBERS:
         yield _property(property_sum(members), NOTHING, members)
     for epsilon in UPDATE_EPSILONS:
         yield _property(property_noise(epsilon), local(epsilon, PROPERTY_RADIUS), 1)
 
 
-def _memberships() -> Iterable[AttackCell]:
+def _memberships() -> Iterable[Attack]:
     train = TrainSection(rounds=1, epochs=MEMBERSHIP_EPOCHS, batch_size=16, learning_rate=0.1, momentum=0.9)
     for epsilon in (0, *RECORD_EPSILONS):
         privacy = PrivacySection("dp-sgd", float(epsilon), DELTA, 1.0) if epsilon else NOTHING
@@ -111,12 +115,10 @@ def _memberships() -> Iterable[AttackCell]:
         yield MembershipCell(arm, 0, DIGITS_MODEL, train, privacy, rows=150, victims=4, shadows=16)
 
 
-INVERSION_RADIUS = 0.1
-PROPERTY_RADIUS = 0.2
-ARMS: tuple[AttackCell, ...] = (*_inversions(), *_properties(), *_memberships())
+ARMS: tuple[Attack, ...] = (*_inversions(), *_properties(), *_memberships())
 
 
-def own(path: str, parameters: Mapping[str, Any]) -> AttackCell:
+def own(path: str, parameters: Mapping[str, Any]) -> InversionCell:
     """Inversion of the bare update of one row, under a node's mechanism of one's own.
 
     Parameters are keys of [privacy]. Raises ConfigError.

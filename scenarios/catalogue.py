@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from scenarios.aldp_scenario import ALDP
+from scenarios.attacks_scenario import ATTACKS_SCENARIO
 from scenarios.dp_fedavg_scenario import DP_FEDAVG
 from scenarios.nbafl_scenario import NBAFL
 from scenarios.spec import Scenario
 from scenarios.swarm_scenario import SWARM
 
 SCENARIOS: dict[str, Scenario[Any, Any]] = {
-    scenario.name: scenario for scenario in (SWARM, ALDP, NBAFL, DP_FEDAVG)
+    scenario.name: scenario for scenario in (SWARM, ALDP, NBAFL, DP_FEDAVG, ATTACKS_SCENARIO)
 }
