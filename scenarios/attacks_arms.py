@@ -112,7 +112,7 @@ def _memberships() -> Iterable[Attack]:
     for epsilon in (0, *RECORD_EPSILONS):
         privacy = PrivacySection("dp-sgd", float(epsilon), DELTA, 1.0) if epsilon else NOTHING
         arm = membership_noise(epsilon)
-        yield MembershipCell(arm, 0, DIGITS_MODEL, train, privacy, rows=150, victims=4, shadows=16)
+        yield MembershipCell(arm, 0, DIGITS_MODEL, train, privacy, rows=150, victims=4, shadows=8)
 
 
 ARMS: tuple[Attack, ...] = (*_inversions(), *_properties(), *_memberships())

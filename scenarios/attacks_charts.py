@@ -275,7 +275,7 @@ def membership_table(sweep: Sweep) -> Table:
 
 
 def _rows(sweep: Sweep, kind: str, facts: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """The arms of a kind, by what their cells say of themselves: means with standard errors, and epsilon."""
+    """The arms of a kind, by what their cells say of themselves: means, and epsilon."""
     return tuple(
         (cell.arm, *(_mean(sweep, cell.arm, fact) for fact in facts), amount(sweep.fact(cell.arm, "epsilon")))
         for cell in sweep.arms
@@ -284,7 +284,9 @@ def _rows(sweep: Sweep, kind: str, facts: Sequence[str]) -> tuple[tuple[str, ...
 
 
 def _mean(sweep: Sweep, arm: str, fact: str) -> str:
-    return f"{sweep.mean(arm, fact):.3f} ± {sweep.standard_error(arm, fact):.3f}"
+    """The figure with its standard error."""
+    error = f" ± {sweep.standard_error(arm):.2f}" if fact == FINAL else ""
+    return f"{sweep.mean(arm, fact):.2f}{error}"
 
 
 def _protection(sweep: Sweep) -> Table:

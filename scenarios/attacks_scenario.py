@@ -199,10 +199,12 @@ def calibration_is_no_worse(sweep: Sweep) -> Verdict | None:
         return None
     loss = sweep.values(arm, "loss auc")
     gains = {attack: sweep.values(arm, f"{attack} auc") - loss for attack in ATTACKS if attack != "loss"}
-    least = min(gain.mean() / max(standard_error(gain), _LEAST_ERROR) for gain in gains.values())
+    in_errors = {
+        attack: float(gain.mean() / max(standard_error(gain), _LEAST_ERROR)) for attack, gain in gains.items()
+    }
     tprs: Numbers = {f"{attack} TPR at FPR .05": sweep.mean(arm, f"{attack} tpr") for attack in ATTACKS}
-    numbers: Numbers = {**_aucs(sweep, arm), **tprs, "least gain in SE": float(least)}
-    return Verdict(bool(least >= -CLOSE), numbers)
+    told: Numbers = {f"{attack}, gain in SE": gain for attack, gain in in_errors.items()}
+    return Verdict(min(in_errors.values()) >= -CLOSE, {**_aucs(sweep, arm), **told, **tprs})
 
 
 def near_chance_at_small_epsilon(sweep: Sweep) -> Verdict | None:
@@ -271,23 +273,27 @@ CLAIMS: tuple[Claim[Sweep], ...] = (
 
 
 def headline(sweep: Sweep) -> str:
-    """The main figures in a sentence or two."""
-    said = [
-        _told(sweep, "inversion: similarity {} from a bare update", inversion_sum(1)),
-        _told(sweep, "{} from a sum of three", inversion_sum(3)),
-        _told(sweep, "{} from a node's training on 100 rows", inversion_node(100)),
-        _told(sweep, "property: AUC {} from a bare update", property_sum(1)),
-        _told(sweep, "{} from a sum of ten", property_sum(10)),
-        _told(sweep, "membership: AUC {} without noise", membership_noise(0)),
-        _told(sweep, "{} at epsilon 1", membership_noise(1)),
+    """The main figures in a sentence for each attack."""
+    sentences = (
+        ("Inversion finds a row with similarity", HEADLINE_INVERSIONS),
+        ("A property is told with an AUC of", HEADLINE_PROPERTIES),
+        ("Membership is told with an AUC of", HEADLINE_MEMBERSHIPS),
+    )
+    told = [
+        f"{words} {', '.join(f'{sweep.mean(arm):.2f} {where}' for arm, where in arms.items() if sweep.has(arm))}."
+        for words, arms in sentences
+        if any(sweep.has(arm) for arm in arms)
     ]
-    text = ", ".join(part for part in said if part)
-    return f"{text[:1].upper()}{text[1:]}." if text else f"Arms: {len(sweep.outcomes)}."
+    return " ".join(told) or f"Arms: {len(sweep.outcomes)}, each with {len(sweep.seeds)} seeds."
 
 
-def _told(sweep: Sweep, words: str, arm: str) -> str:
-    return words.format(f"{sweep.mean(arm):.2f}") if sweep.has(arm) else ""
-
+HEADLINE_INVERSIONS = {
+    inversion_sum(1): "in a bare update of one step on it",
+    inversion_sum(3): "in a secure sum of three",
+    inversion_node(100): "after a node's training on 100 rows",
+}
+HEADLINE_PROPERTIES = {property_sum(1): "from a bare update", property_sum(10): "from a sum of ten"}
+HEADLINE_MEMBERSHIPS = {membership_noise(0): "without noise", membership_noise(1): "at epsilon 1"}
 
 STUDY = Study(
     name="attacks",
@@ -301,7 +307,7 @@ STUDY = Study(
         ("inversion: the attacker guesses labels", "the attacker knows all labels of a sum"),
         ("property: faces, who wears glasses", "Adult, whose clients are mostly women"),
         ("property: many rounds of one group", "one round"),
-        ("membership: CIFAR and ImageNet, up to 256 shadows", "digits, models of 150 rows, 16 shadows"),
+        ("membership: CIFAR and ImageNet, up to 256 shadows", "digits, models of 150 rows, 8 shadows"),
     ),
     data_sets=("digits", "adult"),
     arms=ARMS,

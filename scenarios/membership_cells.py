@@ -1,7 +1,7 @@
 """Membership inference as cells of a sweep, on digits: was this image among those that a model is trained on?
 
     digits ──▶ candidates (2 n): each victim is trained on a half of them
-           ──▶ the attacker's rows (2 n): each shadow is trained on a half of them
+           ──▶ the attacker's rows, all others: each shadow is trained on n of them
     losses of all candidates ──alone | less the shadows' mean | as a likelihood ratio──▶ AUC, TPR, advantage
 
 Victims and shadows are trained alike, by the node's own trainer where its gradients are private.
@@ -68,9 +68,9 @@ class MembershipCell(AttackCell):
     def check(self, room: Room) -> None:
         """Whether there are rows for it, and model and mechanism can be made. Raises ConfigError."""
         dataset = room.dataset(self.dataset, self.seed)
-        if 4 * self.rows > len(dataset.train_y):
+        if 3 * self.rows > len(dataset.train_y):
             raise ConfigError(
-                f"{4 * self.rows} rows are needed, and {self.dataset} has {len(dataset.train_y)}"
+                f"{3 * self.rows} rows are needed, and {self.dataset} has {len(dataset.train_y)}"
             )
         self.mechanism(self._model(dataset), self.rows)
 
@@ -80,9 +80,10 @@ class MembershipCell(AttackCell):
         model = self._model(dataset)
         mechanism = self.mechanism(model, self.rows)
         order = np.random.default_rng([_ROWS, self.seed]).permutation(len(dataset.train_y))
-        candidates, own = order[: 2 * self.rows], order[2 * self.rows : 4 * self.rows]
+        candidates, own = order[: 2 * self.rows], order[2 * self.rows :]
         rng = np.random.default_rng([_HALVES, self.seed])
-        parts = random_halves(candidates, self.victims, rng) + random_halves(own, self.shadows, rng)
+        parts = random_halves(candidates, self.victims, rng)
+        parts += [rng.permutation(own)[: self.rows] for _ in range(self.shadows)]
         with one_thread():
             vectors = self._trained(dataset, model, mechanism, parts)
             x, y = dataset.train_x[candidates], dataset.train_y[candidates]

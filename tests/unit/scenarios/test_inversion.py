@@ -14,6 +14,7 @@ from node.training import read_vector, shapes, split_vector, write_vector
 from scenarios.inversion import (
     first_layer_input,
     gradient_of_step,
+    guessed,
     label_of,
     matching_rows,
     similarity,
@@ -127,3 +128,16 @@ def test_a_step_of_nothing_tells_nothing() -> None:
     assert similarity(zeros, zeros) == 0.0
     with pytest.raises(ValueError, match=r"learning_rate = 0\.0"):
         gradient_of_step(zeros[0], zeros[0], 0.0)
+
+
+def test_a_guess_is_the_best_of_so_many_draws_or_the_mean() -> None:
+    x, y = rows()
+    others = x[1:][y[1:] == y[0]][:40]
+    found = np.array([similarity(other, x[0]) for other in others])
+    drawn = np.random.default_rng(0).choice(found, (20_000, 30)).max(axis=1).mean()
+    assert guessed(x[0], others, 30) == pytest.approx(drawn, abs=2e-3)
+    mean = similarity(others.mean(axis=0), x[0])
+    assert guessed(x[0], others, 1) == mean > found.mean()
+    assert guessed(x[0], others[:1], 1) == pytest.approx(found[0])
+    with pytest.raises(ValueError, match="candidates = 0"):
+        guessed(x[0], others, 0)
