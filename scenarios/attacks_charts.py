@@ -23,7 +23,7 @@ from scenarios.attacks_arms import (
 )
 from scenarios.inversion_cells import FOUND, RECOVERED, TRUTH
 from scenarios.membership_cells import ATTACKS
-from scenarios.plots import BAND, BARS, amount, axes, colour, drawn, protection_table, series
+from scenarios.plots import BAND, BARS, amount, colour, drawn, marked, protection_table, series
 from scenarios.spec import Chart, Json, Table
 from scenarios.study import FINAL, Sweep
 
@@ -39,6 +39,8 @@ PICTURED: Mapping[str, str] = {
 """Arms whose pictures are drawn, with the words over them."""
 PICTURED_SEEDS = 3
 SIMILARITY: Json = {"title": {"text": "similarity"}, "range": [-0.1, 1.05]}
+CHANCE = 0.5
+"""An AUC of knowing nothing."""
 AUC: Json = {"title": {"text": "AUC"}, "range": [0.4, 1.02]}
 ATTACK_NAMES: Mapping[str, str] = {
     "loss": "loss threshold",
@@ -120,11 +122,12 @@ def _grid(words: Sequence[str], rows: int) -> Json:
             }  # fmt: skip
     layout["annotations"] = [
         {
-            "text": text.replace(" of ", "<br>of "),
+            "text": text.replace(" ", "<br>", 1),
             "x": sum(_part(column, len(words), 0.04)) / 2,
             "y": 1.0,
             "xref": "paper",
             "yref": "paper",
+            "xanchor": "center",
             "yanchor": "top",
             "showarrow": False,
             "font": {"size": 11, "color": "var(--muted)"},
@@ -162,7 +165,7 @@ def inversion_by_rows(sweep: Sweep) -> Chart:
         f"other images of the same digit reach without any update. From {RECOVERED:g} on a row counts as "
         f"recovered. {BARS}"
     )
-    layout = axes("rows that the sum is made of", SIMILARITY, log_x=True)
+    layout = marked("rows that the sum is made of", sorted({*SUMS, *NODE_ROWS[2:]}), SIMILARITY)
     return Chart("inversion", "Gradient inversion, by rows in the sum", caption, tuple(lines), layout)
 
 
@@ -177,7 +180,7 @@ def property_by_members(sweep: Sweep) -> Chart:
         "Are most of this client's rows women's? AUC of the attack for one member of a sum; 0.5 is chance. "
         f"The dotted line knows exactly how many members have the property, and not which. {BARS}"
     )
-    layout = {**axes("members of the sum", AUC), "xaxis": {"title": {"text": "members of the sum"}}}
+    layout = marked("members of the sum", MEMBERS, AUC)
     return Chart(
         "property", "Property inference, by members", caption, tuple(lines) if points else (), layout
     )
@@ -198,7 +201,7 @@ def over_noise(sweep: Sweep) -> Chart:
         "One update, clipped and noised before it leaves; epsilon is for the node's whole data set and this "
         f"one update. {BARS}"
     )
-    layout = axes("epsilon of the update", {"title": {"text": "similarity, AUC"}}, log_x=True)
+    layout = marked("epsilon of the update", UPDATE_EPSILONS, {"title": {"text": "similarity, AUC"}})
     return Chart(
         "noise", "What noise on an update prevents", caption, tuple(x for x in lines if x["x"]), layout
     )
@@ -212,7 +215,8 @@ def membership(sweep: Sweep) -> Chart:
             "type": "bar",
             "name": ATTACK_NAMES[attack],
             "x": [_by_epsilon()[arm] for arm in arms],
-            "y": [sweep.mean(arm, f"{attack} auc") for arm in arms],
+            "base": CHANCE,
+            "y": [sweep.mean(arm, f"{attack} auc") - CHANCE for arm in arms],
             "error_y": {
                 "type": "data",
                 "array": [BAND * sweep.standard_error(arm, f"{attack} auc") for arm in arms],
@@ -223,10 +227,10 @@ def membership(sweep: Sweep) -> Chart:
         for position, attack in enumerate(ATTACKS)
     ]
     caption = (
-        "Was this image among the 150 that the model is trained on? AUC of each attack, 0.5 is chance; "
-        f"epsilon is for one record over the training. {BARS}"
+        "Was this image among the 150 that the model is trained on? AUC of each attack, from 0.5, which "
+        f"is chance; epsilon is for one record over the training. {BARS}"
     )
-    layout = {"barmode": "group", "xaxis": {"type": "category"}, "yaxis": {**AUC, "range": [0.4, 0.8]}}
+    layout = {"barmode": "group", "xaxis": {"type": "category"}, "yaxis": {**AUC, "range": [0.45, 0.75]}}
     return Chart("membership", "Membership inference", caption, tuple(bars) if arms else (), layout)
 
 

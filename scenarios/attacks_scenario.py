@@ -6,7 +6,7 @@ sums, and under noise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from scenarios import attacks_charts
@@ -279,12 +279,12 @@ def headline(sweep: Sweep) -> str:
         ("A property is told with an AUC of", HEADLINE_PROPERTIES),
         ("Membership is told with an AUC of", HEADLINE_MEMBERSHIPS),
     )
-    told = [
-        f"{words} {', '.join(f'{sweep.mean(arm):.2f} {where}' for arm, where in arms.items() if sweep.has(arm))}."
-        for words, arms in sentences
-        if any(sweep.has(arm) for arm in arms)
-    ]
+    told = [f"{words} {_listed(sweep, arms)}." for words, arms in sentences if _listed(sweep, arms)]
     return " ".join(told) or f"Arms: {len(sweep.outcomes)}, each with {len(sweep.seeds)} seeds."
+
+
+def _listed(sweep: Sweep, arms: Mapping[str, str]) -> str:
+    return ", ".join(f"{sweep.mean(arm):.2f} {where}" for arm, where in arms.items() if sweep.has(arm))
 
 
 HEADLINE_INVERSIONS = {
