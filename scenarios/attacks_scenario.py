@@ -298,8 +298,8 @@ HEADLINE_MEMBERSHIPS = {membership_noise(0): "without noise", membership_noise(1
 
 STUDY = Study(
     name="attacks",
-    source="DISCO, its documentation of privacy; RPFL's threat model; Geiping et al. 2020, Melis et al. 2019, "
-    "Carlini et al. 2022",
+    source="DISCO, its documentation of privacy; RPFL's threat model; Geiping et al. 2020, Melis et al. "
+    "2019, Carlini et al. 2022",
     summary="What a curious server or peer learns, and what a secure sum and noise prevent.",
     stands_in=(
         (
