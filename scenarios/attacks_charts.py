@@ -269,13 +269,11 @@ def property_table(sweep: Sweep) -> Table:
 
 
 def membership_table(sweep: Sweep) -> Table:
-    """AUCs, the TPR and advantage of the likelihood ratio, its ceiling, and what the model is worth."""
-    facts = (*(f"{attack} auc" for attack in ATTACKS), "ratio tpr", "ratio advantage", "ceiling", "accuracy")
-    headings = (
-        *("arm", "AUC, loss", "AUC, calibrated", "AUC, ratio", "TPR at FPR .05", "advantage", "at most"),
-        *("model's accuracy", "epsilon"),
-    )
-    return Table("Membership inference", headings, _rows(sweep, "membership", facts))
+    """AUCs, the TPR and advantage of the likelihood ratio, and what the model is worth."""
+    facts = (*(f"{attack} auc" for attack in ATTACKS), "ratio tpr", "ratio advantage", "accuracy")
+    headings = ("arm", "loss", "calibrated", "ratio", "TPR", "advantage", "accuracy", "epsilon")
+    title = "Membership inference: AUC of each attack; the ratio's TPR at an FPR of .05; the model's accuracy"
+    return Table(title, headings, _rows(sweep, "membership", facts))
 
 
 def _rows(sweep: Sweep, kind: str, facts: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -319,8 +319,8 @@ STUDY = Study(
         rounds=None,
         arms=(
             *("inversion-bare", "inversion-sum3", "inversion-sum100", "inversion-node100"),
-            *("inversion-epsilon1", "inversion-epsilon100", "inversion-epsilon10000"),
-            *("property-bare", "property-sum*", "property-epsilon8", "property-epsilon1000"),
+            *("inversion-epsilon100", "inversion-epsilon10000"),
+            *("property-bare", "property-sum*", "property-epsilon8"),
             *("membership-none", "membership-epsilon1"),
         ),
     ),
