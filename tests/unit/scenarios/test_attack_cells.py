@@ -213,14 +213,17 @@ def test_members_show_where_there_is_no_noise() -> None:
 
 
 def test_private_gradients_are_the_node_s() -> None:
-    cell = replace(membership_cell(1, 2), rows=60, victims=1, shadows=2)
-    outcome = run(cell)
+    private, plain = (
+        replace(membership_cell(epsilon, 10), rows=60, victims=1, shadows=2) for epsilon in (1, 0)
+    )
+    outcome = run(private)
     assert (outcome.facts["epsilon"], outcome.facts["delta"]) == (1.0, 1e-5)
     assert str(outcome.facts["unit"]).startswith("one record")
-    accuracy = outcome.facts["accuracy"]
-    assert isinstance(accuracy, float)
-    assert accuracy < 0.6
-    assert run(cell).facts == outcome.facts
+    learned, without_noise = outcome.facts["accuracy"], run(plain).facts["accuracy"]
+    assert isinstance(learned, float)
+    assert isinstance(without_noise, float)
+    assert learned < 0.4 < 0.7 < without_noise
+    assert run(private).facts == outcome.facts
 
 
 def test_each_victim_is_judged_by_its_own_members() -> None:
