@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from torch.nn import functional
 
 from node.models import MLP
 from node.training import read_vector, shapes, split_vector, write_vector
+from scenarios.inline_engine import one_thread
 from scenarios.inversion import (
     first_layer_input,
     gradient_of_step,
@@ -21,6 +24,13 @@ from scenarios.inversion import (
 )
 
 RATE = 0.1
+
+
+@pytest.fixture(autouse=True)
+def in_one_thread() -> Iterator[None]:
+    """Threads of so small operations would mostly wait for each other."""
+    with one_thread():
+        yield
 
 
 def made() -> nn.Module:
