@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -14,9 +16,17 @@ from node.errors import UserError
 from node.models import MLP
 from node.training import read_vector, write_vector
 from scenarios.clients import LocalTraining, train_clients
+from scenarios.inline_engine import one_thread
 from scenarios.shadow_models import random_halves, row_losses, shadow_losses
 
 TRAINING = LocalTraining(epochs=3, batch_size=4, learning_rate=0.1)
+
+
+@pytest.fixture(autouse=True)
+def in_one_thread() -> Iterator[None]:
+    """Threads of so small operations would mostly wait for each other."""
+    with one_thread():
+        yield
 
 
 def made() -> MLP:
