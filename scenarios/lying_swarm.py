@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from scenarios.attacks import scaled, sign_flipped
 from scenarios.cells import Fact, Outcome, Room, digest_of, salt_of
 from scenarios.history import most_spent
 from scenarios.inline_engine import one_thread
-from scenarios.peer_cells import SwarmCell, privacy_facts
+from scenarios.peer_cells import AboutSwarm, privacy_facts
 from scenarios.peer_replay import Gated, Swarm
 from scenarios.spec import Json
 
@@ -95,32 +95,11 @@ class LyingSwarm(Swarm):
 
 
 @dataclass(frozen=True)
-class LyingSwarmCell:
+class LyingSwarmCell(AboutSwarm):
     """The swarm of `of`, some of whose peers lie; see LyingSwarm for `groups`."""
 
-    of: SwarmCell
     lie: Lie
     groups: int
-
-    @property
-    def arm(self) -> str:
-        """Of the swarm."""
-        return self.of.arm
-
-    @property
-    def seed(self) -> int:
-        """Of the swarm, of who lies, and of the groups."""
-        return self.of.seed
-
-    @property
-    def rounds(self) -> int:
-        """Of the swarm."""
-        return self.of.rounds
-
-    @property
-    def data_sets(self) -> tuple[str, ...]:
-        """None of the room's."""
-        return self.of.data_sets
 
     def check(self, room: Room) -> None:
         """As for the swarm, and whether there can be so many groups. Raises ConfigError."""
@@ -134,22 +113,6 @@ class LyingSwarmCell:
     def describe(self) -> Json:
         """As the swarm, with the lie and the groups."""
         return {**self.of.describe(), "kind": "lying swarm", "lie": asdict(self.lie), "groups": self.groups}
-
-    def seeded(self, seed: int) -> LyingSwarmCell:
-        """The same arm with another seed."""
-        return replace(self, of=self.of.seeded(seed))
-
-    def lasting(self, rounds: int) -> LyingSwarmCell:
-        """The same arm over so many rounds."""
-        return replace(self, of=self.of.lasting(rounds))
-
-    def among(self, peers: int) -> LyingSwarmCell:
-        """The same arm with so many peers. Raises ConfigError."""
-        return replace(self, of=self.of.among(peers))
-
-    def changed(self, table: Mapping[str, Mapping[str, object]]) -> LyingSwarmCell:
-        """With any keys of the task set anew. Raises ConfigError."""
-        return replace(self, of=self.of.changed(table))
 
     def replay(self, room: Room) -> Outcome:
         """In this process: the accuracy of the base by round, and what became of the honest peers.

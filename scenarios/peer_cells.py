@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from mechanisms.accounting import Relation, Unit
 from mechanisms.mechanism import Mechanism
@@ -100,6 +100,53 @@ class SwarmCell:
         last: dict[str, Fact] = {name: swarm.mean_of(name) for name in ("radius", "noise_std")}
         facts = {**privacy_facts(ledger, protects), **last, "model sha256": digest_of(swarm.base)}
         return Outcome(tuple(figures), facts, time.perf_counter() - begun)
+
+
+@dataclass(frozen=True)
+class AboutSwarm:
+    """A cell about the swarm `of`, which says all that such a cell has in common with it."""
+
+    of: SwarmCell
+
+    @property
+    def arm(self) -> str:
+        """Of the swarm."""
+        return self.of.arm
+
+    @property
+    def seed(self) -> int:
+        """Of the swarm, and of what is drawn beside it."""
+        return self.of.seed
+
+    @property
+    def rounds(self) -> int:
+        """Of the swarm."""
+        return self.of.rounds
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """None of the room's."""
+        return self.of.data_sets
+
+    def check(self, room: Room) -> None:
+        """As for the swarm. Raises ConfigError."""
+        self.of.check(room)
+
+    def seeded(self, seed: int) -> Self:
+        """The same arm with another seed."""
+        return replace(self, of=self.of.seeded(seed))
+
+    def lasting(self, rounds: int) -> Self:
+        """The same arm over so many rounds."""
+        return replace(self, of=self.of.lasting(rounds))
+
+    def among(self, peers: int) -> Self:
+        """The same arm with so many peers. Raises ConfigError."""
+        return replace(self, of=self.of.among(peers))
+
+    def changed(self, table: Mapping[str, Mapping[str, object]]) -> Self:
+        """With any keys of the task set anew. Raises ConfigError."""
+        return replace(self, of=self.of.changed(table))
 
 
 def changed_task(task: Task, table: Mapping[str, Mapping[str, object]]) -> Task:

@@ -9,7 +9,7 @@ compared with the one in float64. Figures are errors, not accuracies.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -22,7 +22,7 @@ from protocol.totals import Total
 from protocol.vectors import Vector, pieces, raw
 from scenarios.cells import Outcome, Room, salt_of
 from scenarios.inline_engine import one_thread
-from scenarios.peer_cells import SwarmCell
+from scenarios.peer_cells import AboutSwarm
 from scenarios.peer_replay import Swarm
 from scenarios.spec import Json
 
@@ -30,57 +30,15 @@ _SHARES = 31  # a stream of random numbers: [this, seed, the arm's salt]
 
 
 @dataclass(frozen=True)
-class ShareErrorCell:
+class ShareErrorCell(AboutSwarm):
     """The swarm of `of`, whose offers become shares of the kind that [aggregation] has.
 
     A figure is the median error of a round's mean: over its coordinates, |decoded - true|.
     """
 
-    of: SwarmCell
-
-    @property
-    def arm(self) -> str:
-        """Of the swarm."""
-        return self.of.arm
-
-    @property
-    def seed(self) -> int:
-        """Of the swarm, and of the shares."""
-        return self.of.seed
-
-    @property
-    def rounds(self) -> int:
-        """Of the swarm."""
-        return self.of.rounds
-
-    @property
-    def data_sets(self) -> tuple[str, ...]:
-        """None of the room's."""
-        return self.of.data_sets
-
-    def check(self, room: Room) -> None:
-        """As for the swarm. Raises ConfigError."""
-        self.of.check(room)
-
     def describe(self) -> Json:
         """As the swarm."""
         return {**self.of.describe(), "kind": "share error"}
-
-    def seeded(self, seed: int) -> ShareErrorCell:
-        """The same arm with another seed."""
-        return ShareErrorCell(self.of.seeded(seed))
-
-    def lasting(self, rounds: int) -> ShareErrorCell:
-        """The same arm over so many rounds."""
-        return ShareErrorCell(self.of.lasting(rounds))
-
-    def among(self, peers: int) -> ShareErrorCell:
-        """The same arm with so many peers. Raises ConfigError."""
-        return ShareErrorCell(self.of.among(peers))
-
-    def changed(self, table: Mapping[str, Mapping[str, object]]) -> ShareErrorCell:
-        """With any keys of the task set anew. Raises ConfigError."""
-        return ShareErrorCell(self.of.changed(table))
 
     def replay(self, room: Room) -> Outcome:
         """In this process, with shares from the seed; the swarm goes on with the true means."""

@@ -10,6 +10,7 @@ import torch
 from scipy.optimize import minimize
 from torch.nn import functional
 
+from benchmarks.allocation import solved
 from mechanisms import gaussian
 from mechanisms.rpfl import (
     allocate,
@@ -30,26 +31,6 @@ def case(seed: int) -> tuple[np.ndarray, np.ndarray, float]:
     n = int(rng.integers(1, 9))
     weights, caps = np.exp(rng.normal(0, 2, n)), np.exp(rng.normal(0, 1, n))
     return weights, caps, float(rng.uniform(0.05, 1.3) * caps.sum())
-
-
-def solved(weights: np.ndarray, caps: np.ndarray, budget: float) -> np.ndarray:
-    """By a general solver for convex problems, in shares of the caps so that all are of one size."""
-    scale = (weights / caps).sum()
-    start = np.full(len(caps), min(1.0, budget / caps.sum()) * 0.9)
-    found = minimize(
-        lambda shares: float((weights / (shares * caps)).sum() / scale),
-        start,
-        jac=lambda shares: -weights / (shares**2 * caps) / scale,
-        bounds=[(1e-9, 1.0)] * len(caps),
-        constraints={
-            "type": "ineq",
-            "fun": lambda shares: (budget - shares @ caps) / caps.sum(),
-            "jac": lambda shares: -caps / caps.sum(),
-        },
-        method="SLSQP",
-        options={"ftol": 1e-15, "maxiter": 1000},
-    )
-    return found.x * caps
 
 
 @pytest.mark.parametrize("block", range(10))
