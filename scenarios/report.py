@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from importlib import resources
 from typing import Any
@@ -51,7 +51,7 @@ def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judge
         configuration=_configuration(ended.configuration),
         command=escape(ended.command),
         versions=_definitions({**ended.versions, "started": ended.started, "seconds": figure(ended.seconds)}),
-        data=script_json([asdict(chart) for chart in charts]),
+        data=script_json([asdict(replace(chart, under=None)) for chart in charts]),
         plotly=get_plotlyjs(),
         script=_asset("report.js"),
     )
@@ -166,11 +166,13 @@ def _asset(name: str) -> str:
 
 
 def _chart(chart: Chart) -> str:
-    title = escape(chart.title)
+    title, height = escape(chart.title), chart.layout.get("height")
+    style = f" style='height: {height:d}px'" if height else ""
+    under = f"<div class='under'>{_table(chart.under)}</div>" if chart.under else ""
     return (
         f"<figure class='chart'><h2>{title}</h2>"
-        f"<div class='plot' id='chart-{escape(chart.key)}' role='img' aria-label='{title}'></div>"
-        f"<figcaption>{escape(chart.caption)}</figcaption></figure>"
+        f"<div class='plot' id='chart-{escape(chart.key)}' role='img' aria-label='{title}'{style}></div>"
+        f"<figcaption>{escape(chart.caption)}{under}</figcaption></figure>"
     )
 
 
