@@ -202,7 +202,7 @@ def own(path: str, parameters: Mapping[str, Any]) -> Cell:
         first_mechanism(cell)
     except ConfigError as no_node:
         raise ConfigError(
-            f"scenario.mechanism fits neither a server nor a node; a server's: {no_server}; a node's: {no_node}"
+            f"scenario.mechanism is no server's mechanism ({no_server}) and no node's ({no_node})"
         ) from None
     return cell
 

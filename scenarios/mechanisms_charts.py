@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 
 from scenarios.mechanisms_arms import (
     MAJORITY,
@@ -30,12 +29,13 @@ from scenarios.mechanisms_kinds import (
     Kind,
     lines_of,
 )
-from scenarios.plots import BARS, accuracy_text, arms_table, colour, drawn, level, marked, series
+from scenarios.plots import ACCURACY, BARS, accuracy_text, arms_table, colour, drawn, level, marked, series
 from scenarios.spec import Chart, Json, Table
 from scenarios.study import Sweep
 
 TOLD_AT = 10
 """The stated epsilon at which mechanisms are set side by side."""
+SHARE: Json = {**ACCURACY, "range": [0, 1.02]}
 SWAPPED = (
     "dp-fedavg counts a party that comes or goes; the others one whose data are exchanged for any other."
 )
@@ -82,10 +82,14 @@ def over_stated(sweep: Sweep) -> Chart:
         "stated",
         "Accuracy over the epsilon that is stated",
         "To the right is less privacy, further up a better model. Colour says what epsilon is about; full "
-        "lines have no server, dashed ones have one. Hollow points state an epsilon that is not true. Epsilons "
-        "of different colours are different promises: 10 for a label is not 10 for a whole data set. " + BARS,
+        "lines have no server, dashed ones have one. Hollow points state an epsilon that is not true. "
+        "Different colours are different promises: 10 for a label is not 10 for a whole data set. " + BARS,
         tuple(traces),
-        {**marked("epsilon stated, for the whole run", places), "height": _HEIGHT},
+        {
+            **marked("epsilon stated, for the whole run", places, SHARE),
+            "height": _HEIGHT,
+            "legend": {"orientation": "v"},
+        },
         protection_table(sweep),
     )
 
@@ -106,12 +110,12 @@ def _line(sweep: Sweep, line: Line, points: Mapping[str, float]) -> Json:
     place = lines_of(kind.protects).index(line)
     ink, dash = _COLOURS[kind.protects], "solid" if kind.system == PEERS else "dash"
     drawn_line = series(sweep, kind.title, points, 0, dash)
-    symbols = [_SYMBOLS[place] + ("" if keeps(sweep, arm) else "-open") for arm in points]
+    fill = [ink if keeps(sweep, arm) else "var(--card)" for arm in points]
     return {
         **drawn_line,
         "error_y": {**drawn_line["error_y"], "color": ink, "thickness": 1},
         "line": {"color": ink, "width": 2, "dash": dash},
-        "marker": {"color": ink, "size": 9, "symbol": symbols, "line": {"color": ink, "width": 2}},
+        "marker": {"color": fill, "size": 9, "symbol": _SYMBOLS[place], "line": {"color": ink, "width": 2}},
     }
 
 
@@ -155,16 +159,14 @@ def truth(sweep: Sweep) -> Chart:
     known = [sweep.number(arm, "epsilon") for arm in arms.values()]
     most = max([10.0 * TOLD_AT, *(epsilon for epsilon in known if not math.isnan(epsilon))])
     groups = (DATA_SET, NOTHING, RECORD, LABEL)
-    traces = [
-        trace for protects in groups for trace in [_dots(sweep, arms, protects, 30 * most)] if trace["x"]
-    ]
+    dots = [_dots(sweep, arms, protects, 30 * most) for protects in groups]
     lines = [_rail(LINES[line].title, _shown(sweep, arm, 30 * most)) for line, arm in arms.items()]
     return Chart(
         "truth",
         f"What a stated epsilon of {TOLD_AT} truly is",
-        f"The dashed line is {TOLD_AT}: what all of them state. Points to the right of it spend more than they "
-        "say, at the same delta, over the whole run. Compare points of one colour only.",
-        tuple([_stated_line(names), *lines, *traces] if arms else ()),
+        f"The dashed line is {TOLD_AT}: what all of them state. Points to the right of it spend more than "
+        "they say, at the same delta, over the whole run. Compare points of one colour only.",
+        tuple([_stated_line(names), *lines, *(trace for trace in dots if trace["x"])] if arms else ()),
         {
             "xaxis": {
                 "title": {"text": "true epsilon"},
@@ -194,16 +196,15 @@ def _dots(sweep: Sweep, arms: Mapping[Line, str], protects: str, infinite: float
     return {
         "type": "scatter",
         "mode": "markers+text",
-        "name": _WORDS[protects],
+        "name": protects,
         "x": [_shown(sweep, arm, infinite) for arm in chosen.values()],
         "y": list(chosen),
-        "text": [short(sweep.number(arm, "epsilon")) for arm in chosen.values()],
+        "text": [f"  {short(sweep.number(arm, 'epsilon'))}" for arm in chosen.values()],
         "textposition": "middle right",
         "cliponaxis": False,
         "marker": {
-            "color": _COLOURS[protects],
+            "color": [_COLOURS[protects] if keeps else "var(--card)" for keeps in kept],
             "size": 12,
-            "symbol": ["circle" if keeps else "circle-open" for keeps in kept],
             "line": {"color": _COLOURS[protects], "width": 2.5},
         },
     }
@@ -247,7 +248,7 @@ def over_true(sweep: Sweep, protects: str, key: str, unit: str, words: str) -> C
     places = sorted(place for points in lines.values() for place in points.values())
     if traces and sweep.has(SERVER_ONLY):
         traces.append(level("no noise", sweep.mean(SERVER_ONLY), (places[0], places[-1])))
-    layout = marked("true epsilon", [value for value in _ACROSS if places and value <= places[-1]])
+    layout = marked("true epsilon", [value for value in _ACROSS if places and value <= places[-1]], SHARE)
     ticks = [text for value, text in _ACROSS.items() if places and value <= places[-1]]
     return Chart(
         key,
@@ -294,13 +295,12 @@ def kept_in_words(sweep: Sweep, line: Line) -> str:
     over = {arm: stated for arm, stated in arms.items() if not keeps(sweep, arm)}
     if not over:
         return "yes"
-    arm, stated = (
-        (found, arms[found]) if (found := at(sweep, line, TOLD_AT)) in over else next(iter(over.items()))
-    )
+    told = at(sweep, line, TOLD_AT)
+    arm = told if told in over else next(iter(over))
     true = sweep.number(arm, "epsilon")
     if math.isnan(true):
         return "no: no epsilon is true"
-    return f"{'no' if len(over) == len(arms) else 'not always'}: {stated:g} is {short(true)}"
+    return f"{'no' if len(over) == len(arms) else 'not always'}: {over[arm]:g} is {short(true)}"
 
 
 def _own_row(sweep: Sweep) -> tuple[tuple[str, ...], ...]:
