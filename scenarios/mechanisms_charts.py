@@ -307,6 +307,9 @@ def _own_row(sweep: Sweep) -> tuple[tuple[str, ...], ...]:
     if not sweep.has("own"):
         return ()
     unit = str(sweep.fact("own", "unit") or "no epsilon")
-    told = "yes" if keeps(sweep, "own") else f"it is {short(sweep.number('own', 'epsilon'))}"
+    true = short(sweep.number("own", "epsilon"))
+    told = "yes" if keeps(sweep, "own") else f"no: truly {true}"
+    if sweep.fact("own", "stated") is None:
+        told = "states none"
     protects = str(sweep.fact("own", "protects") or "")
     return (("own", "", protects, "", unit, told, accuracy_text(sweep, "own"), "a mechanism of your own"),)

@@ -62,10 +62,6 @@ LINES: Mapping[Line, Kind] = {
         *("nbafl, the paper", SERVER, DATA_SET, EVERYBODY, "replace all of it; L2"),
         "states epsilon for one record by a bound that training does not keep",
     ),
-    FEDERATEDSCOPE: Kind(
-        *("nbafl, FederatedScope", SERVER, NOTHING, "nobody provably", "none: nothing is clipped"),
-        "noise on uploads of any size proves nothing",
-    ),
     DP_SGD: Kind(
         *("dp-sgd", PEERS, RECORD, EVERYBODY, "add or remove it; L2 of its gradient"),
         "what records have in common is learned: the one to begin with",
@@ -81,6 +77,10 @@ LINES: Mapping[Line, Kind] = {
     LABEL_DP: Kind(
         *("label-dp", SERVER, LABEL, EVERYBODY, "replace it; pure, delta 0"),
         "features are not protected; drawn once, then used freely",
+    ),
+    FEDERATEDSCOPE: Kind(
+        *("nbafl, FederatedScope", SERVER, NOTHING, "nobody provably", "none: nothing is clipped"),
+        "noise on uploads of any size proves nothing",
     ),
 }
 """In the order of the table: by what is protected."""
