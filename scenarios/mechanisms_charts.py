@@ -52,7 +52,6 @@ _WORDS: Mapping[str, str] = {
     LABEL: "protects one label",
     NOTHING: "no epsilon is true",
 }
-_ACROSS = {1: "1", 10: "10", 100: "100", 1e3: "1000", 1e4: "10⁴", 1e5: "10⁵", 1e6: "10⁶", 1e8: "10⁸"}
 
 
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
@@ -155,33 +154,36 @@ def _own(sweep: Sweep, ends: tuple[float, float]) -> list[Json]:
 def truth(sweep: Sweep) -> Chart:
     """What one stated epsilon truly is, mechanism by mechanism."""
     arms = {line: arm for line in LINES if (arm := at(sweep, line, TOLD_AT)) is not None}
-    names = [LINES[line].title for line in arms]
     known = [sweep.number(arm, "epsilon") for arm in arms.values()]
-    most = max([10.0 * TOLD_AT, *(epsilon for epsilon in known if not math.isnan(epsilon))])
-    groups = (DATA_SET, NOTHING, RECORD, LABEL)
-    dots = [_dots(sweep, arms, protects, 30 * most) for protects in groups]
-    lines = [_rail(LINES[line].title, _shown(sweep, arm, 30 * most)) for line, arm in arms.items()]
+    end = 30 * max([TOLD_AT, *(epsilon for epsilon in known if not math.isnan(epsilon))])
+    names = [LINES[line].title for line in arms]
+    rails = [_rail(LINES[line].title, _shown(sweep, arm, end)) for line, arm in arms.items()]
+    dots = [_dots(sweep, arms, protects, end) for protects in _COLOURS]
     return Chart(
         "truth",
         f"What a stated epsilon of {TOLD_AT} truly is",
-        f"The dashed line is {TOLD_AT}: what all of them state. Points to the right of it spend more than "
-        "they say, at the same delta, over the whole run. Compare points of one colour only.",
-        tuple([_stated_line(names), *lines, *(trace for trace in dots if trace["x"])] if arms else ()),
+        f"Colours and hollow points as above. The dashed line is {TOLD_AT}, which all of them state: points "
+        "to its right spend more than they say, at the same delta, over the whole run.",
+        tuple([_stated_line(names), *rails, *(trace for trace in dots if trace["x"])] if arms else ()),
         {
-            "xaxis": {
-                "title": {"text": "true epsilon"},
-                "type": "log",
-                "range": [0, math.log10(30 * most) + 0.9],
-                "tickvals": [value for value in _ACROSS if value <= 10 * most],
-                "ticktext": [text for value, text in _ACROSS.items() if value <= 10 * most],
-            },
+            "xaxis": {**_powers("true epsilon", end / 30), "range": [0, math.log10(end) + 0.3]},
             "yaxis": {"categoryorder": "array", "categoryarray": names[::-1], "type": "category"},
             "height": _TRUTH_HEIGHT,
         },
     )
 
 
-_TRUTH_HEIGHT = 400
+_TRUTH_HEIGHT = 380
+_FAR = 100.0
+"""Points further to the right have their number on the left."""
+_MARKS = {0.1: "0.1", 1: "1", 10: "10", 100: "100", 1000: "1000"}
+_WIDE_MARKS = {0.1: "0.1", 10: "10", 1e3: "1000", 1e5: "10⁵", 1e7: "10⁷", 1e9: "10⁹"}
+
+
+def _powers(title: str, most: float) -> Json:
+    """A logarithmic axis up to `most`, with few marks where it is long, so that a phone can show them."""
+    marks = {x: text for x, text in (_MARKS if most <= 1e4 else _WIDE_MARKS).items() if x <= most}
+    return {"title": {"text": title}, "type": "log", "tickvals": [*marks], "ticktext": [*marks.values()]}
 
 
 def _shown(sweep: Sweep, arm: str, infinite: float) -> float:
@@ -193,15 +195,16 @@ def _shown(sweep: Sweep, arm: str, infinite: float) -> float:
 def _dots(sweep: Sweep, arms: Mapping[Line, str], protects: str, infinite: float) -> Json:
     chosen = {LINES[line].title: arm for line, arm in arms.items() if LINES[line].protects == protects}
     kept = [keeps(sweep, arm) for arm in chosen.values()]
+    places = [_shown(sweep, arm, infinite) for arm in chosen.values()]
     return {
         "type": "scatter",
         "mode": "markers+text",
         "name": protects,
-        "x": [_shown(sweep, arm, infinite) for arm in chosen.values()],
+        "x": places,
         "y": list(chosen),
-        "text": [f"  {short(sweep.number(arm, 'epsilon'))}" for arm in chosen.values()],
-        "textposition": "middle right",
-        "cliponaxis": False,
+        "text": [f"  {short(sweep.number(arm, 'epsilon'))}  " for arm in chosen.values()],
+        "textposition": ["top left" if place > _FAR else "middle right" for place in places],
+        "showlegend": False,
         "marker": {
             "color": [_COLOURS[protects] if keeps else "var(--card)" for keeps in kept],
             "size": 12,
@@ -227,6 +230,7 @@ def _stated_line(names: list[str]) -> Json:
     return {
         **level(f"stated: {TOLD_AT}", 0.0, [TOLD_AT] * len(names)),
         "y": names,
+        "showlegend": False,
         "hoverinfo": "skip",
     }
 
@@ -248,14 +252,12 @@ def over_true(sweep: Sweep, protects: str, key: str, unit: str, words: str) -> C
     places = sorted(place for points in lines.values() for place in points.values())
     if traces and sweep.has(SERVER_ONLY):
         traces.append(level("no noise", sweep.mean(SERVER_ONLY), (places[0], places[-1])))
-    layout = marked("true epsilon", [value for value in _ACROSS if places and value <= places[-1]], SHARE)
-    ticks = [text for value, text in _ACROSS.items() if places and value <= places[-1]]
     return Chart(
         key,
         f"{unit}: accuracy over the true epsilon",
         f"Only here can mechanisms be compared at one epsilon: all of them are about {protects}. {words}",
         tuple(traces),
-        {**layout, "xaxis": {**layout["xaxis"], "ticktext": ticks}},
+        {"xaxis": _powers("true epsilon", max(places, default=1.0)), "yaxis": SHARE},
     )
 
 

@@ -6,8 +6,6 @@ protects, and from whom, stands in a table under the plot.
 
 from __future__ import annotations
 
-import math
-
 from scenarios import mechanisms_charts
 from scenarios.comparisons import CLOSE, largest_rise, rise
 from scenarios.mechanisms_arms import (
@@ -69,8 +67,8 @@ def formulas_overspend(sweep: Sweep) -> Verdict | None:
     numbers: Numbers = {}
     for line in lines:
         true, stated = by_true(sweep, line), by_stated(sweep, line)
-        least = min((true[arm] / stated[arm] for arm in true), default=math.inf)
-        numbers[f"{line.name}, true at least so many times stated"] = least
+        factors = [true[arm] / stated[arm] for arm in true]
+        numbers[f"{line.name}, least true / stated"] = min(factors) if factors else "none is true"
     kept = [arm for line in lines for arm in by_stated(sweep, line) if keeps(sweep, arm)]
     return Verdict(not kept, {**numbers, "arms that keep what they state": len(kept)})
 

@@ -21,7 +21,7 @@
     if (own.legend?.orientation !== "v") {
       return { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" };
     }
-    const place = narrow.matches ? { x: 0, y: -0.16, yanchor: "top" } : { x: 1.02, y: 1 };
+    const place = narrow.matches ? { x: 0, y: -0.2, yanchor: "top" } : { x: 1.02, y: 1 };
     return { ...own.legend, ...place, tracegroupgap: 6 };
   };
 

@@ -379,9 +379,9 @@ def test_a_stated_ten_stands_beside_what_it_truly_is() -> None:
     assert whole["y"] == ["ldp", "aldp", "aldp, linear-classic", "dp-fedavg", "nbafl, the paper"]
     assert whole["x"][2] == 3.5  # type: ignore[index]
     assert whole["x"][4] > 1e4  # type: ignore[index]
-    assert record["text"][0] == "  10"  # type: ignore[index]
+    assert record["text"][0].strip() == "10"  # type: ignore[index]
     nothing = trace(chart, "nothing provable")
-    assert nothing["text"] == ["  none"]
+    assert [text.strip() for text in nothing["text"]] == ["none"]
     assert nothing["x"][0] > max(*whole["x"], *record["x"])  # type: ignore[index,misc]
     assert nothing["marker"]["color"] == ["var(--card)"]  # type: ignore[index]
 
