@@ -266,7 +266,12 @@ BROKEN: dict[str, list[dict[str, float]]] = {
     "label-dp at 3": [{LABEL_DP.arm(3): 0.89}],
     "For one record": [{ROW_NOISE.arm(1): 0.379}, {ROW_NOISE.arm(30): 0.93}],
     "For whole data sets": [{LDP.arm(10): 0.399}, {DP_FEDAVG.arm(300): 0.72}],
-    "With ten parties": [{DP_FEDAVG.arm(10): 0.51}, {ALDP.arm(3): 0.6}, {LINEAR.arm(10): 0.55}],
+    "With ten parties": [
+        {DP_FEDAVG.arm(10): 0.51},
+        {ALDP.arm(3): 0.6},
+        {LINEAR.arm(10): 0.55},
+        {LDP.arm(10): 0.55},
+    ],
 }
 
 
@@ -295,6 +300,11 @@ def test_each_claim_about_epsilon_can_fail(words: str, arm: str, epsilon: float 
     names = failing(made(told={arm: {"epsilon": epsilon}}))
     assert len(names) == 1
     assert min(names).startswith(words)
+
+
+def test_a_linear_classic_that_never_keeps_what_it_states_is_not_what_is_claimed() -> None:
+    told: dict[str, dict[str, Fact]] = {LINEAR.arm(stated): {"epsilon": 2.0 * stated} for stated in STATED}
+    assert [name[:14] for name in failing(made(told=told))] == ["linear-classic"]
 
 
 def test_a_claim_is_judged_only_where_its_arms_were_run() -> None:
