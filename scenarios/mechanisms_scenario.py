@@ -169,7 +169,8 @@ def few_parties_hide_no_data_set(sweep: Sweep) -> Verdict | None:
 
 CLAIMS = (
     Claim("What exact mechanisms state is true: none spends more", exact_is_true),
-    Claim("What NbAFL and RPFL state is true at no epsilon", formulas_overspend),
+    Claim("What NbAFL and RPFL (its open constants as below) state is true at no epsilon",
+          formulas_overspend),
     Claim("linear-classic keeps small epsilons and overspends large ones", linear_turns),
     Claim("Secure aggregation costs no accuracy: as FedAvg within 2 SE", secure_sum_is_free),
     Claim("The larger epsilon, the better, for every exact mechanism (neighbours within 2 SE)",
