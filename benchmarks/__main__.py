@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from benchmarks.aggregators import AGGREGATORS
+from benchmarks.allocation import ALLOCATION
 from benchmarks.audit import AUDIT
 from benchmarks.calibration import CALIBRATION
 from benchmarks.clients import CLIENTS
@@ -25,7 +26,7 @@ from node.errors import ConfigError, UserError, reason
 
 BENCHMARKS = {
     benchmark.name: benchmark
-    for benchmark in (AGGREGATORS, AUDIT, CALIBRATION, CLIENTS, MEMORY, NOISE, ROUNDS, SHARES)
+    for benchmark in (AGGREGATORS, ALLOCATION, AUDIT, CALIBRATION, CLIENTS, MEMORY, NOISE, ROUNDS, SHARES)
 }
 INTERRUPTED = 130
 

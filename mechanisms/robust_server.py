@@ -14,6 +14,7 @@ import numpy as np
 
 from mechanisms import robust
 from mechanisms.clipping import Floats
+from mechanisms.group_median import group_median, lies_withstood
 from mechanisms.randomness import Words
 from mechanisms.robust import Updates
 from mechanisms.server import ALL_AT_STAKE, Federation, Indices, PlainTraining, among, fixed_sample
@@ -23,6 +24,10 @@ Aggregate = Callable[..., Floats]
 
 def _weak_dp(updates: Updates, words: Words, norm_bound: float, noise_std: float) -> Floats:
     return robust.weak_dp(updates, norm_bound, noise_std, words)
+
+
+def _group_median(updates: Updates, words: Words, groups: int) -> Floats:
+    return group_median(updates, groups, words)
 
 
 def _without_words(aggregate: Callable[..., Floats]) -> Aggregate:
@@ -47,6 +52,7 @@ AGGREGATORS: Mapping[str, Aggregate] = {
     "multi-krum": _without_words(robust.multi_krum),
     "bulyan": _without_words(robust.bulyan),
     "centred-clipping": _without_words(_centred_clipping),
+    "group-median": _group_median,
 }
 """By name; each takes updates (k, d), words, and its own parameters by their names in mechanisms.robust."""
 
@@ -58,6 +64,8 @@ def breakdown_point(aggregator: str, clients: int, parameters: Mapping[str, obje
             return (clients - 1) // 2
         case "trimmed-mean":
             return _number(parameters["trimmed"])
+        case "group-median":
+            return lies_withstood(_number(parameters["groups"]))
         case "krum" | "multi-krum" | "bulyan":
             return _number(parameters["attackers"])
     return None

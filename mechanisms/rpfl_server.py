@@ -60,12 +60,15 @@ class SpectralProduct:
     widths: tuple[int, ...]
 
     def step(self, weights: torch.Tensor, thresholds: torch.Tensor) -> torch.Tensor:
-        """See Regulariser."""
+        """See Regulariser. A client whose weights have left the finite numbers keeps them."""
+        finite = torch.isfinite(weights).all(dim=1)
         with torch.enable_grad():
-            leaf = weights.detach().requires_grad_()
+            leaf = weights[finite].requires_grad_()
             bounds = rpfl.network_lipschitz(self._matrices(leaf))  # (k,)
             (gradient,) = torch.autograd.grad(bounds.sum(), leaf)
-        return weights - thresholds[:, None] * gradient
+        stepped = weights.clone()
+        stepped[finite] -= thresholds[finite, None] * gradient
+        return stepped
 
     def _matrices(self, weights: torch.Tensor) -> list[torch.Tensor]:
         """(k, out, in) of each layer."""

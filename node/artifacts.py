@@ -45,6 +45,8 @@ class Record:
     missing: tuple[str, ...]
     clipped: int
     phases: Mapping[str, Traffic]
+    rolled_back: tuple[float | None, float | None] | None = None
+    """Where the loss gate refused a base: the lowest loss on one's own rows so far, and the base's."""
 
     def as_json(self) -> dict[str, object]:
         """Plain values, seconds and losses rounded to what can be read."""

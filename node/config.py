@@ -94,7 +94,10 @@ class PrivacySection:
 
 @dataclass(frozen=True)
 class AggregationSection:
-    """Secure aggregation. The three timeouts are caps, and each node's own matter."""
+    """Secure aggregation. The three timeouts are caps; they and the gate are each node's own matter.
+
+    `loss_gate`: how much the mean loss on this node's own training rows may rise above its lowest.
+    """
 
     protocol: str = key(choice("additive", more_to_come=True), "additive")
     shares: str = key(choice("seed", "ring", "float"), "seed")
@@ -107,6 +110,7 @@ class AggregationSection:
     group_timeout_s: float = key(_seconds, 120.0, shared=False)
     shares_timeout_s: float = key(_seconds, 15.0, shared=False)
     sums_timeout_s: float = key(_seconds, 15.0, shared=False)
+    loss_gate: float | None = key(real(above=0), None, shared=False)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mechanisms.accounting import Spent
 from node.artifacts import Record, Summary, Traffic
 from node.counting import Meter
+from node.gate import Refused
 from node.plan import Plan
 from node.state import State
 from node.training import Evaluation
@@ -35,6 +36,7 @@ def round_record(
     spent: Spent | None,
     aggregate_s: float,
     meter: Meter,
+    refused: Refused | None,
 ) -> Record:
     """A round's line of history; `spent` is what the run has cost so far."""
     failed = outcome if isinstance(outcome, Failed) else None
@@ -57,6 +59,7 @@ def round_record(
         missing=tuple(key.hex()[:16] for key in failed.missing) if failed else (),
         clipped=meter.clipped,
         phases=meter.phases(training.seconds),
+        rolled_back=refused.losses if refused else None,
     )
 
 

@@ -104,6 +104,8 @@ class LiveReporter:
 
 
 def _outcome(record: Record) -> Text:
+    if record.rolled_back:
+        return Text("rolled back", "yellow")
     if record.reason is None:
         return Text("aggregated", "green")
     followed = record.reason == Reason.BUDGET_SPENT

@@ -3,6 +3,8 @@ r"""The life of a node: train, offer, take the group's mean or go on alone; roun
 train --> offer --> Completed: base += mean, spent := 0  --> next round
               \---> Failed: one's own update, go on      --> next round
 follow (the privacy budget is spent) --> Failed: the others' base, fetched --> next round
+
+A new base is judged before it is trained on, where the owner has a gate (node.gate).
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from node.artifacts import Folder, Summary, total_of
 from node.counting import Meter
 from node.errors import ConfigError, UserError
 from node.figures import Training, round_record, run_summary
+from node.gate import Gate, Refused
 from node.plan import Plan
 from node.privacy import NOTHING, can_offer, can_train, facts, receipt_of, spent_by
 from node.reporting import Reporter, fatal_text, notice_text
@@ -74,6 +77,7 @@ class Peer:
         state: State,
         trainer: Trainer,
         mechanism: Mechanism,
+        gate: Gate,
         folder: Folder,
         reporter: Reporter,
     ) -> None:
@@ -84,6 +88,8 @@ class Peer:
         self._state = state
         self._trainer = trainer
         self._mechanism = mechanism
+        self._gate = gate
+        self._refused: Refused | None = None
         self._words = SystemWords()
         self._receipt = NOTHING
         self._folder = folder
@@ -148,6 +154,7 @@ class Peer:
     async def _round(self) -> None:
         self._meter.begin()
         self._report.training(self._session.round + 1)
+        self._refused = None
         with suppress(Interrupted):
             training = await asyncio.to_thread(self._train, self._session.round + 1)
             begun = time.monotonic()
@@ -159,6 +166,7 @@ class Peer:
     def _train(self, number: int) -> Training:
         """Train, in a thread, and store what was learned as `fresh`: as far as the privacy budget goes."""
         state = self._state
+        self._judge()
         if not can_train(self._mechanism, state.ledger, state.pending):
             offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)
             return Training(None, 0.0, offered)
@@ -169,6 +177,13 @@ class Peer:
             fresh += state.fresh
         state.trained(fresh, (*state.pending, *self._mechanism.per_training))
         return Training(trained.loss, trained.seconds, True)
+
+    def _judge(self) -> None:
+        """Ask the gate about the base, if it has not been asked yet, and tell the owner if it is refused."""
+        refused = self._gate.judge()
+        if refused is not None:
+            self._refused = refused
+            self._report.warning(refused.text)
 
     async def _aggregate(self) -> Completed | Failed | None:
         """Offer `fresh` to a group; how that ended, None if this node is interrupted meanwhile."""
@@ -186,19 +201,22 @@ class Peer:
         return await self._first_of(self._outcome)
 
     def _protected(self) -> Floats:
-        """What may leave of `fresh`; its receipt is kept for the moment when it does."""
+        """What may leave of `fresh`, and of the way back; the receipt is kept for the moment when it does."""
         state = self._state
-        if state.fresh is None:
+        fresh, back = state.fresh, state.way_back
+        if fresh is None:
             raise UserError("there is nothing to offer")
-        offer = self._mechanism.offer(state.fresh, state.memory, self._words)
+        progress = fresh if back is None else np.add(fresh, back, out=back)
+        offer = self._mechanism.offer(progress, state.memory, self._words)
         self._receipt = receipt_of(self._mechanism, state.ledger, state.pending, offer.memory)
         return offer.vector
 
     async def _end_round(self, outcome: Completed | Failed, training: Training, aggregate_s: float) -> None:
+        await asyncio.to_thread(self._judge)
         evaluation = await self._evaluate()
         spent = spent_by(self._mechanism, self._state.ledger)
         figures = (training, evaluation, spent, aggregate_s, self._meter)
-        record = round_record(outcome, self._state.base, self._plan.accuracy_of, *figures)
+        record = round_record(outcome, self._state.base, self._plan.accuracy_of, *figures, self._refused)
         await asyncio.to_thread(self._folder.append, record)
         await self._save_models()
         self._report.round_ended(record, self._plan.rounds)

@@ -80,7 +80,8 @@ def round_text(record: Record, rounds: int) -> str:
     accuracy = f"{record.accuracy_of} accuracy {100 * record.accuracy:.1f} %"
     times = f"train {record.train_s:.2f} s, aggregate {record.aggregate_s:.2f} s"
     spent = "" if record.epsilon is None else f"epsilon {record.epsilon:.3f} spent; "
-    return f"round {record.round}/{rounds}: {_outcome_text(record)}; {accuracy}; {spent}{times}"
+    back = "; rolled back" if record.rolled_back else ""
+    return f"round {record.round}/{rounds}: {_outcome_text(record)}{back}; {accuracy}; {spent}{times}"
 
 
 def _outcome_text(record: Record) -> str:

@@ -21,6 +21,7 @@ from node.cli import INTERRUPTED
 from node.config import canonical_parameters
 from node.data import Dataset, load_dataset
 from node.errors import ConfigError
+from node.gate import check_gate, gate_words, make_gate
 from node.keyfile import new_seed, read_key, write_key
 from node.listening import check_names, endpoint_of, listen, listen_where_possible
 from node.options import NodeOptions
@@ -91,6 +92,7 @@ def prepare(options: NodeOptions) -> Prepared:
     model = build_model(task, dataset)
     named = shapes(model, task.train.parameters)
     mechanism = make_mechanism(task, named, len(dataset.train_y))
+    check_gate(task, mechanism)
     bound = offer_bound(task, mechanism)
     return Prepared(
         options=options,
@@ -198,6 +200,7 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
         "data": prepared.dataset.description,
         "may join": who,
         **introduction(prepared.mechanism),
+        **gate_words(options.task),
         "out": str(out),
     }
 
@@ -221,7 +224,8 @@ async def _live(
         parameters=prepared.parameters,
     )
     folder = Folder(out, prepared.shapes)
-    peer = Peer(plan, session, state, prepared.trainer, prepared.mechanism, folder, reporter)
+    gate = make_gate(options.task, prepared.trainer, state)
+    peer = Peer(plan, session, state, prepared.trainer, prepared.mechanism, gate, folder, reporter)
     await peer.transport.start(listener, peer.status)
     try:
         interrupted = await _until_done_or_interrupted(peer)

@@ -4,6 +4,7 @@ What must stay true, also if the process is killed between any two instructions:
 - an offer is in the ledger, and its vector moved from `fresh` to `spent`, before its first byte leaves;
 - the base that the database names is on disk, whole; so is the one before it;
 - what is spent never becomes fresh again;
+- the last base that this node's loss gate took for good is on disk, whole, for as long as there is a gate;
 - what training has cost stands beside `fresh` (`pending`), and is charged with the offer that holds it.
 
 Training stores from a thread of its own, while other threads catch up and serve: one step at a time, and
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import msgpack
+import numpy as np
 
 from mechanisms.accounting import Event, Ledger, event_from_text, to_text
 from mechanisms.mechanism import Memory
@@ -120,6 +122,7 @@ class State:
         self.base_vector = self._files.get(str(self._database.fact("base_file")), self.dimension)
         previous = self._database.fact("previous")
         self.previous = _unpacked(previous) if isinstance(previous, bytes) else None
+        self._judged = self._database.fact("judged")
         self.spent = self._vector("spent")
         self.fresh = self._vector("fresh")
         self.pending = _read(self._database.fact("pending"))
@@ -154,12 +157,42 @@ class State:
     @property
     @_alone
     def working(self) -> Floats:
-        """base + spent + fresh: what the node trains on; it never leaves the node."""
-        total = self.base_vector.copy()
+        """Base + spent + fresh: what the node trains on; it never leaves the node.
+
+        Where the gate refused the base, the last good base stands in its place.
+        """
+        total = self._instead()
+        if total is None:
+            total = self.base_vector.copy()
         for part in (self.spent, self.fresh):
             if part is not None:
                 total += part
         return total
+
+    def _instead(self) -> Floats | None:
+        """The last good base, read anew, where the gate refused the base; else None."""
+        good, here = self._database.fact("good"), self._database.fact("base_file")
+        refused = self._judged == self.base.digest and good != here
+        return self._vector("good") if refused else None
+
+    @property
+    @_alone
+    def way_back(self) -> Floats | None:
+        """From the base to the last good one, where the gate refused the base; both are the swarm's."""
+        good = self._instead()
+        return None if good is None else np.subtract(good, self.base_vector, out=good)
+
+    @property
+    @_alone
+    def unjudged(self) -> tuple[Base, Floats] | None:
+        """The base that a gate has not judged yet."""
+        return None if self._judged == self.base.digest else (self.base, self.base_vector)
+
+    @property
+    @_alone
+    def last_good(self) -> Floats | None:
+        """The last base that a gate took for good; None where there was none."""
+        return self._vector("good")
 
     @property
     @_alone
@@ -243,6 +276,30 @@ class State:
         self._tidy()
 
     @_alone
+    def judge(self, base: Base, good: bool) -> bool:
+        """What the gate says of `base`; False, and nothing is changed, if that is the base no more.
+
+        Good: it is the last good one from now on. Else the last good one is what training starts from, and
+        the next offer has the way back in it; where there is none, nothing changes.
+        """
+        if base != self.base:
+            return False
+        with self._database.step():
+            self._database.set_facts(judged=base.digest)
+            if good:
+                self._database.set_facts(good=self._database.fact("base_file"))
+        self._judged = base.digest
+        return True
+
+    @_alone
+    def without_gate(self) -> None:
+        """There is no gate any more: training starts from the base, whatever a gate once said."""
+        if self._judged is not None:
+            with self._database.step():
+                self._database.set_facts(judged=None, good=None)
+        self._judged = None
+
+    @_alone
     def ban(self, key: Key, evidence: tuple[Sum, Sum]) -> None:
         """Never again with this key; the two sums that show why are kept."""
         frames = b"".join(codec.encode(one.header).join() for one in evidence)
@@ -299,7 +356,8 @@ class State:
 
     def _tidy(self) -> None:
         """Delete what nothing names any more."""
-        facts = [self._database.fact(name) for name in ("base_file", "previous_file", "spent", "fresh")]
+        names = ("base_file", "previous_file", "spent", "fresh", "good")
+        facts = [self._database.fact(name) for name in names]
         self._files.keep_only(name for name in facts if isinstance(name, str))
         while len(self.sessions) > KEPT_SESSIONS:
             self.sessions.pop(next(iter(self.sessions)))

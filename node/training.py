@@ -169,6 +169,12 @@ class Trainer:
         targets = self._dataset.test_y
         return Evaluation(_accuracy(outputs, targets), float(self._loss(outputs, targets)))
 
+    def own_loss(self, vector: Vector) -> float:
+        """The mean loss of `vector` (d,) on the training rows, which are all this node's own."""
+        with self._busy:
+            write_vector(self._model, vector, self._section.parameters)
+            return float(self._loss(self._outputs(self._dataset.train_x), self._dataset.train_y))
+
     def _run_epochs(self, rng: np.random.Generator, stop: threading.Event) -> float:
         """Train the model in place; the mean loss of the last epoch."""
         self._model.train()

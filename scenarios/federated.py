@@ -47,6 +47,7 @@ from scenarios.spec import Json
 
 # Streams of random numbers: [one of these, seed, ...], so that no two are the same.
 _ROWS, _DEAL, _SAMPLE, _ORDER, _UPLOAD, _SERVER = 11, 12, 13, 14, 15, 16
+_CHOSEN = "clients_per_round"
 _EXAMPLES, _ATTACKERS, _POISON, _FORGERY = 17, 18, 19, 20
 
 
@@ -102,9 +103,16 @@ class FederatedCell:
         return self.changed({"train": {"rounds": rounds}})
 
     def among(self, peers: int) -> FederatedCell:
-        """The same arm with so many clients, each with as many rows as before where rows are counted."""
-        most = None if self.rows.most is None else self.rows.most * peers // self.clients.count
-        return replace(self, rows=replace(self.rows, most=most), clients=replace(self.clients, count=peers))
+        """The same arm with so many clients, each with as many rows as before where rows are counted.
+
+        Where all of them were in every round, all are again.
+        """
+        count, mechanism = self.clients.count, self.mechanism
+        most = None if self.rows.most is None else self.rows.most * peers // count
+        if mechanism.parameters.get(_CHOSEN) == count:
+            mechanism = replace(mechanism, parameters={**mechanism.parameters, _CHOSEN: peers})
+        rows, clients = replace(self.rows, most=most), replace(self.clients, count=peers)
+        return replace(self, rows=rows, clients=clients, mechanism=mechanism)
 
     def changed(self, table: Mapping[str, Mapping[str, object]]) -> FederatedCell:
         """With keys of [train] and [model] set anew. Raises ConfigError."""
@@ -132,11 +140,16 @@ class FederatedCell:
 
 @dataclass(frozen=True)
 class ClientWork:
-    """All that training the clients of a cell takes; it can be sent to another process. salt: the arm's."""
+    """All that training the clients of a cell takes; it can be sent to another process.
+
+    dataset: the rows as they are; taught: as clients train on them, which is the same until they are
+    `prepared`. salt: the arm's.
+    """
 
     cell: FederatedCell
     model: nn.Module
     dataset: Dataset
+    taught: Dataset
     parts: Parts
     mechanism: ServerMechanism
 
@@ -205,7 +218,8 @@ def client_work(cell: FederatedCell, dataset: Dataset) -> ClientWork:
             "train.optimizer and train.parameters: clients of a server train all by plain 'sgd'"
         )
     model = build(cell.model, cell.seed, node_rows(dataset, parts[0]))
-    return ClientWork(cell, model, dataset, parts, cell.mechanism.make(federation_of(cell, model, parts)))
+    mechanism = cell.mechanism.make(federation_of(cell, model, parts))
+    return ClientWork(cell, model, dataset, dataset, parts, mechanism)
 
 
 def federation_of(cell: FederatedCell, model: nn.Module, parts: Parts) -> Federation:
@@ -273,7 +287,7 @@ def train_block(work: ClientWork, number: int, model: Floats, members: Indices) 
     mechanism, training, clients = work.mechanism, work.training, members.tolist()
     parts = [work.parts[client] for client in clients]
     seeds = [work.order_seed(client, number) for client in clients]
-    dataset, loss = work.dataset, functional.cross_entropy
+    dataset, loss = work.taught, functional.cross_entropy
 
     def after_batch(weights: torch.Tensor, start: torch.Tensor, places: Indices) -> torch.Tensor:
         return mechanism.after_batch(weights, start, Step(members[places], training.learning_rate))

@@ -54,7 +54,8 @@ class Post:
         """The cell's work, with the rows that are here."""
         cell = self.cell
         model = build(cell.model, cell.seed, node_rows(self.dataset, np.arange(1)))
-        return ClientWork(cell, model, self.dataset, self.parts, cell.mechanism.make(self.federation))
+        mechanism = cell.mechanism.make(self.federation)
+        return ClientWork(cell, model, self.dataset, self.dataset, self.parts, mechanism)
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def upload_of(
         mechanism.proximal, lambda weights, start: mechanism.after_batch(weights, start, step)
     )
     *seed, _ = work.order_seed(client, number)
-    rows = node_rows(work.dataset, part)
+    rows = node_rows(work.taught, part)
     trainer = Trainer(work.model, section, rows, tuple(seed), None, words, restraint)
     weights = trainer.train(model, number, stop).vector
     return federated.upload_of(work, client, number, model, weights, words)

@@ -6,14 +6,14 @@ encryption", section 3). For any other model a row is searched whose gradient po
 al. 2020, "Inverting gradients", (4): cosine distance, and total variation for images).
 
 It is here to show what a secure sum and noise prevent. The quotient gives a mixture of the rows in a sum. The
-search, if it knows the label, still finds a row in the sum of three updates of one row each, where the labels
-differ: a sum of few rows' gradients is no protection by itself. Many rows and steps in each update are, and
-noise is.
+search, if it knows the labels, finds the rows of a sum together, as long as they have clearly fewer numbers
+than the gradient: a sum of few rows' gradients is no protection by itself. Many rows and steps in each update
+are one against these two attacks, and noise is one against any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -43,66 +43,68 @@ def first_layer_input(weight_gradient: Floats, bias_gradient: Floats) -> Floats:
     return quotient.astype(np.float32)
 
 
-def matching_row(
+def matching_rows(
     model: nn.Module,
     start: Floats,
     gradient: Floats,
-    label: int,
+    labels: Sequence[int],
     loss: Loss,
     shape: tuple[int, ...],
     steps: int,
     variation: float,
     rng: np.random.Generator,
 ) -> Floats:
-    """A row of `shape`, from 0 to 1, whose gradient at `start` (d,) points as `gradient` (d,) does.
+    """Rows (k, *shape), from 0 to 1, with `labels` (k,), whose gradient at `start` (d,) points as `gradient`.
 
-    `label`: of the row, which the gradient of the last layer tells (Zhao et al. 2020, "iDLG"). `variation`
-    weighs the total variation of rows that are images (..., height, width). Adam on signs of the gradient,
-    with falling steps, as published; the best row that was met is returned.
+    The gradient (d,) of one row tells its label (Zhao et al. 2020, "iDLG"); for a sum the attacker is taken
+    to know them all, and the rows are searched together, in the order of the labels. `variation` weighs the
+    total variation of rows that are images (..., height, width). Adam on signs of the gradient, with falling
+    steps, as published; the best rows that were met are returned.
     """
     names = [name for name, _ in shapes(model, "*")]
     parts = split_vector(start, shapes(model, "*"))
     own = {name: torch.from_numpy(parts[name].copy()).requires_grad_() for name in names}
-    wanted = torch.from_numpy(np.array(gradient))
-    row = torch.from_numpy(rng.random(shape).astype(np.float32)).requires_grad_()
-    optimizer = torch.optim.Adam([row], lr=0.1)
+    wanted, known = torch.from_numpy(np.array(gradient)), torch.tensor(labels)
+    rows = torch.from_numpy(rng.random((len(labels), *shape)).astype(np.float32)).requires_grad_()
+    optimizer = torch.optim.Adam([rows], lr=0.1)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, count("steps", steps))
-    weight, best, least = at_least_zero("variation", variation), row.detach().clone(), float("inf")
+    weight, best, least = at_least_zero("variation", variation), rows.detach().clone(), float("inf")
     for _ in range(steps):
-        distance = _distance(model, own, row, label, loss, wanted)
+        distance = _distance(model, own, rows, known, loss, wanted)
         if distance.item() < least:
-            best, least = row.detach().clone(), distance.item()
+            best, least = rows.detach().clone(), distance.item()
         optimizer.zero_grad()
-        (row.grad,) = torch.autograd.grad(distance + weight * _variation(row), [row])
-        row.grad.sign_()
+        (rows.grad,) = torch.autograd.grad(distance + weight * _variation(rows), [rows])
+        rows.grad.sign_()
         optimizer.step()
         schedule.step()
         with torch.no_grad():
-            row.clamp_(0, 1)
+            rows.clamp_(0, 1)
     return best.numpy()
 
 
 def _distance(
     model: nn.Module,
     own: Mapping[str, torch.Tensor],
-    row: torch.Tensor,
-    label: int,
+    rows: torch.Tensor,
+    labels: torch.Tensor,
     loss: Loss,
     wanted: torch.Tensor,
 ) -> torch.Tensor:
-    """1 - cosine of the angle between the row's gradient and the one that was seen."""
-    outputs = functional_call(model, dict(own), (row[None],))
-    found = torch.autograd.grad(loss(outputs, torch.tensor([label])), list(own.values()), create_graph=True)
+    """1 - cosine of the angle between the rows' gradient and the one that was seen."""
+    outputs = functional_call(model, dict(own), (rows,))
+    found = torch.autograd.grad(loss(outputs, labels), list(own.values()), create_graph=True)
     flat = torch.cat([part.flatten() for part in found])
     norms = flat.norm() * wanted.norm()
     return 1 - (flat @ wanted) / norms.clamp(min=torch.finfo(torch.float32).tiny)
 
 
-def _variation(row: torch.Tensor) -> torch.Tensor:
+def _variation(rows: torch.Tensor) -> torch.Tensor:
     """Mean absolute difference of neighbours, for images; 0 for rows without a height and a width."""
-    if row.dim() < 2:
+    if rows.dim() < 3:
         return torch.zeros(())
-    return (row[..., 1:, :] - row[..., :-1, :]).abs().mean() + (row[..., 1:] - row[..., :-1]).abs().mean()
+    down, across = rows[..., 1:, :] - rows[..., :-1, :], rows[..., 1:] - rows[..., :-1]
+    return down.abs().mean() + across.abs().mean()
 
 
 def label_of(last_bias_gradient: Floats) -> int:
@@ -115,3 +117,15 @@ def similarity(found: Floats, truth: Floats) -> float:
     one, other = (row.astype(np.float64).ravel() - row.mean() for row in (found, truth))
     norms = np.linalg.norm(one) * np.linalg.norm(other)
     return float(one @ other / norms) if norms > 0 else 0.0
+
+
+def guessed(truth: Floats, others: Floats, candidates: int) -> float:
+    """The similarity with `truth` (...) that so many guesses reach without any update.
+
+    `others` (n, ...): the rows of the same label that the attacker may have. The better of two ways: their
+    mean; or the best of `candidates` rows drawn from them, in expectation.
+    """
+    found = np.sort([similarity(other, truth) for other in others])
+    below = np.arange(len(found) + 1) / len(found)
+    expected = float(found @ np.diff(below ** count("candidates", candidates)))
+    return max(expected, similarity(others.mean(axis=0), truth))

@@ -19,6 +19,7 @@ from node.config import Task, read_task
 from node.config_values import key_name
 from node.data import load_dataset
 from node.errors import ConfigError
+from node.gate import check_gate
 from node.privacy import make_mechanism
 from node.task import build_model
 from node.training import shapes
@@ -59,8 +60,8 @@ class SwarmCell:
         return ()
 
     def check(self, room: Room) -> None:
-        """Whether the first peer can have its data, model and mechanism. Raises ConfigError."""
-        first_mechanism(self)
+        """Whether the first peer can have its data, model, mechanism and gate. Raises ConfigError."""
+        check_gate(self.task, first_mechanism(self))
 
     def describe(self) -> Json:
         """All but the seed and the name."""

@@ -2,8 +2,8 @@
 
     base ──▶ training of every peer ──▶ mechanism.offer ──▶ mean ──▶ base + mean, mechanism.aggregated
 
-Training, mechanisms and charges are the node's own; the secure sum is an ordinary one, and noise comes from a
-seed. Every offer is aggregated: nothing is left over for the next round.
+Training, mechanisms, gates and charges are the node's own; the secure sum is an ordinary one, and noise comes
+from a seed. Every offer is aggregated: nothing is left over for the next round.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from mechanisms.accounting import Ledger
+from mechanisms.loss_gate import LossGate
 from mechanisms.mechanism import Mechanism, Memory, Offer
 from mechanisms.randomness import SeededWords
 from node.config import Task
@@ -48,9 +49,11 @@ class Swarm:
             for peer, dataset in enumerate(datasets)
         ]
         one_by_one = OneByOne(task, datasets, self.members)
-        self._judge = one_by_one.trainers[0]
+        self.trainers = one_by_one.trainers
+        self._judge = self.trainers[0]
         self.training = together(task, datasets, self.members) or one_by_one
         self.base = self._judge.vector()
+        self.gates = [Gated(trainer, task.aggregation.loss_gate, self.base) for trainer in self.trainers]
         self.offers: Sequence[Offer] = ()
 
     def round(self, number: int) -> float:
@@ -61,17 +64,39 @@ class Swarm:
         """
         able = [peer for peer, member in enumerate(self.members) if member.can_train]
         if able:
-            trained = self.training.vectors(self.base, number, able)
-            fresh = ((self.members[peer], own - self.base) for peer, own in zip(able, trained, strict=True))
-            self._agree([member.offer(progress) for member, progress in fresh])
-        return self._judge.evaluate(self.base).accuracy
+            trained = self._trained(number, able)
+            self._agree([self._offer(number, peer, own) for peer, own in zip(able, trained, strict=True)])
+        return self.accuracy(self.base)
+
+    def accuracy(self, model: Floats) -> float:
+        """Of any model (d,), on the common test rows."""
+        return self._judge.evaluate(model).accuracy
+
+    def _trained(self, number: int, peers: Sequence[int]) -> list[Floats]:
+        """The model (d,) of each of `peers`, from the base or from where its gate lets it start."""
+        starts: dict[int, list[int]] = {}
+        for peer in peers:
+            starts.setdefault(id(self.gates[peer].start), []).append(peer)
+        trained: dict[int, Floats] = {}
+        for together in starts.values():
+            own = self.training.vectors(self.gates[together[0]].start, number, together)
+            trained |= dict(zip(together, own, strict=True))
+        return [trained[peer] for peer in peers]
+
+    def _offer(self, number: int, peer: int, own: Floats) -> Offer:
+        """What a peer offers: from the base to its own model (d,), so with the way back, if it is on one."""
+        return self.members[peer].offer(own - self.base)
+
+    def _combined(self, vectors: Sequence[Floats]) -> Floats:
+        """What becomes known of the offers, (d,) each: their mean."""
+        return np.asarray(np.mean(vectors, axis=0, dtype=np.float64), dtype=np.float32)
 
     def _agree(self, offers: Sequence[Offer]) -> None:
-        vectors = [offer.vector for offer in offers]
-        mean = np.asarray(np.mean(vectors, axis=0, dtype=np.float64), dtype=np.float32)
+        mean = self._combined([offer.vector for offer in offers])
         self.base, self.offers = self.base + mean, offers
-        for member in self.members:
+        for member, gate in zip(self.members, self.gates, strict=True):
             member.learn(mean, len(offers))
+            gate.judge(self.base)
 
     def mean_of(self, name: str) -> float | None:
         """The mean `radius` or `noise_std` of the last offers; None where there is none."""
@@ -82,6 +107,26 @@ class Swarm:
 def seeded_words(task: Task, salt: int, peer: int) -> SeededWords:
     """What the noise and the private samples of a peer follow from."""
     return SeededWords(np.random.default_rng([_NOISE, task.task.seed, salt, peer]))
+
+
+class Gated:
+    """Where one peer starts from: the base, or its last good one while its gate refuses the base."""
+
+    def __init__(self, trainer: Trainer, tolerance: float | None, base: Floats) -> None:
+        """`tolerance`: of its gate; None: every base is good."""
+        self._trainer = trainer
+        self._gate = None if tolerance is None else LossGate(tolerance).after(trainer.own_loss(base))
+        self.start = base
+        self.refused = False
+
+    def judge(self, base: Floats) -> None:
+        """Start from this `base` (d,) if it is good."""
+        if self._gate is not None:
+            loss = self._trainer.own_loss(base)
+            self.refused = not self._gate.accepts(loss)
+            self._gate = self._gate if self.refused else self._gate.after(loss)
+        if not self.refused:
+            self.start = base
 
 
 class Member:

@@ -53,8 +53,8 @@ def series(
     }
 
 
-def level(name: str, value: float, between: Sequence[float]) -> Json:
-    """A dashed horizontal line, such as what no noise gives."""
+def level(name: str, value: float, between: Sequence[float | str]) -> Json:
+    """A dashed horizontal line through places of the x axis, such as what no noise gives."""
     return {
         "type": "scatter",
         "mode": "lines",

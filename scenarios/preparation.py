@@ -36,7 +36,7 @@ def prepared(work: ClientWork, words_of: Callable[[int], Words]) -> ClientWork:
         if new_y is not own_y:
             y = y.copy() if y is dataset.train_y else y
             y[part] = new_y
-    return replace(work, dataset=replace(dataset, train_x=x, train_y=y))
+    return replace(work, taught=replace(dataset, train_x=x, train_y=y))
 
 
 def check_attackers(work: ClientWork) -> None:

@@ -78,8 +78,12 @@ def replays(plan: SwarmPlan) -> tuple[Replay, ...]:
 
 
 def _with(task: Task, mechanism: str) -> Task:
-    """The task under another mechanism, calibrated exactly; the rest stays as it is."""
-    return replace(task, privacy=replace(task.privacy, mechanism=mechanism, calibration="exact"))
+    """The task under another mechanism, calibrated exactly, without a gate, which not all of them may have.
+
+    The rest stays as it is.
+    """
+    privacy = replace(task.privacy, mechanism=mechanism, calibration="exact")
+    return replace(task, privacy=privacy, aggregation=replace(task.aggregation, loss_gate=None))
 
 
 def _read(path: Path) -> PrivateCurve:

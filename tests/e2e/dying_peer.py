@@ -1,4 +1,4 @@
-"""A real node that stops itself at an exact message, and can write down every frame it sends and takes in.
+"""A real node that stops itself at an exact message, can write down every frame, and can lie in an offer.
 
 It wraps the product's encoding and decoding in its own process; the product has no hook for it.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import itertools
 import os
 import signal
 import sys
@@ -87,11 +88,16 @@ def read_record(path: Path) -> list[tuple[str, str, bytes]]:
 
 @dataclass(frozen=True)
 class Orders:
-    """What a process of ours does beside being a node. `offers`: where to note each vector that it spends."""
+    """What a process of ours does beside being a node.
+
+    offers: where to note each vector that it spends. lie: the number of the offer, from 1, in whose place it
+    sends a hundred times its opposite; 0: none.
+    """
 
     fate: Fate | None = None
     record: Path | None = None
     offers: Path | None = None
+    lie: int = 0
 
 
 def wrap(orders: Orders) -> None:
@@ -117,6 +123,8 @@ def wrap(orders: Orders) -> None:
         _wrap_training(watch, fate)
     if orders.offers is not None:
         _wrap_spending(orders.offers)
+    if orders.lie:
+        _wrap_offering(orders.lie)
 
 
 def _wrap_training(watch: Watch, fate: Fate) -> None:
@@ -144,6 +152,18 @@ def _wrap_spending(offers: Path) -> None:
         spend(self, sid, *arguments)
 
     State.spend = spending  # type: ignore[method-assign]
+
+
+def _wrap_offering(nth: int) -> None:
+    from mechanisms.mechanism import Offer, Quiet  # noqa: PLC0415
+
+    offer, seen = Quiet.offer, itertools.count(1)
+
+    def offering(self: Any, fresh: Any, memory: Any, words: Any) -> Offer:
+        forged = -100 * fresh if next(seen) == nth else fresh
+        return offer(self, forged, memory, words)
+
+    Quiet.offer = offering  # type: ignore[method-assign]
 
 
 def run(module: str, argv: list[str], out: Connection, err: Connection, orders: Orders) -> None:

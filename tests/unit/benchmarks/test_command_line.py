@@ -13,7 +13,10 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     helped = capsys.readouterr().out
     assert main(["list"]) == 0
     listed = capsys.readouterr().out
-    names = {"aggregators", "audit", "calibration", "clients", "memory", "noise", "rounds", "shares"}
+    names = {
+        *("aggregators", "allocation", "audit", "calibration", "clients", "memory", "noise", "rounds"),
+        "shares",
+    }
     assert set(BENCHMARKS) == names
     assert all(name in helped and name in listed for name in BENCHMARKS)
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechanisms.clipping import NotFinite, clip_elements, clip_l2, clip_layers, layers_radius, norm
+from mechanisms.clipping import NotFinite, clip_elements, clip_l2, clip_layers, clip_rows, layers_radius, norm
 
 BLOCK = 1 << 15
 
@@ -140,3 +140,26 @@ def test_elements_never_exceed_the_bound(bound):
     assert np.abs(clipped.astype(np.float64)).max() <= bound
     assert clipped == pytest.approx(np.clip(values.astype(np.float64), -bound, bound), rel=1e-6)
     assert clipped is not values
+
+
+def test_rows_are_clipped_each_by_itself():
+    rows = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0], [-30.0, 40.0]], np.float32)
+    before = rows.copy()
+    clipped = clip_rows(rows, 2.0)
+    assert clipped == pytest.approx(np.array([[1.2, 1.6], [0.3, 0.4], [0, 0], [-1.2, 1.6]]))
+    assert clipped.dtype == np.float32
+    np.testing.assert_array_equal(rows, before)
+    assert not np.shares_memory(rows, clip_rows(rows, 1e9))
+
+
+def test_no_clipped_row_is_longer_than_the_radius():
+    rows = np.random.default_rng(0).normal(0, 5, (500, 3, 7)).astype(np.float32)
+    for radius in (0.1, 1.0, 20.0):
+        exact = clip_rows(rows, radius).reshape(500, -1).astype(np.longdouble)
+        assert np.sqrt((exact**2).sum(axis=1)).max() <= radius
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_row_that_is_not_finite_is_refused(wrong):
+    with pytest.raises(NotFinite, match="rows hold"):
+        clip_rows(np.array([[1.0, 2.0], [wrong, 0.0]], np.float32), 1.0)

@@ -7,7 +7,7 @@ import pytest
 
 from mechanisms import robust
 from mechanisms.randomness import SeededWords
-from mechanisms.robust_server import AGGREGATORS, Robust
+from mechanisms.robust_server import AGGREGATORS, Robust, breakdown_point
 from mechanisms.server import Federation, ServerMechanism
 
 FEDERATION = Federation((5,) * 11, 3, (4, 2))
@@ -20,6 +20,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "multi-krum": {"attackers": 4, "chosen": 5},
     "bulyan": {"attackers": 2},
     "centred-clipping": {"radius": 2.0},
+    "group-median": {"groups": 3},
 }
 
 
@@ -93,6 +94,7 @@ def test_a_sample_of_the_clients() -> None:
         (11, "krum", {"attackers": 5}, ValueError, "attackers = 5 is not allowed: 0 to 4"),
         (10, "bulyan", {"attackers": 2}, ValueError, "attackers = 2 is not allowed: 0 to 1"),
         (11, "trimmed-mean", {}, TypeError, "trimmed"),
+        (8, "group-median", {"groups": 3}, ValueError, "groups = 3 is not allowed: none, of 8 members"),
         (12, "coordinate-median", {}, ValueError, "clients_per_round = 12"),
         (11, "weak-dp", {"norm_bound": 1.0, "noise_std": 0.0}, ValueError, "noise_std"),
     ],
@@ -100,3 +102,28 @@ def test_a_sample_of_the_clients() -> None:
 def test_what_can_not_be_is_refused_before_the_first_round(clients, name, parameters, error, message) -> None:
     with pytest.raises(error, match=message):
         Robust(FEDERATION, clients, name, parameters)
+
+
+@pytest.mark.parametrize(
+    ("name", "withstands"),
+    [
+        ("norm-bound", None),
+        ("weak-dp", None),
+        ("centred-clipping", None),
+        ("coordinate-median", 5),
+        ("geometric-median", 5),
+        ("trimmed-mean", 2),
+        ("krum", 4),
+        ("multi-krum", 4),
+        ("bulyan", 2),
+        ("group-median", 1),
+    ],
+)
+def test_how_many_lying_clients_it_withstands(name: str, withstands: int | None) -> None:
+    assert made(name).withstands == withstands
+
+
+@pytest.mark.parametrize("name", ["coordinate-median", "geometric-median"])
+@pytest.mark.parametrize(("clients", "withstands"), [(1, 0), (2, 0), (10, 4), (11, 5)])
+def test_a_median_withstands_less_than_half(name: str, clients: int, withstands: int) -> None:
+    assert breakdown_point(name, clients, {}) == withstands

@@ -124,6 +124,9 @@ def test_plain_averaging_changes_and_promises_nothing():
     assert "without noise" in plain.protects
     assert plain.events(3) == NO_NOISE
     assert plain.figures == {}
+    assert plain.withstands is None
+    x, y = np.ones((2, 3), np.float32), np.zeros(2, np.int64)
+    assert plain.examples(x, y, 0, words()) == (x, y), "the very same"
     assert math.isinf(spent(Ledger.of(plain.events(1)), 1e-5).epsilon), "no noise is not nothing spent"
 
 
@@ -143,6 +146,12 @@ PLAIN_VALUES = {
     },
     "dp-fedavg-book": {
         "clients_per_round": 2, "scale": 0.5, "clip_radius": 1000.0, "noise_std": 0.001, "delta": 1e-5,
+    },
+    "row-noise": {"clients_per_round": 2, "epsilon": 3.0, "delta": 1e-5, "row_norm": 1.0},
+    "rpfl": {
+        "clients_per_round": 2, "widths": [2, 1], "epsilon": 1.0, "caps": [2.0], "delta": 1e-5,
+        "row_norm": 1.0, "theorem": {"lipschitz": 1.0, "steps": 10, "convexity": 0.01, "constant": 1.0},
+        "gamma": 0.05, "weight": 0.01,
     },
 }  # fmt: skip
 """As a scenario, a file or the command line gives them."""

@@ -80,6 +80,12 @@ def test_a_round_says_what_is_spent_so_far():
     )
 
 
+def test_a_round_whose_base_was_refused_says_so():
+    refused = replace(RECORD, rolled_back=(0.1, 2.5))
+    assert round_text(refused, 20) == round_text(RECORD, 20).replace(" peers; ", " peers; rolled back; ")
+    assert "; rolled back; " in round_text(refused, 20)
+
+
 def test_a_round_that_was_followed_says_so():
     told = round_text(FOLLOWED, 20)
     assert "round 1/20: offered nothing (the privacy budget is spent), followed the others; " in told
@@ -138,6 +144,7 @@ def test_the_live_view_has_a_column_for_epsilon_where_privacy_is_on():
         (RECORD, "aggregated"),
         (replace(RECORD, reason="sums-timeout"), "own: sums-timeout"),
         (FOLLOWED, "followed: budget-spent"),
+        (replace(RECORD, rolled_back=(0.1, None)), "rolled back"),
     ],
 )
 def test_the_live_view_tells_how_a_round_ended(record, told):

@@ -314,3 +314,135 @@ def test_a_database_that_is_none_is_named(tmp_path):
     (tmp_path / "state.db").write_bytes(b"this is not a database, and it is long enough" * 100)
     with pytest.raises(UserError, match=r"state\.db can not be used"):
         opened(tmp_path)
+
+
+# the loss gate
+
+
+def refused(folder) -> State:
+    """A state that took base 1 for good and refused base 2, with progress that was never offered."""
+    state = opened(folder)
+    for generation in (1, 2):
+        state.adopt(base(generation, generation), vector(generation), generation, None, ())
+        assert state.judge(state.base, generation == 1)
+    return state
+
+
+def facing(state: State) -> tuple[object, ...]:
+    """What a gate's decision changes."""
+    back = state.way_back
+    return state.working.tolist(), None if back is None else back.tolist(), state.unjudged is None
+
+
+def test_a_base_that_was_refused_gives_way_to_the_last_good_one(tmp_path):
+    state = refused(tmp_path)
+    assert facing(state) == ([1.0] * D, [-1.0] * D, True)
+    assert np.array_equal(state.base_vector, vector(2)), "what was agreed stays agreed"
+    assert np.array_equal(state.last_good, vector(1))
+    assert facing(reopened(state, tmp_path)) == ([1.0] * D, [-1.0] * D, True)
+
+
+def test_every_step_of_a_way_back_is_there_after_a_restart(tmp_path):
+    """Killed after any of them, a node goes on from the same working model with the same way back."""
+    state = refused(tmp_path)
+    steps = [
+        (lambda: state.trained(vector(8), ()), 9, -1),
+        (lambda: state.spend(b"s" * 32, 3, 0, 1000, NOTHING), 9, -1),
+        (lambda: state.fell_back(3), 9, -1),
+        (lambda: state.trained(vector(16), ()), 25, -1),
+        (lambda: state.spend(b"t" * 32, 4, 0, 1000, NOTHING), 25, -1),
+        (lambda: state.adopt(base(3, 4), vector(4), 4, None, ()), 4, None),
+        (lambda: state.judge(state.base, False), 1, -3),
+        (lambda: state.adopt(base(4, 0.5), vector(0.5), 5, None, ()), 0.5, None),
+        (lambda: state.judge(state.base, True), 0.5, None),
+    ]
+    for number, (step, working, back) in enumerate(steps):
+        step()
+        for _ in range(2):
+            expected = [working] * D, None if back is None else [back] * D
+            assert facing(state)[:2] == expected, number
+            state = reopened(state, tmp_path)
+    assert np.array_equal(state.last_good, vector(0.5))
+
+
+def test_the_way_back_is_not_part_of_what_is_spent(tmp_path):
+    """It is known to all, and goes with every offer until the base is another one."""
+    state = refused(tmp_path)
+    state.trained(vector(8), ())
+    state.spend(b"s" * 32, 3, 0, 1000, NOTHING)
+    assert np.array_equal(state.spent, vector(8))
+    assert np.array_equal(state.way_back, vector(-1))
+
+
+def test_fresh_progress_survives_a_refusal(tmp_path):
+    state = opened(tmp_path)
+    state.judge(state.base, True)
+    state.trained(vector(3), (STEPS,))
+    state.adopt(base(1, 5), vector(5), 0, None, ())
+    state.judge(state.base, False)
+    state = reopened(state, tmp_path)
+    assert (state.working.tolist(), state.pending) == ([3.0] * D, (STEPS,))
+
+
+def test_the_last_good_base_is_kept_however_many_are_refused_after_it(tmp_path):
+    state = refused(tmp_path)
+    for generation in (3, 4, 5, 6):
+        state.adopt(base(generation, generation), vector(generation), generation, None, ())
+        state.judge(state.base, False)
+        state = reopened(state, tmp_path)
+        assert facing(state) == ([1.0] * D, [1.0 - generation] * D, True)
+    assert len(list((tmp_path / "vectors").glob("*.f32"))) == 3, "base, the one before, the last good one"
+
+
+def test_a_judgement_of_a_base_that_is_gone_changes_nothing(tmp_path):
+    state = refused(tmp_path)
+    old = state.base
+    state.adopt(base(3, 4), vector(4), 3, None, ())
+    assert not state.judge(old, True)
+    assert facing(state) == ([4.0] * D, None, False)
+    assert np.array_equal(state.last_good, vector(1))
+
+
+def test_a_judgement_is_whole_or_not_there(tmp_path):
+    """The disk fails between its two facts."""
+    state = opened(tmp_path)
+    state.judge(state.base, True)
+    state.adopt(base(1, 5), vector(5), 1, None, ())
+    state.close()
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
+        database.execute(
+            "create trigger full before insert on fact when new.name = 'good' "
+            "begin select raise(abort, 'disk full'); end"
+        )
+    state = opened(tmp_path)
+    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+        state.judge(state.base, True)
+    for _ in range(2):
+        assert facing(state) == ([5.0] * D, None, False), "not judged, in memory and on disk"
+        state = reopened(state, tmp_path)
+
+
+def test_a_refusal_with_no_good_base_before_it_changes_nothing(tmp_path):
+    state = opened(tmp_path)
+    state.judge(state.base, False)
+    assert facing(state) == ([0.0] * D, None, True)
+    assert state.last_good is None
+
+
+def test_without_a_gate_what_one_said_before_is_forgotten(tmp_path):
+    state = refused(tmp_path)
+    state.without_gate()
+    for _ in range(2):
+        assert facing(state) == ([2.0] * D, None, False)
+        assert state.last_good is None
+        state = reopened(state, tmp_path)
+
+
+def test_a_state_that_never_had_a_gate_writes_nothing_of_it(tmp_path):
+    state = opened(tmp_path)
+    state.without_gate()
+    state.adopt(base(1, 5), vector(5), 1, None, ())
+    state.close()
+    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+        names = {name for (name,) in database.execute("select name from fact")}
+    assert not names & {"judged", "good"}

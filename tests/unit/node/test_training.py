@@ -113,6 +113,18 @@ def test_training_learns(dataset):
     assert trained.seconds > 0
 
 
+def test_the_own_loss_is_the_mean_over_the_training_rows(dataset):
+    subject, start = trainer(dataset)
+    trained = subject.train(start, 1, NEVER).vector
+    expected = torch.nn.functional.cross_entropy(
+        build_model(load_task("digits", []), dataset)(dataset.train_x), dataset.train_y
+    )
+    assert subject.own_loss(start) == pytest.approx(expected.item(), rel=1e-5)
+    assert subject.own_loss(trained) < subject.own_loss(start)
+    swapped = replace(dataset, test_x=dataset.train_x, test_y=dataset.train_y)
+    assert subject.own_loss(trained) == trainer(swapped)[0].evaluate(trained).loss
+
+
 def test_the_batch_order_follows_from_seed_and_round(dataset):
     subject, start = trainer(dataset)
     again, _ = trainer(dataset)

@@ -94,6 +94,9 @@ def test_more_clients_have_as_many_rows_each_where_rows_are_counted() -> None:
     counted = replace(PLAIN, rows=Rows("breast-cancer", 200)).among(10)
     assert (counted.clients.count, counted.rows.most) == (10, 400)
     assert PLAIN.among(10).rows.most is None
+    assert PLAIN.among(10).mechanism == PLAIN.mechanism, "three of them, as before"
+    everybody = replace(PLAIN, mechanism=MechanismChoice("fedavg", {"clients_per_round": 5}))
+    assert everybody.among(10).mechanism.parameters == {"clients_per_round": 10}
 
 
 # -- the work ----------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
@@ -11,15 +13,24 @@ from torch.nn import functional
 
 from node.models import MLP
 from node.training import read_vector, shapes, split_vector, write_vector
+from scenarios.inline_engine import one_thread
 from scenarios.inversion import (
     first_layer_input,
     gradient_of_step,
+    guessed,
     label_of,
-    matching_row,
+    matching_rows,
     similarity,
 )
 
 RATE = 0.1
+
+
+@pytest.fixture(autouse=True)
+def in_one_thread() -> Iterator[None]:
+    """Threads of so small operations would mostly wait for each other."""
+    with one_thread():
+        yield
 
 
 def made() -> nn.Module:
@@ -87,7 +98,9 @@ def test_a_row_is_found_by_its_gradients_direction() -> None:
 
     def searched(gradient: np.ndarray) -> np.ndarray:
         rng = np.random.default_rng(0)
-        return matching_row(model, start, gradient, int(y[0]), functional.cross_entropy, (64,), 300, 0.0, rng)
+        return matching_rows(model, start, gradient, [y[0]], functional.cross_entropy, (64,), 300, 0.0, rng)[
+            0
+        ]
 
     assert similarity(searched(found[0]), x[0]) > 0.95
     # Not what one would wish: a row whose label is known shows through the sum of three.
@@ -96,13 +109,23 @@ def test_a_row_is_found_by_its_gradients_direction() -> None:
     assert similarity(searched(found[0] + noise), x[0]) < 0.6
 
 
+def test_rows_of_a_sum_are_found_together_where_the_labels_are_known() -> None:
+    numbers = [0, 7, 42, 60, 63]
+    model, start, found = gradients(numbers)
+    x, y = rows()
+    total, rng = np.sum(found, axis=0, dtype=np.float32), np.random.default_rng(0)
+    together = matching_rows(model, start, total, y[numbers], functional.cross_entropy, (64,), 300, 0.0, rng)
+    assert together.shape == (5, 64)
+    assert all(similarity(one, x[number]) > 0.95 for one, number in zip(together, numbers, strict=True))
+
+
 def test_images_are_smoothed() -> None:
     model, start, (gradient,) = gradients([0])
     x, y = rows()
     flat = nn.Sequential(nn.Flatten(), model)
     rng = np.random.default_rng(0)
-    found = matching_row(
-        flat, start, gradient, int(y[0]), functional.cross_entropy, (1, 8, 8), 200, 0.01, rng
+    (found,) = matching_rows(
+        flat, start, gradient, [y[0]], functional.cross_entropy, (1, 8, 8), 200, 0.01, rng
     )
     assert found.shape == (1, 8, 8)
     assert 0 <= found.min() <= found.max() <= 1
@@ -115,3 +138,16 @@ def test_a_step_of_nothing_tells_nothing() -> None:
     assert similarity(zeros, zeros) == 0.0
     with pytest.raises(ValueError, match=r"learning_rate = 0\.0"):
         gradient_of_step(zeros[0], zeros[0], 0.0)
+
+
+def test_a_guess_is_the_best_of_so_many_draws_or_the_mean() -> None:
+    x, y = rows()
+    others = x[1:][y[1:] == y[0]][:40]
+    found = np.array([similarity(other, x[0]) for other in others])
+    drawn = np.random.default_rng(0).choice(found, (20_000, 30)).max(axis=1).mean()
+    assert guessed(x[0], others, 30) == pytest.approx(drawn, abs=2e-3)
+    mean = similarity(others.mean(axis=0), x[0])
+    assert guessed(x[0], others, 1) == mean > found.mean()
+    assert guessed(x[0], others[:1], 1) == pytest.approx(found[0])
+    with pytest.raises(ValueError, match="candidates = 0"):
+        guessed(x[0], others, 0)

@@ -14,11 +14,13 @@ from node.errors import ConfigError, UserError
 from node.training import Diverged, Interrupted
 from protocol.codec import MAX_ORDERED
 from scenarios import datasets
+from scenarios.attackers import Attackers, LabelFlip, Scaling
 from scenarios.cells import Cell, Outcome
-from scenarios.choices import Clients, MechanismChoice
+from scenarios.choices import Clients, MechanismChoice, Rows
 from scenarios.engines import Place
 from scenarios.federated import ClientWork, FederatedCell, client_work, train_block
 from scenarios.federated_worker import Post, upload_of
+from scenarios.preparation import prepared
 from scenarios.processes_engine import MOST_NODES, ProcessesEngine, posts
 from tests.own_studies import NOISED, NOISY, PLAIN, SHRINKING
 
@@ -33,6 +35,18 @@ LAYERED = {
     "delta": 1e-5,
 }
 BOOK = {"clients_per_round": 2, "scale": 0.5, "clip_radius": 0.05, "noise_std": 0.001, "delta": 1e-5}
+
+RPFL = {
+    "clients_per_round": 3,
+    "widths": [30, 8, 2],
+    "epsilon": 1.0,
+    "caps": [0.5, 2.0],
+    "delta": 1e-5,
+    "row_norm": 1.0,
+    "theorem": {"lipschitz": 1.0, "steps": 10, "convexity": 0.01, "constant": 1.0},
+    "gamma": 0.05,
+    "weight": 0.1,
+}
 
 
 def made(name: str, parameters: dict[str, object], **train: object) -> FederatedCell:
@@ -50,6 +64,11 @@ CELLS = {
     ),
     "clipped after every batch": made("dp-fedavg", LAYERED),
     "the book's": made("dp-fedavg-book", BOOK),
+    "forged": replace(PLAIN, attackers=Attackers(0.8, None, Scaling(3.0))),
+    "poisoned": replace(PLAIN, attackers=Attackers(0.8, LabelFlip(2))),
+    "regularised, rows noised": replace(
+        made("rpfl", RPFL, learning_rate=0.02), rows=Rows("breast-cancer", None, 1.0)
+    ),
     "a user's own": made(SHRINKING, {"clients_per_round": 3}),
 }
 
@@ -67,7 +86,8 @@ def sent(work: ClientWork, client: int, number: int, stop: threading.Event = NEV
 @pytest.mark.parametrize("cell", CELLS.values(), ids=CELLS)
 @pytest.mark.parametrize(("client", "number"), [(0, 1), (3, 5)])
 def test_a_node_trains_a_client_as_engine_inline_does(cell: FederatedCell, client: int, number: int) -> None:
-    work = work_of(cell)
+    bare = work_of(cell)
+    work = prepared(bare, bare.example_words)
     (expected,) = train_block(work, number, work.start, np.array([client]))
     found = sent(work, client, number)
     assert np.abs(found - expected).max() < 1e-6

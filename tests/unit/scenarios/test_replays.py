@@ -51,6 +51,12 @@ def test_the_mechanisms_that_the_real_peers_did_not_run_are_replayed(tmp_path, c
     assert len({one.path for one in queue} | {one.log for one in queue}) == 2 * len(compared)
 
 
+def test_replays_have_no_gate_beside_which_an_epsilon_would_not_be_true(tmp_path):
+    plan = swarm_plan(tmp_path, "ldp", "aggregation.loss_gate=0.3", "aggregation.clip=2")
+    assert {one.task.aggregation.loss_gate for one in replays(plan)} == {None}
+    assert {one.task.aggregation.clip for one in replays(plan)} == {2.0}
+
+
 def test_a_replay_has_the_peers_and_the_budget_and_is_calibrated_exactly(tmp_path):
     plan = swarm_plan(tmp_path, "aldp", "privacy.calibration=linear-classic", "privacy.epsilon=3")
     for one in replays(plan):

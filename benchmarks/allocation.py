@@ -1,0 +1,93 @@
+"""RPFL's allocation of a budget: how near to a convex solver's, and how long it takes for many clients."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from benchmarks.spec import Benchmark, Figure, figure
+from mechanisms.rpfl import allocate
+from node.errors import ConfigError
+
+CASES, QUICK_CASES, MOST_CLIENTS = 200, 20, 8
+EXCESS_AT_MOST = 1e-6
+MANY, MS_AT_MOST = 1000, 5.0
+REPEATS = 200
+
+Doubles = NDArray[np.float64]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--cases", type=int, help=f"random cases beside the solver (default {CASES})")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """Excess costs over the solver's, then times."""
+    if arguments.cases is not None and arguments.cases < 1:
+        raise ConfigError(f"--cases {arguments.cases}: allowed are 1 and more")
+    cases = arguments.cases or (QUICK_CASES if arguments.quick else CASES)
+    excesses = [excess(*drawn(seed, 1 + seed % MOST_CLIENTS)) for seed in range(cases)]
+    note = f"{cases} random cases of 1 to {MOST_CLIENTS} clients, SLSQP"
+    worst = max(excesses)
+    name = "excess over the solver"
+    yield figure("allocation", "cost", name, "", [worst], at_most=EXCESS_AT_MOST, note=note)
+    repeats = REPEATS // 10 if arguments.quick else REPEATS
+    for clients in (MANY, 100 * MANY):
+        weights, caps, _ = drawn(clients, clients)
+        taken = [1000 * _seconds(weights, caps, float(caps.sum()) / 2) for _ in range(repeats)]
+        at_most = MS_AT_MOST if clients == MANY else None
+        yield figure("allocation", f"N={clients}", "time", "ms", taken, at_most=at_most)
+
+
+def drawn(seed: int, clients: int) -> tuple[Doubles, Doubles, float]:
+    """Weights, caps (clients,) and a budget that leaves some caps open, or none."""
+    rng = np.random.default_rng(seed)
+    weights, caps = np.exp(rng.normal(0, 2, clients)), np.exp(rng.normal(0, 1, clients))
+    return weights, caps, float(rng.uniform(0.05, 1.3) * caps.sum())
+
+
+def excess(weights: Doubles, caps: Doubles, budget: float) -> float:
+    """By how much the exact cost is above the solver's, as a share of that; below 0 where it is less."""
+    mine, theirs = allocate(weights, caps, budget), solved(weights, caps, budget)
+    cost, other = float((weights / mine).sum()), float((weights / theirs).sum())
+    return (cost - other) / other
+
+
+def solved(weights: Doubles, caps: Doubles, budget: float) -> Doubles:
+    """By a general solver of constrained problems, in shares of the caps."""
+    scale = float((weights / caps).sum())
+    found = minimize(
+        lambda shares: float((weights / (shares * caps)).sum()) / scale,
+        np.full(len(caps), 0.9 * min(1.0, budget / caps.sum())),
+        jac=lambda shares: -weights / (shares**2 * caps) / scale,
+        bounds=[(1e-9, 1.0)] * len(caps),
+        constraints={
+            "type": "ineq",
+            "fun": lambda shares: (budget - shares @ caps) / caps.sum(),
+            "jac": lambda shares: -caps / caps.sum(),
+        },
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    solution: Doubles = found.x * caps
+    return solution
+
+
+def _seconds(weights: Doubles, caps: Doubles, budget: float) -> float:
+    begun = time.perf_counter()
+    allocate(weights, caps, budget)
+    return time.perf_counter() - begun
+
+
+ALLOCATION = Benchmark(
+    name="allocation",
+    summary="RPFL's budget beside a convex solver's, and for many clients",
+    add_options=add_options,
+    run=run,
+)

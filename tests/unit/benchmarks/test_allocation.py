@@ -1,0 +1,33 @@
+"""The benchmark of RPFL's allocation gives every figure, and judges its options."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.allocation import EXCESS_AT_MOST, drawn, excess
+from mechanisms import rpfl
+
+
+def test_a_quick_run_gives_every_figure(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    assert main(["allocation", "--quick", "--json", str(file)]) == 0
+    found = {(entry["case"], entry["figure"]) for entry in json.loads(file.read_text())}
+    assert found == {("cost", "excess over the solver"), ("N=1000", "time"), ("N=100000", "time")}
+
+
+def test_a_worse_allocation_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an even one would be."""
+    weights, caps, budget = drawn(6, 7)
+    assert excess(weights, caps, budget) < EXCESS_AT_MOST
+    even = rpfl.allocate([1.0] * 7, caps, budget)
+    monkeypatch.setattr("benchmarks.allocation.allocate", lambda *given: even)
+    assert excess(weights, caps, budget) > 1e-3
+
+
+def test_cases_are_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["allocation", "--cases", "0"]) == 2
+    assert "--cases 0: allowed are 1 and more" in capsys.readouterr().err

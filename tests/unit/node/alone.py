@@ -1,0 +1,51 @@
+"""A node's parts with nobody else there: no socket, no other peer."""
+
+from __future__ import annotations
+
+import io
+
+from node.artifacts import Folder
+from node.gate import make_gate
+from node.options import parse_arguments
+from node.peer import Peer
+from node.plan import Plan
+from node.reporting import JsonReporter
+from node.runner import prepare
+from node.state import State
+from protocol.codec import parameters_hash
+from protocol.identity import NodeKey
+from protocol.messages import Base
+from protocol.session import Session
+from protocol.vectors import base_digest
+from tests.parts import settings
+
+SEED, HERE = bytes(32), "127.0.0.1:1"
+SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", "train.rounds=2")
+
+
+class Alone:
+    """A node's parts as the runner puts them together, without a listening socket."""
+
+    def __init__(self, folder, mechanism, *overrides):
+        sets = [f"--set={one}" for one in (*SMALL, f"privacy.mechanism={mechanism}", *overrides)]
+        self.prepared = prepare(parse_arguments(["--peers", HERE, "--shard", "0/20", *sets]))
+        self.mechanism = self.prepared.mechanism
+        self.parameters = parameters_hash(self.prepared.parameters)
+        self.state = State(folder, "digits", self.parameters, self.prepared.trainer.vector())
+        key = NodeKey(SEED)
+        session = Session(
+            settings(key, parameters=self.prepared.parameters, dimension=self.prepared.dimension),
+            self.state.standing,
+            self.state.past,
+            bytes(32),
+        )
+        plan = Plan(5, "digits", key.public.hex(), "test", self.prepared.parameters)
+        self.folder, self.said = folder, io.StringIO()
+        reporter = JsonReporter(self.said)
+        gate = make_gate(self.prepared.options.task, self.prepared.trainer, self.state)
+        written = Folder(folder, self.prepared.shapes)
+        parts = (self.prepared.trainer, self.mechanism, gate, written, reporter)
+        self.peer = Peer(plan, session, self.state, *parts)
+
+    def base(self, generation, vector):
+        return Base(generation, base_digest(self.parameters, generation, vector), 3, bytes([generation]) * 32)
