@@ -269,6 +269,9 @@ def tables(sweep: Sweep) -> tuple[Table, ...]:
     return (arms_table(sweep),)
 
 
+_TABLE = "What is protected, and from whom (embedding DP is not drawn: it is for a vertical split)"
+
+
 def protection_table(sweep: Sweep) -> Table:
     """Mechanism by mechanism: what, from whom, by which relation, whether it is true, and what it costs."""
     headings = (
@@ -279,7 +282,7 @@ def protection_table(sweep: Sweep) -> Table:
     others = tuple(
         _row(kind, "states none", accuracy_text(sweep, arm)) for arm, kind in OTHERS.items() if sweep.has(arm)
     )
-    return Table("What is protected, and from whom", headings, lines + others + _own_row(sweep))
+    return Table(_TABLE, headings, lines + others + _own_row(sweep))
 
 
 def _row(kind: Kind, told: str, accuracy: str) -> tuple[str, ...]:
