@@ -264,6 +264,8 @@ def download_exposures(epsilon: float, rounds: int, clients: int, chosen: int, e
 
     Wei et al. 2020, Section V. For K = N: b = 1 and epsilon / gamma = L sqrt N, as in Theorem 1.
     """
+    if chosen == clients:  # in closed form: b is 1 only up to rounding, and lost where epsilon is large
+        return math.sqrt(max(0.0, rounds**2 - exposures**2 * clients))
     part = chosen / clients
     gamma = -math.log1p(part * math.expm1(-epsilon / (exposures * math.sqrt(chosen))))
     if not rounds > epsilon / gamma:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from mechanisms.budgeted import dp_fedavg_within
 from mechanisms.dp_fedavg import BookDPFedAvg, dp_fedavg
+from mechanisms.label_server import LabelsOnce
 from mechanisms.linear_classic import linear_classic
 from mechanisms.local import aldp, ldp
 from mechanisms.mechanism import Mechanism, Setting, Unprotected
@@ -51,7 +53,9 @@ SERVER_MECHANISMS: Mapping[str, Callable[..., ServerMechanism]] = {
     "nbafl": PaperNbAFL,
     "nbafl-federatedscope": FederatedScopeNbAFL,
     "dp-fedavg": dp_fedavg,
+    "dp-fedavg-within": dp_fedavg_within,
     "dp-fedavg-book": BookDPFedAvg,
+    "label-dp": LabelsOnce,
     "row-noise": row_noise,
     "rpfl": rpfl_of,
 }

@@ -7,11 +7,13 @@ from typing import Any
 from scenarios.aldp_scenario import ALDP
 from scenarios.attacks_scenario import ATTACKS_SCENARIO
 from scenarios.dp_fedavg_scenario import DP_FEDAVG
+from scenarios.mechanisms_scenario import MECHANISMS
 from scenarios.nbafl_scenario import NBAFL
 from scenarios.rpfl_scenario import RPFL
 from scenarios.spec import Scenario
 from scenarios.swarm_scenario import SWARM
 
 SCENARIOS: dict[str, Scenario[Any, Any]] = {
-    scenario.name: scenario for scenario in (SWARM, ALDP, NBAFL, DP_FEDAVG, RPFL, ATTACKS_SCENARIO)
+    scenario.name: scenario
+    for scenario in (SWARM, ALDP, NBAFL, DP_FEDAVG, RPFL, ATTACKS_SCENARIO, MECHANISMS)
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from importlib import resources
 from typing import Any
@@ -51,7 +51,7 @@ def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judge
         configuration=_configuration(ended.configuration),
         command=escape(ended.command),
         versions=_definitions({**ended.versions, "started": ended.started, "seconds": figure(ended.seconds)}),
-        data=script_json([asdict(chart) for chart in charts]),
+        data=script_json([asdict(replace(chart, under=None)) for chart in charts]),
         plotly=get_plotlyjs(),
         script=_asset("report.js"),
     )
@@ -166,11 +166,14 @@ def _asset(name: str) -> str:
 
 
 def _chart(chart: Chart) -> str:
-    title = escape(chart.title)
+    title, key, height = escape(chart.title), escape(chart.key), chart.layout.get("height")
+    style = f" style='--height: {height:d}px'" if height else ""
+    aside = " aside" if chart.layout.get("legend", {}).get("orientation") == "v" else ""
+    under = f"<div class='under'>{_bare(chart.under)}</div>" if chart.under else ""
     return (
         f"<figure class='chart'><h2>{title}</h2>"
-        f"<div class='plot' id='chart-{escape(chart.key)}' role='img' aria-label='{title}'></div>"
-        f"<figcaption>{escape(chart.caption)}</figcaption></figure>"
+        f"<div class='plot{aside}' id='chart-{key}' role='img' aria-label='{title}'{style}></div>"
+        f"<figcaption>{escape(chart.caption)}</figcaption>{under}</figure>"
     )
 
 
@@ -188,6 +191,10 @@ def _holding(judged: Sequence[Judged]) -> str:
 
 
 def _table(table: Table) -> str:
+    return f"<div class='scroll'>{_bare(table)}</div>"
+
+
+def _bare(table: Table) -> str:
     prose = [not is_figures(table, column) for column in range(len(table.headings))]
     head = "".join(
         f"<th scope='col'{_class(is_prose)}>{escape(heading)}</th>"
@@ -195,8 +202,8 @@ def _table(table: Table) -> str:
     )
     body = "".join(f"<tr>{_cells(row, prose)}</tr>" for row in table.rows)
     return (
-        f"<div class='scroll'><table><caption>{escape(table.title)}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"<table><caption>{escape(table.title)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
 
 

@@ -71,10 +71,20 @@ class Judged:
 
 
 @dataclass(frozen=True)
+class Table:
+    """Rows of text under headings; the first column names its row."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
 class Chart:
     """One plot: traces and layout as the plotting library takes them.
 
     A colour may be written `var(--name)`: the page puts the style sheet's value there, light or dark.
+    layout: its `height`, if any, is the plot's in pixels. under: a table that stands under the plot.
     """
 
     key: str
@@ -82,15 +92,7 @@ class Chart:
     caption: str
     traces: tuple[Json, ...]
     layout: Json
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of text under headings; the first column names its row."""
-
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    under: Table | None = None
 
 
 PROSE_CHARACTERS = 24

@@ -16,6 +16,15 @@
     return value;
   };
 
+  // A legend of many lines stands beside the plot, in its groups; on a phone below it.
+  const legend = (own) => {
+    if (own.legend?.orientation !== "v") {
+      return { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" };
+    }
+    const place = narrow.matches ? { x: 0, y: -0.2, yanchor: "top" } : { x: 1.02, y: 1 };
+    return { ...own.legend, ...place, tracegroupgap: 6 };
+  };
+
   const axis = { gridcolor: "var(--rule)", linecolor: "var(--rule)", zeroline: false, automargin: true,
                  fixedrange: false, ticks: "" };
   const layout = (own) => coloured({
@@ -29,7 +38,8 @@
     hovermode: "x unified",
     hoverlabel: { bgcolor: "var(--card)", bordercolor: "var(--rule)", font: { color: "var(--ink)" } },
     showlegend: true,
-    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" },
+    legend: legend(own),
+    height: undefined, // the style sheet's
     bargap: 0.25,
     // On a phone a finger on a plot must scroll the page.
     dragmode: narrow.matches ? false : "zoom",

@@ -212,7 +212,7 @@ def test_paper_download_noise_of_some_clients_fires_above_epsilon_over_gamma(rou
     assert (arm.download_noise_std > 0) is (rounds == 16), "eps / gamma = 15.21"
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0, 1000.0])
 @pytest.mark.parametrize("exposures", [1, 3, 7])
 def test_with_all_clients_chosen_the_two_download_formulas_are_one(epsilon, exposures):
     for clients in (2, 10, 50):
