@@ -6,10 +6,11 @@ from typing import Any
 
 from scenarios.aldp_scenario import ALDP
 from scenarios.dp_fedavg_scenario import DP_FEDAVG
+from scenarios.label_dp_scenario import LABEL_DP
 from scenarios.nbafl_scenario import NBAFL
 from scenarios.spec import Scenario
 from scenarios.swarm_scenario import SWARM
 
 SCENARIOS: dict[str, Scenario[Any, Any]] = {
-    scenario.name: scenario for scenario in (SWARM, ALDP, NBAFL, DP_FEDAVG)
+    scenario.name: scenario for scenario in (SWARM, ALDP, NBAFL, DP_FEDAVG, LABEL_DP)
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -83,3 +84,22 @@ def redrawn(sweep: Sweep) -> dict[str, float]:
 def noisy_signs(sweep: Sweep) -> dict[str, float]:
     """The same of noisy signs."""
     return {signs_arm(epsilon): epsilon for epsilon in SIGN_EPSILONS if sweep.has(signs_arm(epsilon))}
+
+
+def epochs_of_arm(sweep: Sweep, arm: str) -> int:
+    """How many epochs an arm was run for."""
+    return next(cell.rounds for cell in sweep.arms if cell.arm == arm)
+
+
+# -- what flips are ----------------------------------------------------------------------------------------
+
+
+def keeping(epsilon: float) -> float:
+    """The probability that a label is kept: e^eps / (1 + e^eps)."""
+    return 1 / (1 + math.exp(-epsilon))
+
+
+def entropy_of_flips(epsilon: float) -> float:
+    """Of one flip, in nats: no expected loss on labels that are flipped afresh is below it."""
+    kept = keeping(epsilon)
+    return -kept * math.log(kept) - (1 - kept) * math.log(1 - kept)

@@ -42,6 +42,8 @@ from scenarios.wide_deep import Descent, Sizes
 DATA_SET = "criteo"
 TRUE_LOSS, LOSS = "training loss, true labels", "training loss, labels trained on"
 """Series: means over the steps of an epoch, each before its step."""
+ENDS = {"first": 0, "last": -1}
+"""Epochs whose losses are facts too, such as `last training loss, true labels`."""
 READ = "labels read from gradients"
 """A fact: the balanced accuracy of a follower that guesses labels from the gradients it was sent."""
 
@@ -192,6 +194,7 @@ def epochs_of(
     facts[READ] = run.readings.accuracy(rows.labels)
     facts["predictions sha256"] = digest_of(logits)
     series = dict(zip((LOSS, TRUE_LOSS), zip(*losses, strict=True), strict=True))
+    facts |= {f"{when} {name}": row[at] for when, at in ENDS.items() for name, row in series.items()}
     return Outcome(tuple(figures), facts, time.perf_counter() - begun, series)
 
 
