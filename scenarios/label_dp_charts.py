@@ -55,9 +55,11 @@ def over_stated(sweep: Sweep) -> Chart:
 
 def over_true(sweep: Sweep) -> Chart:
     """The same arms over what all draws cost together; epsilon 0 has no place on this axis."""
-    arms = (once(sweep), redrawn(sweep))
-    true = ({arm: sweep.number(arm, "epsilon") for arm, own in each.items() if own > 0} for each in arms)
-    lines = _both(sweep, *true)
+    drawn_once, afresh = (
+        {arm: sweep.number(arm, "epsilon") for arm, own in arms.items() if own > 0}
+        for arms in (once(sweep), redrawn(sweep))
+    )
+    lines = _both(sweep, drawn_once, afresh)
     return Chart(
         "true",
         "AUC over the true epsilon",
@@ -227,13 +229,11 @@ def privacy_table(sweep: Sweep) -> Table:
     """What each arm states, what it truly costs, and what the follower reads."""
     accountant = f"epsilon at delta {DELTA:g}"
     headings = ("arm", "stated", "draws", "true epsilon", accountant, "labels read")
+    names = ("stated", "draws of a label", "epsilon", accountant)
     rows = tuple(
         (
             arm,
-            *(
-                amount(sweep.fact(arm, name))
-                for name in ("stated", "draws of a label", "epsilon", accountant)
-            ),
+            *(amount(sweep.fact(arm, name)) for name in names),
             f"{sweep.mean(arm, READ):.1%}",
         )
         for arm in sweep.outcomes
