@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 from mechanisms.randomness import SeededWords, Words
@@ -253,7 +254,7 @@ def protection_of(cell: VerticalCell) -> dict[str, Fact]:
 
 def judged_facts(labels: NDArray[np.int64], logits: Floats) -> dict[str, Fact]:
     """How good the logits (n,) of judged rows are, beside the share of the most frequent label."""
-    probabilities = 1 / (1 + np.exp(-logits.astype(np.float64)))
+    probabilities = expit(logits.astype(np.float64))
     clicked = probabilities > 0.5
     share = float(labels.mean())
     return {
