@@ -151,7 +151,7 @@ def curves(sweep: Sweep) -> Chart:
         "curves",
         "AUC by epoch",
         "Mean over the seeds; .5 is chance. In the first epochs the network learns the share of clicks, and "
-        f"ranks by little more than how many fields a row has. {RELEASES}",
+        f"ranks no better than chance. {RELEASES}",
         tuple(lines),
         axes("epoch", AUC),
     )

@@ -91,7 +91,8 @@ class VerticalCell:
     def describe(self) -> Json:
         """All but the seed and the name."""
         described = {name: value for name, value in asdict(self).items() if name not in ("arm", "seed")}
-        return {"kind": "vertical", **described}
+        sizes = {**asdict(self.sizes), "hidden": list(self.sizes.hidden)}  # as JSON gives it back
+        return {"kind": "vertical", **described, "sizes": sizes}
 
     def seeded(self, seed: int) -> VerticalCell:
         """The same arm with another seed."""

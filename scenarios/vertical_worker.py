@@ -113,14 +113,14 @@ def lead(told: Told, rows: LeaderRows, listener: socket.socket, folder: Path) ->
     async def run() -> Outcome:
         return await ServerNode(told.run, told.dimension, 1, say).run(listener, work)
 
-    with listener, _named(waiting):
+    with listener, named(waiting):
         Shelf(folder).put(told.cell, asyncio.run(run()))
     return 0
 
 
 @contextmanager
-def _named(waiting: Waiting) -> Iterator[None]:
-    """An error that comes while the follower is waited for is that it is gone, whoever noticed it first."""
+def named(waiting: Waiting) -> Iterator[None]:
+    """An error that comes while the follower is waited for says that it left, whoever noticed it first."""
     try:
         yield
     except UserError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,8 +32,8 @@ from scenarios.vertical import (
     judged_facts,
     plan_of,
 )
-from scenarios.vertical_parties import Floats, Request, dealt
-from scenarios.vertical_worker import Answers, Waiting, Wire, left, padded, unpadded
+from scenarios.vertical_parties import Floats, Request, dealt, diverged
+from scenarios.vertical_worker import Answers, Waiting, Wire, left, named, padded, unpadded
 from tests.criteo_rows import ROWS, SMALL, written
 
 FLIPPED = replace(SMALL, arm="flipped", labels=LabelChoice(LABEL_DP, {"epsilon": 1.0}))
@@ -151,6 +152,8 @@ def test_a_cell_is_described_by_all_but_its_name_and_seed() -> None:
     assert SMALL.describe() == SMALL.seeded(3).describe() == replace(SMALL, arm="other").describe()
     descriptions = [str(cell.describe()) for cell in (SMALL, FLIPPED, REDRAWN, SIGNS, SMALL.lasting(4))]
     assert len(set(descriptions)) == 5
+    for cell in (SMALL, FLIPPED, REDRAWN, SIGNS):
+        assert json.loads(json.dumps(cell.describe())) == cell.describe(), "so that a run can go on"
     assert SMALL.data_sets == ("criteo",)
     assert cell_name(SMALL) == "small, seed 0"
 
@@ -264,10 +267,12 @@ def test_the_leader_asks_for_the_requests_of_the_plan_in_order(folder: Path) -> 
     rows = room(folder).vertical("criteo")
     leaders, followers = dealt(rows)
     seen: list[Request] = []
+    given: list[int] = []
 
     class Seeing(Beside):
         def exchange(self, request: Request, gradients: Floats) -> Floats:
             seen.append(request)
+            given.append(len(gradients))
             return super().exchange(request, gradients)
 
     cell = SMALL.lasting(2)
@@ -277,6 +282,7 @@ def test_the_leader_asks_for_the_requests_of_the_plan_in_order(folder: Path) -> 
     expected = replayed(cell, folder)
     assert (outcome.figures, outcome.facts) == (expected.figures, expected.facts)
     assert [one.rows.tolist() for one in seen] == [one.rows.tolist() for one in plan.requests()]
+    assert given == 2 * [0, 64, 64, 32, 0], "gradients go out once, with the next request"
 
 
 # -- the wire ----------------------------------------------------------------------------------------------
@@ -322,6 +328,16 @@ def test_a_follower_that_does_not_answer_has_left_in_that_step() -> None:
         wire.exchange(Request(2, 3, True, np.arange(4)), np.zeros((4, 2), np.float32))
     assert caught.value.status == 1
     assert "judging batch 1 of epoch 5" in str(left(Request(5, 1, False, np.arange(4))))
+
+
+def test_whoever_notices_that_the_follower_left_the_line_is_the_same() -> None:
+    with (
+        pytest.raises(UserError, match=r"^the follower left in step 2 of epoch 1; "),
+        named(Waiting(Request(1, 2, True, np.arange(4)))),
+    ):
+        raise UserError("every client node is gone")
+    with pytest.raises(UserError, match=r"^training diverged in epoch 1"), named(Waiting()):
+        raise diverged(1)
 
 
 @pytest.mark.parametrize("number", [1, 3, 10**9])
