@@ -18,13 +18,14 @@ from scenarios.label_dp_arms import (
     redrawn_arm,
     signs_arm,
 )
-from scenarios.plots import BARS, amount, axes, colour, drawn, level, protection_table, series
+from scenarios.plots import BARS, amount, axes, colour, drawn, level, marked, protection_table, series
 from scenarios.spec import Chart, Json, Table
 from scenarios.study import FINAL, Sweep
 from scenarios.vertical import LOSS, READ, TRUE_LOSS
 
 AUC: Json = {"title": {"text": "test AUC"}, "tickformat": ".2f"}
 CHANCE = 0.5
+MARKS = (0.5, 1, 2, 5, 10, 20, 50)
 ONCE, AFRESH = "drawn once", "drawn afresh"
 RELEASES = "Loss on true labels and AUC are computed from labels that no epsilon here covers."
 
@@ -65,7 +66,7 @@ def over_true(sweep: Sweep) -> Chart:
         "AUC over the true epsilon",
         f"Pure epsilon of one label over the whole run, for replacing it. {BARS}",
         (*lines, *_levels(sweep, lines)),
-        axes("true epsilon for one label", AUC, log_x=True),
+        marked("true epsilon for one label", MARKS, AUC),
     )
 
 
