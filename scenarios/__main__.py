@@ -16,7 +16,7 @@ from rich.table import Table
 from node.errors import ConfigError, UserError
 from scenarios import downloads
 from scenarios.catalogue import SCENARIOS
-from scenarios.datasets import SOURCES, data_folder
+from scenarios.datasets import ALL, data_folder
 from scenarios.harness import run
 from scenarios.processes import INTERRUPTED
 from scenarios.spec import Request, Scenario
@@ -87,7 +87,7 @@ def _add_data(commands: argparse._SubParsersAction[Parser]) -> None:
         description=DATA_DESCRIPTION,
         allow_abbrev=False,
     )
-    getter.add_argument("name", nargs="?", metavar="NAME", help=f"one of: {', '.join(SOURCES)}")
+    getter.add_argument("name", nargs="?", metavar="NAME", help=f"one of: {', '.join(ALL)}")
     getter.add_argument("--data-dir", type=Path, metavar="DIR", help=DATA_DIR_HELP)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.errors import UserError, reason
+from scenarios.criteo import Criteo
 from scenarios.dataset import Dataset
 from scenarios.folder import write_json
 from scenarios.spec import Json
@@ -62,6 +63,9 @@ class Room(Protocol):
 
     def dataset(self, name: str, seed: int) -> Dataset:
         """The data set of that name, its test rows held out under `seed`. Raises ConfigError."""
+
+    def vertical(self, name: str) -> Criteo:
+        """The rows of two parties of that name. Raises ConfigError."""
 
     def crew(self, work: ClientWork) -> AbstractContextManager[Crew]:
         """Who trains the clients of a federated cell, for as long as the cell runs."""

@@ -1,8 +1,11 @@
 """The data sets of the scenarios: what there is, where it lies, and what to do where it does not.
 
 A folder of data is laid out as `mnist/` with the publisher's four gzipped idx files,
-`femnist_digits/femnist_digits.npz`, `adult/` with adult.data.gz and adult.test.gz, and
-`loan/LoanStats3a_clean.csv.gz`. `digits` and `breast-cancer` come with scikit-learn.
+`femnist_digits/femnist_digits.npz`, `adult/` with adult.data.gz and adult.test.gz,
+`loan/LoanStats3a_clean.csv.gz`, and `criteo/` with train.tsv.gz, dev.tsv.gz and test.tsv.gz. `digits` and
+`breast-cancer` come with scikit-learn.
+
+Most are rows with a class, a Dataset; `criteo` is split between two parties, and is loaded as such.
 """
 
 from __future__ import annotations
@@ -11,19 +14,26 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from node.errors import ConfigError, shown
+from scenarios.criteo import FILES as CRITEO_FILES
+from scenarios.criteo import Criteo, criteo
 from scenarios.dataset import Damaged, Dataset
 from scenarios.images import FEMNIST_FILE, MNIST_FILES, digits, femnist_digits, mnist
 from scenarios.tabular import ADULT_FILES, LOAN_FILE, adult, breast_cancer, loan
 
+Data = TypeVar("Data")
+
 VARIABLE = "MURMURATION_DATA"
+CRITEO_THRESHOLD = 10
+"""A category is known from its eleventh training row on."""
 
 
 @dataclass(frozen=True)
-class Source:
+class Source(Generic[Data]):
     """A data set that can be loaded. `files` lie under the folder of data; none: scikit-learn has it."""
 
     name: str
@@ -31,7 +41,7 @@ class Source:
     files: tuple[str, ...]
     remedy: str
     """What to do where its files are missing or damaged; `{folder}` stands for the folder of data."""
-    read: Callable[[Path, np.random.Generator], Dataset]
+    read: Callable[[Path, np.random.Generator], Data]
 
     def advice(self, folder: Path) -> str:
         """What to do where its files are missing or damaged."""
@@ -59,11 +69,15 @@ def data_folder(given: Path | None, environment: Mapping[str, str]) -> Path:
         ) from None
 
 
-def source(name: str) -> Source:
-    """The data set of that name. Raises ConfigError."""
-    if name not in SOURCES:
-        raise ConfigError(f"data set {shown(name)} is unknown; allowed: {', '.join(SOURCES)}")
-    return SOURCES[name]
+def source(name: str) -> Source[Any]:
+    """The data set of that name, of either kind. Raises ConfigError."""
+    return _among(ALL, name)
+
+
+def _among(sources: Mapping[str, Source[Data]], name: str) -> Source[Data]:
+    if name not in sources:
+        raise ConfigError(f"data set {shown(name)} is unknown; allowed: {', '.join(sources)}")
+    return sources[name]
 
 
 def load(name: str, folder: Path, rng: np.random.Generator) -> Dataset:
@@ -72,16 +86,27 @@ def load(name: str, folder: Path, rng: np.random.Generator) -> Dataset:
     With `default_rng([seed, 1])` the test rows of `digits` are those of nodes with that task.seed.
     Raises ConfigError: an unknown name, files that are missing or damaged.
     """
-    found = source(name)
+    return _read(_among(SOURCES, name), folder, rng)
+
+
+def load_vertical(name: str, folder: Path) -> Criteo:
+    """The rows of two parties of that name from `folder`.
+
+    Raises ConfigError: an unknown name, files that are missing or damaged.
+    """
+    return _read(_among(VERTICAL, name), folder, np.random.default_rng(0))
+
+
+def _read(found: Source[Data], folder: Path, rng: np.random.Generator) -> Data:
     try:
         return found.read(folder, rng)
     except Damaged as error:
-        raise ConfigError(f"data set {name}: {error}; {found.advice(folder)}") from None
+        raise ConfigError(f"data set {found.name}: {error}; {found.advice(folder)}") from None
 
 
 EMBEDDED = "it comes with scikit-learn, there is nothing to get"
 
-SOURCES = {
+SOURCES: dict[str, Source[Dataset]] = {
     entry.name: entry
     for entry in (
         Source("digits", "1,797 handwritten digits of 8 x 8 pixels", (), EMBEDDED, digits),
@@ -121,3 +146,22 @@ SOURCES = {
         ),
     )
 }
+"""Rows with a class each."""
+
+VERTICAL: dict[str, Source[Criteo]] = {
+    entry.name: entry
+    for entry in (
+        Source(
+            "criteo",
+            "7,200 + 409 + 391 shown advertisements, 39 columns of two parties, clicked or not",
+            CRITEO_FILES,
+            "it is not downloaded: gzip tab-separated rows (label, 13 whole numbers, 26 categories of 8 hex "
+            "digits) into {folder}/criteo/ as train.tsv.gz, dev.tsv.gz and test.tsv.gz, or name a folder "
+            "that has criteo/ with --data-dir",
+            lambda folder, rng: criteo(folder, CRITEO_THRESHOLD),
+        ),
+    )
+}
+"""Rows whose columns two parties hold."""
+
+ALL: dict[str, Source[Any]] = {**SOURCES, **VERTICAL}

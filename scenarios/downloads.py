@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -27,7 +28,7 @@ from rich.table import Table
 
 from node.errors import UserError, reason
 from scenarios.dataset import Damaged
-from scenarios.datasets import SOURCES, Source, source
+from scenarios.datasets import ALL, Source, source
 from scenarios.images import read_images, read_labels
 
 CONNECT_S, SILENCE_S = 20.0, 30.0
@@ -112,7 +113,7 @@ def get(name: str, folder: Path, console: Console) -> None:
             _say(console, f"{name}: {found.remedy}")
 
 
-def _kept(found: Source, folder: Path) -> str:
+def _kept(found: Source[Any], folder: Path) -> str:
     """What is not downloaded is judged by reading it."""
     try:
         found.read(folder, np.random.default_rng(0))
@@ -131,12 +132,12 @@ def overview(folder: Path) -> Table:
     for heading in ("name", "what it is", "where", "size"):
         table.add_column(heading, overflow="fold", no_wrap=heading in ("name", "size"))
     with _refused(f"data folder {folder} can not be used"):
-        for entry in SOURCES.values():
+        for entry in ALL.values():
             table.add_row(entry.name, entry.summary, *_place(entry, folder))
     return table
 
 
-def _place(entry: Source, folder: Path) -> tuple[str, str]:
+def _place(entry: Source[Any], folder: Path) -> tuple[str, str]:
     if not entry.files:
         return "in scikit-learn", "-"
     paths = [folder / file for file in entry.files]

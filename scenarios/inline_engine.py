@@ -16,6 +16,7 @@ from mechanisms.clipping import Floats
 from mechanisms.server import Indices
 from scenarios import datasets
 from scenarios.cells import Cell, cell_name
+from scenarios.criteo import Criteo
 from scenarios.dataset import Dataset
 from scenarios.engines import Place, SweepDisplay, one_line
 from scenarios.federated import ClientWork, Crew, in_order, train_block
@@ -52,6 +53,7 @@ class LocalRoom:
     threads: int
     say: Callable[[int, float], None]
     _loaded: dict[tuple[str, int], Dataset] = field(default_factory=dict)
+    _vertical: dict[str, Criteo] = field(default_factory=dict)
 
     def dataset(self, name: str, seed: int) -> Dataset:
         """See Room.dataset; loaded once."""
@@ -59,6 +61,16 @@ class LocalRoom:
             self._loaded.clear()
             self._loaded[name, seed] = load(name, self.data_dir, seed)
         return self._loaded[name, seed]
+
+    def vertical(self, name: str) -> Criteo:
+        """See Room.vertical; loaded once."""
+        if name not in self._vertical:
+            self._vertical[name] = datasets.load_vertical(name, self.data_dir)
+        return self._vertical[name]
+
+    def either(self, name: str, seed: int) -> Dataset | Criteo:
+        """The data set of that name, of whichever kind it is. Raises ConfigError."""
+        return self.vertical(name) if name in datasets.VERTICAL else self.dataset(name, seed)
 
     @contextmanager
     def crew(self, work: ClientWork) -> Iterator[Crew]:

@@ -1,11 +1,12 @@
-"""Engine `processes`: every federated cell as real node processes on loopback, one in the server's role.
+"""Engine `processes`: federated and vertical cells as real node processes on loopback, one a server.
 
     this process ──posts──▶ server node ◀──models, uploads──▶ client nodes, at most 12
                  ◀── a line a round, the outcome ──┘
 
 Client i of N is trained on node i mod min(N, 12). A client node that is killed is missed and the rounds go
-on; one that fails by itself, or a server that ends in any way, is the end of the run. A swarm's cell is run
-by its peers' nodes, and a cell that nodes have no part in is replayed.
+on; one that fails by itself, or a server that ends in any way, is the end of the run. In vertical learning
+the leader is the server and the follower its one client, without which it can not go on. A swarm's cell is
+run by its peers' nodes, and a cell that nodes have no part in is replayed.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, repeat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,10 +35,13 @@ from scenarios.inline_engine import InlineEngine, LocalRoom, rounds_said
 from scenarios.partitions import Parts, Rows
 from scenarios.peer_cells import SwarmCell, run_nodes
 from scenarios.processes import INTERRUPTED, Child, Children, warm_up
+from scenarios.vertical import DATA_SET, VerticalCell, plan_of
+from scenarios.vertical_parties import dealt
+from scenarios.vertical_worker import Told
 
 MOST_NODES = 12
 """Client nodes of one cell; more clients share them."""
-PRELOAD = ("scenarios.federated_worker", "sklearn.datasets", "torch._dynamo")
+PRELOAD = ("scenarios.federated_worker", "scenarios.vertical_worker", "sklearn.datasets", "torch._dynamo")
 RUN_BYTES = 32
 POLL_S = 0.2
 END_S = 10.0
@@ -45,22 +50,22 @@ END_S = 10.0
 
 @dataclass(frozen=True)
 class ProcessesEngine:
-    """`jobs` federations side by side; swarms and replays come one by one."""
+    """`jobs` cells with a server side by side; swarms and replays come one by one."""
 
     jobs: int
 
     def run(self, cells: Sequence[Cell], place: Place, display: SweepDisplay) -> None:
         """See Engine.run."""
         for kind, group in groupby(cells, type):
-            if issubclass(kind, FederatedCell):
-                self._federations(group, place, display)
+            if issubclass(kind, FederatedCell | VerticalCell):
+                self._with_servers(group, place, display)
             elif issubclass(kind, SwarmCell):
                 self._swarms(group, place, display)
             else:
                 InlineEngine(1, cores()).run(list(group), place, display)
 
-    def _federations(self, cells: Iterable[Cell], place: Place, display: SweepDisplay) -> None:
-        waiting = deque(cell for cell in cells if isinstance(cell, FederatedCell))
+    def _with_servers(self, cells: Iterable[Cell], place: Place, display: SweepDisplay) -> None:
+        waiting = deque(cells)
         running: list[Running] = []
         library = LocalRoom(place.data_dir, 1, lambda number, figure: None)
         warm_up(PRELOAD)
@@ -68,7 +73,7 @@ class ProcessesEngine:
             while waiting or running:
                 while waiting and len(running) < self.jobs:
                     running.append(started(waiting.popleft(), place, library, children))
-                running = [federation for federation in running if not federation.ended(place, display)]
+                running = [one for one in running if not one.ended(place, display)]
                 if running:
                     children.wait(POLL_S)
 
@@ -93,9 +98,9 @@ def folder_of(cell: Cell, place: Place) -> Path:
 
 
 class Running:
-    """The processes of one federated cell."""
+    """The processes of one cell with a server."""
 
-    def __init__(self, cell: FederatedCell, folder: Path, server: Child, clients: Sequence[Child]) -> None:
+    def __init__(self, cell: Cell, folder: Path, server: Child, clients: Sequence[Child]) -> None:
         self._cell = cell
         self._folder = folder
         self._server = server
@@ -135,25 +140,60 @@ class Running:
                 raise failure
 
 
-def started(cell: FederatedCell, place: Place, library: LocalRoom, children: Children) -> Running:
+@dataclass(frozen=True)
+class NodeJob:
+    """A node to be started: what it is called, its log, its function, and what that is given first."""
+
+    name: str
+    log: str
+    worker: str
+    given: tuple[Any, ...]
+
+
+def started(cell: Cell, place: Place, library: LocalRoom, children: Children) -> Running:
     """Start a server and client nodes for a cell. Raises UserError."""
     with one_line(cell, place.shelf.log(cell)):
-        server_post, *client_posts = posts(client_work(cell, library.dataset(cell.rows.dataset, cell.seed)))
+        serving, *others = jobs_of(cell, library)
     folder = folder_of(cell, place)
     shutil.rmtree(folder, ignore_errors=True)
     with ExitStack() as bound:
-        listeners = [bound.enter_context(listen(DEFAULT)) for _ in (server_post, *client_posts)]
-        worker, here = "scenarios.federated_worker", endpoint_of(listeners[0], None)
-        posted = (server_post, listeners[0], folder)
-        server = children.start("server node", folder / "server.log", f"{worker}:serve", *posted)
-        clients = [
-            children.start(
-                *(f"client node {number}", folder / f"client-{number}.log", f"{worker}:train"),
-                *(post, number, listeners[1 + number], here),
+        listeners = [bound.enter_context(listen(DEFAULT)) for _ in (serving, *others)]
+        here = endpoint_of(listeners[0], None)
+        server, *clients = (
+            children.start(job.name, folder / job.log, job.worker, *job.given, listener, where)
+            for job, listener, where in zip(
+                (serving, *others), listeners, (folder, *repeat(here, len(others))), strict=True
             )
-            for number, post in enumerate(client_posts)
-        ]
+        )
     return Running(cell, folder, server, clients)
+
+
+def jobs_of(cell: Cell, library: LocalRoom) -> list[NodeJob]:
+    """The nodes of a cell, the server first. Raises ConfigError."""
+    if isinstance(cell, VerticalCell):
+        return _parties(cell, library)
+    if not isinstance(cell, FederatedCell):
+        raise TypeError(f"{type(cell).__name__} has no server")
+    server, *clients = posts(client_work(cell, library.dataset(cell.rows.dataset, cell.seed)))
+    worker = "scenarios.federated_worker"
+    return [
+        NodeJob("server node", "server.log", f"{worker}:serve", (server,)),
+        *(
+            NodeJob(f"client node {number}", f"client-{number}.log", f"{worker}:train", (post, number))
+            for number, post in enumerate(clients)
+        ),
+    ]
+
+
+def _parties(cell: VerticalCell, library: LocalRoom) -> list[NodeJob]:
+    """The leader with its columns and the labels, and the follower with its columns, under a new secret."""
+    leaders, followers = dealt(library.vertical(DATA_SET))
+    plan = plan_of(cell, len(leaders.labels), len(leaders.judged_labels))
+    told, worker = Told(cell, plan, secrets.token_bytes(RUN_BYTES)), "scenarios.vertical_worker"
+    return [
+        NodeJob("leader node", "leader.log", f"{worker}:lead", (told, leaders)),
+        NodeJob("follower node", "follower.log", f"{worker}:follow", (told, followers)),
+    ]
 
 
 # -- who is given what -------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from ray.exceptions import RayTaskError
 from mechanisms.clipping import Floats
 from mechanisms.server import Indices
 from scenarios.cells import Cell, Outcome
+from scenarios.criteo import Criteo
 from scenarios.dataset import Dataset
 from scenarios.engines import Place, SweepDisplay, one_line
 from scenarios.federated import ClientWork, Crew, in_order, train_block
@@ -84,7 +85,7 @@ class _Sweep:
         """Into the object store once; what no task needs any more is dropped there when another comes."""
         if (name, seed) not in self._shipped:
             self._shipped.clear()
-            self._shipped[name, seed] = ray.put(self._library.dataset(name, seed))
+            self._shipped[name, seed] = ray.put(self._library.either(name, seed))
         return self._shipped[name, seed]
 
     def _tell(self) -> None:
@@ -152,6 +153,11 @@ class RayRoom:
         shipped: Dataset = got(self.data[name])
         # The model is judged on these as torch tensors, and torch warns of memory that is not its own.
         return replace(shipped, test_x=shipped.test_x.copy(), test_y=shipped.test_y.copy())
+
+    def vertical(self, name: str) -> Criteo:
+        """See Room.vertical; from the object store."""
+        shipped: Criteo = got(self.data[name])
+        return shipped
 
     @contextmanager
     def crew(self, work: ClientWork) -> Iterator[Crew]:

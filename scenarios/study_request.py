@@ -106,7 +106,7 @@ def judged(study: Study, request: Request) -> StudyRun:
     data_dir = data_folder(request.data_dir, os.environ)
     room = LocalRoom(data_dir, 1, lambda number, figure: None)
     for name in study.data_sets:
-        room.dataset(name, seeds[0])
+        room.either(name, seeds[0])
     for arm in arms:
         _check(arm.seeded(seeds[0]), room)
     return StudyRun(study, arms, seeds, engine, data_dir, _given(request))

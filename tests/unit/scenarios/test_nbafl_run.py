@@ -12,6 +12,7 @@ import pytest
 from node.config import ModelSection
 from scenarios import datasets
 from scenarios.choices import Rows
+from scenarios.criteo import Criteo
 from scenarios.dataset import Dataset
 from scenarios.federated import ClientWork, Crew, FederatedCell
 from scenarios.inline_engine import LocalRoom, one_thread
@@ -35,6 +36,9 @@ class SmallRoom:
 
     def dataset(self, name: str, seed: int) -> Dataset:
         return self.data
+
+    def vertical(self, name: str) -> Criteo:
+        return self._local.vertical(name)
 
     @contextmanager
     def crew(self, work: ClientWork) -> Iterator[Crew]:

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ import pytest
 from node.errors import UserError
 from scenarios.engines import Place
 from scenarios.inline_engine import InlineEngine
+from scenarios.label_choices import LABEL_DP, LabelChoice
 from scenarios.study_request import RaySection
+from tests.criteo_rows import SMALL, written
 from tests.own_studies import NOISED, PLAIN, SHRINKING, Told, own
 
 pytest.importorskip("ray")
@@ -23,6 +26,7 @@ from scenarios.ray_engine import News, RayEngine
 
 HERE = RaySection()
 CELLS = [NOISED, own(SHRINKING, {"clients_per_round": 3}), NOISED.seeded(1)]
+TWO_PARTIES = replace(SMALL, labels=LabelChoice(LABEL_DP, {"epsilon": 1.0}, True))
 BREAKING = own("tests.own_mechanisms:Breaking", {"clients_per_round": 3})
 NOT_FINITE = PLAIN.changed({"train": {"learning_rate": 1000.0, "grad_clip": 1e30, "epochs": 20}})
 
@@ -33,9 +37,12 @@ def place(folder: Path) -> Place:
 
 @pytest.mark.slow  # Ray starts its processes, and each worker imports torch
 def test_inline_and_ray_give_the_same_bits_from_several_blocks_with_noise_both_ways(tmp_path: Path) -> None:
-    inline, ray, told = place(tmp_path / "inline"), place(tmp_path / "ray"), Told()
-    InlineEngine(1, 2).run(CELLS, inline, Told())
-    RayEngine(2, HERE).run(CELLS, ray, told)
+    data, told = written(tmp_path / "data"), Told()
+    inline, ray = (Place(tmp_path / name, data) for name in ("inline", "ray"))
+    InlineEngine(1, 2).run([*CELLS, TWO_PARTIES], inline, Told())
+    RayEngine(2, HERE).run([*CELLS, TWO_PARTIES], ray, told)
+    ours, theirs = (one.shelf.get(TWO_PARTIES) for one in (inline, ray))
+    assert (ours.figures, ours.facts, ours.series) == (theirs.figures, theirs.facts, theirs.series)
     for cell in CELLS:
         ours, theirs = inline.shelf.get(cell), ray.shelf.get(cell)
         assert ours.figures == theirs.figures
@@ -46,7 +53,7 @@ def test_inline_and_ray_give_the_same_bits_from_several_blocks_with_noise_both_w
     noise = inline.shelf.get(NOISED).facts
     assert noise["download noise std"]
     assert noise["least upload noise std"]
-    assert sorted(told.ended) == sorted((cell.arm, cell.seed) for cell in CELLS)
+    assert sorted(told.ended) == sorted((cell.arm, cell.seed) for cell in [*CELLS, TWO_PARTIES])
 
 
 @pytest.mark.slow  # as above

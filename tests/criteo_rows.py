@@ -1,0 +1,42 @@
+"""Small files in Criteo's format whose labels follow from categories of both parties."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from scenarios.criteo import CATEGORIES, FILES, NUMBERS
+from scenarios.label_dp_arms import PLAIN
+from scenarios.vertical import VerticalCell, VerticalTrain
+from scenarios.wide_deep import Sizes
+
+ROWS = (160, 40, 30)
+"""Training, dev and test rows."""
+
+SMALL: VerticalCell = replace(
+    PLAIN,
+    arm="small",
+    train=VerticalTrain(rounds=3, batch_size=64, learning_rate=0.01),
+    sizes=Sizes(embedding=4, hidden=(8, 4)),
+)
+"""Of 160 training rows, 3 steps an epoch, and of 70 judged ones 2 batches."""
+
+
+def written(folder: Path, seed: int = 0) -> Path:
+    """The three files under `folder`, which is given back."""
+    rng = np.random.default_rng(seed)
+    for name, rows in zip(FILES, ROWS, strict=True):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(gzip.compress("".join(_line(rng) for _ in range(rows)).encode()))
+    return folder
+
+
+def _line(rng: np.random.Generator) -> str:
+    """Of 4 numbers and the first category of each party the sum decides, with some noise."""
+    categories = rng.integers(0, 3, CATEGORIES)
+    numbers = rng.integers(0, 9, NUMBERS)
+    label = int(categories[0] + categories[13] + rng.normal(0, 0.4) > 2.5)
+    return "\t".join(map(str, (label, *numbers, *(f"{value:08x}" for value in categories)))) + "\n"
