@@ -41,6 +41,8 @@ TIMES_FEDAVG = 3.39
 """By how much the document says that accuracy improves."""
 HIGH_POINTS = 5.0
 """Within so many points of no attack accuracy counts as relatively high."""
+LEARNED = 0.55
+"""Balanced accuracy without attackers above which something was learned: one that always says no has .5."""
 NO_DEFENCE = 0.9
 """A backdoor's success from which on nothing is defended."""
 NEAR_CHANCE = 0.05
@@ -86,13 +88,16 @@ def aggregators_are_below(sweep: Sweep) -> Verdict | None:
 
 
 def rpfl_is_best(sweep: Sweep) -> Verdict | None:
-    """Of all defences, RPFL with a weight has the least backdoor success."""
-    others = [defence for defence in DEFENCES if defence not in (*RPFLS, GM_RPFL)]
-    arms = [attacked(BACKDOOR, defence) for defence in (*RPFLS[1:], *others)]
-    if not sweep.has(*arms):
+    """Of all defences that let anything be learned, RPFL with a weight has the least backdoor success."""
+    compared = [defence for defence in DEFENCES if defence not in (RPFLS[0], GM_RPFL)]
+    clean = {defence: arm(ADULT, CLEAN, 0.0, defence) for defence in compared}
+    if not sweep.has(*clean.values(), *(attacked(BACKDOOR, defence) for defence in compared)):
         return None
+    learning = [defence for defence, name in clean.items() if sweep.mean(name, BALANCED) > LEARNED]
+    arms = [attacked(BACKDOOR, defence) for defence in learning]
     best = min(arms, key=lambda name: sweep.mean(name, SUCCESS))
-    return Verdict(best in arms[: len(RPFLS[1:])], {"least": best, **_values(sweep, arms, SUCCESS)})
+    holds = best in [attacked(BACKDOOR, defence) for defence in RPFLS[1:]]
+    return Verdict(holds, {"least": best, **_values(sweep, arms, SUCCESS)})
 
 
 def together_is_better(sweep: Sweep) -> Verdict | None:
