@@ -80,6 +80,9 @@ DASHES: Mapping[str, str] = {
     **dict.fromkeys((*(rpfl(weight) for weight in WEIGHTS), GM_RPFL), "dash"),
 }
 """Dotted: no defence against liars; solid: robust aggregators; dashed: RPFL."""
+SYMBOLS: Mapping[str, str] = {"dot": "circle", "solid": "square", "dash": "diamond"}
+TALL_PX = 480
+"""Of plots with long names under their bars."""
 PLACES: Mapping[str, int] = {defence: place % 7 for place, defence in enumerate(DEFENCES)}
 """Of colours: eleven lines share eight, and those that share one differ in their dashes."""
 SHARE_OF_SUCCESS: Json = {"title": {"text": "backdoor success"}, "tickformat": ".0%", "range": [0, 1.02]}
@@ -132,38 +135,37 @@ def accuracies(sweep: Sweep, attack: str, key: str, title: str) -> Chart:
         "and always "
         f"saying so is 76 % accurate, and 50 % balanced. {BARS}"
     )
-    return Chart(key, title, caption, tuple(found), axes("share of attackers", y))
+    layout = {**axes("share of attackers", y), "height": TALL_PX}
+    return Chart(key, title, caption, tuple(found), layout)
 
 
 def trade(sweep: Sweep) -> Chart:
     """What a defence costs when nobody attacks, against what it prevents."""
     places = [
-        (PLACES[defence], words, arm(ADULT, CLEAN, 0.0, defence), arm(ADULT, BACKDOOR, SHARES[-1], defence))
+        (defence, words, arm(ADULT, CLEAN, 0.0, defence), arm(ADULT, BACKDOOR, SHARES[-1], defence))
         for defence, words in DEFENCES.items()
     ]
     points = [
         {
             "type": "scatter",
-            "mode": "markers+text",
+            "mode": "markers",
             "name": words,
             "x": [sweep.mean(clean)],
             "y": [sweep.mean(attacked, SUCCESS)],
-            "text": [words],
-            "textposition": "top center",
-            "marker": {"color": colour(place), "size": 11},
-            "showlegend": False,
+            "marker": {"color": colour(PLACES[defence]), "size": 12, "symbol": SYMBOLS[DASHES[defence]]},
         }
-        for place, words, clean, attacked in places
+        for defence, words, clean, attacked in places
         if sweep.has(clean, attacked)
     ]
     x = {"title": {"text": "test accuracy when nobody attacks"}, "tickformat": ".0%"}
     return Chart(
         "trade",
         "What a defence prevents, and what it costs",
-        f"Adult. Up: backdoor success with {SHARES[-1]:.0%} attackers, less is better. Right: "
+        "Adult; squares: robust aggregators, diamonds: RPFL. Up: backdoor success with "
+        f"{SHARES[-1]:.0%} attackers, less is better. Right: "
         "accuracy without any.",
         tuple(points),
-        {"xaxis": x, "yaxis": {**SHARE_OF_SUCCESS, "range": [-0.05, 1.15]}},
+        {"xaxis": x, "yaxis": {**SHARE_OF_SUCCESS, "range": [-0.05, 1.08]}, "height": TALL_PX},
     )
 
 
@@ -185,7 +187,7 @@ def forged(sweep: Sweep) -> Chart:
         "the threat "
         f"model of the document. {BARS}",
         tuple(bar for bar in bars if bar["x"]),
-        {"barmode": "group", "yaxis": ACCURACY},
+        {"barmode": "group", "yaxis": ACCURACY, "height": TALL_PX},
     )
 
 
@@ -212,7 +214,7 @@ def loans(sweep: Sweep) -> Chart:
         "all have the "
         f"majority rate. {BARS}",
         tuple(bar for bar in bars if bar["x"]),
-        {"barmode": "group", "yaxis": {"title": {"text": "AUC"}, "range": [0.4, 0.75]}},
+        {"barmode": "group", "yaxis": {"title": {"text": "AUC"}, "range": [0.3, 0.75]}, "height": TALL_PX},
     )
 
 
@@ -234,7 +236,7 @@ def swarms(sweep: Sweep) -> Chart:
         "update, only "
         f"a sum: of all peers, or of groups of three. {BARS}",
         tuple(bar for bar in bars if bar["x"]),
-        {"barmode": "group", "yaxis": ACCURACY},
+        {"barmode": "group", "yaxis": ACCURACY, "height": TALL_PX},
     )
 
 
@@ -257,7 +259,7 @@ def members(sweep: Sweep) -> Chart:
         "as many of "
         f"each, and the test accuracy. Always saying `paid` has the majority rate. {BARS}",
         (*bars, *lines) if there else (),
-        {"barmode": "group", "yaxis": {**ATTACK_ACCURACY, "range": [0, 1]}},
+        {"barmode": "group", "yaxis": {**ATTACK_ACCURACY, "range": [0, 1]}, "height": TALL_PX},
     )
 
 
