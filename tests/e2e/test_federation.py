@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from scenarios.peer_cells import SwarmCell
 from scenarios.processes_engine import ProcessesEngine
 from scenarios.spec import Request
 from scenarios.study_scenario import scenario_of
+from tests.e2e.displays import Told
 from tests.e2e.test_open_port import Port
 from tests.own_studies import NOISED, PLAIN, SHRINKING, STUDY
 
@@ -38,22 +38,6 @@ Sums are rounded in another order; nothing else differs.
 """
 NOISY_TOLERANCE = 0.05
 """Of the mean of the last rounds, with noise of its own each time."""
-
-
-@dataclass
-class Told:
-    """A display that remembers, and does something at a cell's round."""
-
-    at: Callable[[Cell, int], None] = lambda cell, number: None
-    rounds: list[tuple[str, int]] = field(default_factory=list)
-    ended: dict[str, Outcome] = field(default_factory=dict)
-
-    def round_ended(self, cell: Cell, round: int, figure: float) -> None:
-        self.rounds.append((cell.arm, round))
-        self.at(cell, round)
-
-    def cell_ended(self, cell: Cell, outcome: Outcome) -> None:
-        self.ended[cell.arm] = outcome
 
 
 @pytest.fixture

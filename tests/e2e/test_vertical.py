@@ -4,40 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
 
 from node.errors import UserError
-from scenarios.cells import Cell, Outcome
+from scenarios.cells import Cell
 from scenarios.engines import Place
 from scenarios.inline_engine import InlineEngine
 from scenarios.label_choices import LABEL_DP, EmbeddingChoice, LabelChoice
 from scenarios.processes_engine import ProcessesEngine
 from scenarios.vertical import VerticalCell
 from tests.criteo_rows import SMALL, written
+from tests.e2e.displays import Told
 from tests.e2e.processes import Nursery
 
 ENOUGH_S = 120.0
-
-
-@dataclass
-class Told:
-    """A display that remembers, and does something at a cell's round."""
-
-    at: Callable[[Cell, int], None] = lambda cell, number: None
-    rounds: list[tuple[str, int]] = field(default_factory=list)
-    ended: dict[str, Outcome] = field(default_factory=dict)
-
-    def round_ended(self, cell: Cell, round: int, figure: float) -> None:
-        self.rounds.append((cell.arm, round))
-        self.at(cell, round)
-
-    def cell_ended(self, cell: Cell, outcome: Outcome) -> None:
-        self.ended[cell.arm] = outcome
 
 
 @pytest.fixture
