@@ -16,6 +16,7 @@ from node.config import load_task
 from node.errors import UserError
 from protocol import codec
 from protocol.messages import Done, Enlist, UploadPiece
+from scenarios.attackers import Attackers, LabelFlip, SignFlip
 from scenarios.cells import Cell, Outcome
 from scenarios.choices import Clients, MechanismChoice
 from scenarios.engines import Place
@@ -79,6 +80,16 @@ def compared(cells: list[FederatedCell], place: Place, tmp_path: Path) -> None:
 def test_real_nodes_learn_as_engine_inline_does(place: Place, tmp_path: Path) -> None:
     own = replace(PLAIN, arm="own", mechanism=MechanismChoice(SHRINKING, {"clients_per_round": 3}))
     compared([PLAIN, own], place, tmp_path)
+
+
+def test_attackers_poison_their_rows_and_forge_their_weights_in_their_own_nodes(
+    place: Place, tmp_path: Path
+) -> None:
+    poisoned = replace(PLAIN, arm="poisoned", attackers=Attackers(0.6, LabelFlip(2)))
+    forged = replace(PLAIN, arm="forged", attackers=Attackers(0.4, None, SignFlip(0.5)))
+    compared([poisoned, forged], place, tmp_path)
+    honest = inline(PLAIN, tmp_path).final
+    assert all(place.shelf.get(cell).final < honest - TOLERANCE for cell in (poisoned, forged))
 
 
 def test_more_clients_than_nodes_share_them(place: Place, tmp_path: Path) -> None:
