@@ -6,6 +6,8 @@ protects, and from whom, stands in a table under the plot.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from scenarios import mechanisms_charts
 from scenarios.comparisons import CLOSE, largest_rise, rise
 from scenarios.mechanisms_arms import (
@@ -138,20 +140,20 @@ def training_beats_rows(sweep: Sweep) -> Verdict | None:
         for arm, stated in by_stated(sweep, DP_SGD).items()
         if (row := at(sweep, ROW_NOISE, stated)) is not None
     ]
-    if not pairs:
-        return None
-    gains = {arm: rise(sweep, row, arm) for row, arm in pairs}
-    numbers: Numbers = {f"{arm}, gain in SE": gain for arm, gain in gains.items()}
-    return Verdict(min(gains.values()) > CLOSE, numbers)
+    return _each_gains(sweep, pairs)
 
 
 def a_trusted_server_helps(sweep: Sweep) -> Verdict | None:
     """For whole data sets one noise by a trusted server leaves more than noise by each peer."""
     pairs = [(at(sweep, LDP, epsilon), at(sweep, DP_FEDAVG, epsilon)) for epsilon in SERVER_HELPS]
-    there = [(one, other) for one, other in pairs if one is not None and other is not None]
-    if not there:
+    return _each_gains(sweep, [(one, other) for one, other in pairs if one is not None and other is not None])
+
+
+def _each_gains(sweep: Sweep, pairs: Sequence[tuple[str, str]]) -> Verdict | None:
+    """The second arm of each pair is above the first, by more than chance; None without a pair."""
+    if not pairs:
         return None
-    gains = {other: rise(sweep, one, other) for one, other in there}
+    gains = {other: rise(sweep, one, other) for one, other in pairs}
     numbers: Numbers = {f"{arm}, gain in SE": gain for arm, gain in gains.items()}
     return Verdict(min(gains.values()) > CLOSE, numbers)
 
