@@ -244,7 +244,7 @@ class Peer:
             case Spend():
                 await asyncio.to_thread(self._spend, action)
             case Keep():
-                await self._aside(self._keep, action.sums)
+                await self._aside(self._keep, action.parts)
             case Completed() | Healed():
                 return await self._take_mean(action)
             case Adopted():
@@ -255,9 +255,9 @@ class Peer:
             case Serve():
                 await self._serve(action)
             case Evidence():
-                await asyncio.to_thread(self._state.ban, action.sender, (action.first, action.second))
+                await asyncio.to_thread(self._state.ban, action.sender, action.records)
                 self._report.warning(
-                    f"banned {action.sender.hex()[:16]}...: two different sums in one session"
+                    f"banned {action.sender.hex()[:16]}...: {action.what}"
                 )
             case Notice():
                 self._report.notice(notice_text(action, self._plan.parameters))
@@ -278,8 +278,8 @@ class Peer:
                 "raise aggregation.clip, or lower train.learning_rate"
             )
 
-    def _keep(self, sums: Iterable[Sum]) -> None:
-        for part in sums:
+    def _keep(self, parts: Iterable[Sum | TotalPiece]) -> None:
+        for part in parts:
             self._state.keep_sum(part)
 
     async def _take_mean(self, action: Completed | Healed) -> list[Action]:

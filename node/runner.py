@@ -163,6 +163,7 @@ def _settings(prepared: Prepared, key: NodeKey, endpoint: str) -> Settings:
         parameters=prepared.parameters,
         dimension=prepared.dimension,
         shares=ShareSettings(section.shares, prepared.bound, section.max_share_value),
+        masked=None,
         min_participants=section.min_participants,
         seeds=tuple(peer.endpoint for peer in options.peers if peer.endpoint != endpoint),
         tracker=options.tracker,

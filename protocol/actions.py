@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from protocol.codec import Signed
+from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import (
     Base,
     Certificate,
@@ -27,6 +29,14 @@ class Reason(StrEnum):
     SHARES_TIMEOUT = "shares-timeout"
     SUMS_TIMEOUT = "sums-timeout"
     CONTRIBUTORS_DIFFER = "contributors-differ"
+    JOINS_TIMEOUT = "joins-timeout"
+    """A masked session did not begin: nothing that depends on the offer was sent."""
+    MASKS_TIMEOUT = "masks-timeout"
+    """More fell silent in a masked session than it tolerates."""
+    CAUGHT = "caught"
+    """Somebody lied in a masked session, and is banned."""
+    WRONG_COUNT = "wrong-count"
+    """Somebody's masked vector was not made as the protocol says; nobody can say whose."""
     BUDGET_SPENT = "budget-spent"
     """Nothing was offered: a round of a node that follows."""
 
@@ -54,20 +64,27 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Store these partial sums by (sid, sender, index): they are part of a certificate."""
+    """Store these, by sid, whose they are (a total is the group's: nobody's key) and index.
 
-    sums: Iterable[Sum]
+    They are what a certificate is about. A later one with the same place takes the place of the earlier one.
+    """
+
+    parts: Iterable[Sum | TotalPiece]
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The group's mean, (d,) float32, on base `group`'s base; `certificate` proves it."""
+    """The mean, (d,) float32, of what `contributors` offered, on `group`'s base; `certificate` proves it.
+
+    In key order; a masked session may end without some of its group, this node among them.
+    """
 
     group: Group
     sid: Sid
     round: int
     mean: Floats
-    certificate: Certificate
+    contributors: tuple[Key, ...]
+    certificate: Certificate | ResultCertificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +99,14 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Two different SUMs of one sender, both signed, in one session. The sender is banned."""
+    """What shows that `sender` broke the protocol; it is banned. `what` says how, in words.
+
+    `records` are signed by it.
+    """
 
     sender: Key
-    first: Sum
-    second: Sum
+    what: str
+    records: tuple[Signed, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +116,8 @@ class Healed:
     group: Group
     sid: Sid
     mean: Floats
-    certificate: Certificate
+    contributors: tuple[Key, ...]
+    certificate: Certificate | ResultCertificate
     source: Key
 
 

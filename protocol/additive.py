@@ -30,6 +30,8 @@ from protocol.shares import Shares
 from protocol.totals import Total
 from protocol.vectors import Floats, Vector, piece_count, pieces, raw
 
+TWO_SUMS = "two different sums in one session"
+
 
 class Phase(Enum):
     """Where a session is."""
@@ -169,7 +171,7 @@ class Additive:
         if header != known:
             codec.verify(message, message.sender)
             if known is not None:
-                return [Evidence(message.sender, known, header)]
+                return [Evidence(message.sender, TWO_SUMS, (known, header))]
             if message.contributors != self._contributors:
                 return self._fail(Reason.CONTRIBUTORS_DIFFER, (message.sender,))
         check_piece(message, self._seat.dimension)
@@ -183,7 +185,8 @@ class Additive:
         self._close()
         mean = self._total.mean()
         certificate = Certificate(self.sid, tuple(self.headers[key] for key in self.members))
-        return [Completed(self._seat.group, self.sid, self._seat.round, mean, certificate)]
+        seat = self._seat
+        return [Completed(seat.group, self.sid, seat.round, mean, self.members, certificate)]
 
     def waiting_for(self) -> tuple[Key, ...]:
         """The members whose share, or then whose sum, is not whole yet."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -18,6 +17,30 @@ import msgpack
 
 from protocol import identity
 from protocol.errors import RemoteProtocolError
+from protocol.masked_messages import (
+    Ack,
+    AckVote,
+    Check,
+    CheckVote,
+    Join,
+    JoinCertificate,
+    Joined,
+    JoinHead,
+    JoinVote,
+    Masked,
+    MaskedHead,
+    Proof,
+    ProposalHead,
+    Propose,
+    Release,
+    ReleaseHead,
+    ResultCertificate,
+    Total,
+    TotalHead,
+    TotalPiece,
+    ViewChange,
+    ViewVote,
+)
 from protocol.messages import (
     Accepted,
     Announce,
@@ -43,110 +66,103 @@ from protocol.messages import (
     Sum,
     UploadPiece,
 )
+from protocol.reading import Reader, boolean, integer, many, octets, text, wrong
 from protocol.sealing import TAG_BYTES
 from protocol.shares import MAX_MEMBERS
-from protocol.vectors import PIECE_BYTES
+from protocol.vectors import PIECE_BYTES, PIECE_WORDS
 
-VERSION = 2
+VERSION = 3
 MAX_HEADER_BYTES = 192 * 1024
-MAX_PAYLOAD_BYTES = PIECE_BYTES + TAG_BYTES
+MAX_CARRY_BYTES = PIECE_WORDS
+MAX_PAYLOAD_BYTES = PIECE_BYTES + max(TAG_BYTES, MAX_CARRY_BYTES)
 MAX_FRAME_BYTES = 4 + MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
 MAX_PIECES = 4096
 MAX_KNOWN = 256
 MAX_ORDERED = MAX_PIECES
+MAX_PRODUCTS = 3 * MAX_PIECES
+MAX_BITMAP_BYTES = MAX_MEMBERS * MAX_PIECES // 8
 MAX_PARAMETERS_CHARS = 16 * 1024
 _MAX_INTEGER = 2**53
-
-Reader = Callable[[Any], Any]
-
-
-def _fail(what: str, value: object) -> RemoteProtocolError:
-    return RemoteProtocolError(f"{what} expected, not {type(value).__name__}")
-
-
-def _bytes(low: int, high: int) -> Reader:
-    def read(value: Any) -> bytes:
-        if type(value) is not bytes or not low <= len(value) <= high:
-            raise _fail(f"{low} to {high} bytes", value)
-        return value
-
-    return read
-
-
-def _text(high: int) -> Reader:
-    def read(value: Any) -> str:
-        if type(value) is not str or len(value) > high:
-            raise _fail(f"text of at most {high} characters", value)
-        return value
-
-    return read
-
-
-def _integer(low: int, high: int) -> Reader:
-    def read(value: Any) -> int:
-        if type(value) is not int or not low <= value <= high:
-            raise _fail(f"an integer from {low} to {high}", value)
-        return value
-
-    return read
-
-
-def _boolean(value: Any) -> bool:
-    if type(value) is not bool:
-        raise _fail("true or false", value)
-    return value
-
-
-def _many(read_one: Reader, high: int) -> Reader:
-    def read(value: Any) -> tuple[Any, ...]:
-        if type(value) is not list or len(value) > high:
-            raise _fail(f"a list of at most {high}", value)
-        return tuple(read_one(item) for item in value)
-
-    return read
 
 
 def _record(kind: type) -> Reader:
     def read(value: Any) -> Any:
         readers = _READERS[kind]
         if type(value) is not list or len(value) != len(readers):
-            raise _fail(f"the fields of {kind.__name__}", value)
+            raise wrong(f"the fields of {kind.__name__}", value)
         return kind(*(read_field(item) for read_field, item in zip(readers, value, strict=True)))
 
     return read
 
 
-_KEY = _bytes(32, 32)
-_SIGNATURE = _bytes(identity.SIGNATURE_BYTES, identity.SIGNATURE_BYTES)
-_NONCE = _bytes(16, 16)
-_TIME = _integer(0, _MAX_INTEGER)
-_INDEX = _integer(0, MAX_PIECES - 1)
-_ROUND = _integer(0, 2**31 - 1)
-_KNOWN = _many(_record(Announce), MAX_KNOWN)
-_PARAMETERS = _text(MAX_PARAMETERS_CHARS)
+_KEY = octets(32, 32)
+_SIGNATURE = octets(identity.SIGNATURE_BYTES, identity.SIGNATURE_BYTES)
+_NONCE = octets(16, 16)
+_TIME = integer(0, _MAX_INTEGER)
+_INDEX = integer(0, MAX_PIECES - 1)
+_ROUND = integer(0, 2**31 - 1)
+_KNOWN = many(_record(Announce), MAX_KNOWN)
+_PARAMETERS = text(MAX_PARAMETERS_CHARS)
 
+_SET = integer(0, 2**MAX_MEMBERS - 1)
+_VIEW = integer(0, MAX_MEMBERS)
+_DIGESTS = many(_KEY, MAX_PIECES)
+_EACH = many(_KEY, MAX_MEMBERS)
+_LOCKS = many(_record(AckVote), 1)
+_PROOFS = many(_record(Proof), 1)
+_HEADS = many(_record(JoinHead), MAX_MEMBERS)
+_INPUTS = many(_record(MaskedHead), MAX_MEMBERS)
+
+_MASKED_READERS: dict[type, tuple[Reader, ...]] = {
+    JoinHead: (_KEY, _KEY, _KEY, _KEY, _KEY, _SIGNATURE),
+    Join: (_record(JoinHead), many(_KEY, 2 * MAX_MEMBERS), _KEY),
+    JoinVote: (_KEY, _KEY, _KEY, _SIGNATURE),
+    Joined: (_record(JoinVote), _HEADS),
+    JoinCertificate: (_KEY, many(_record(JoinVote), MAX_MEMBERS)),
+    MaskedHead: (_KEY, _KEY, _INDEX, _KEY, _SIGNATURE),
+    Masked: (_record(MaskedHead),),
+    TotalHead: (_KEY, _KEY, _SET, _INDEX, _KEY, _KEY, _SIGNATURE),
+    Total: (_record(TotalHead), _INPUTS),
+    CheckVote: (_KEY, _KEY, _SET, _KEY, many(integer(0, 2**31 - 2), MAX_PRODUCTS), _SIGNATURE),
+    Check: (_record(CheckVote), many(_record(TotalHead), MAX_PIECES)),
+    AckVote: (_KEY, _KEY, _SET, _KEY, _SIGNATURE),
+    Ack: (_record(AckVote), _DIGESTS, _INPUTS),
+    ReleaseHead: (_KEY, _KEY, _SET, _KEY, _KEY, _KEY, _SIGNATURE),
+    Release: (_record(ReleaseHead), _EACH),
+    ViewVote: (_KEY, _KEY, _VIEW, octets(0, MAX_BITMAP_BYTES), _LOCKS, _SIGNATURE),
+    Proof: (_DIGESTS, many(_record(CheckVote), MAX_MEMBERS)),
+    ViewChange: (_record(ViewVote), _PROOFS),
+    ProposalHead: (
+        *(_KEY, _KEY, _VIEW, _SET, many(integer(0, MAX_MEMBERS - 1), MAX_PIECES), _KEY),
+        *(_LOCKS, _SIGNATURE),
+    ),
+    Propose: (_record(ProposalHead), many(_record(ViewVote), MAX_MEMBERS), _PROOFS),
+    TotalPiece: (_KEY, _INDEX),
+    ResultCertificate: (*(_KEY, _SET, _DIGESTS, _HEADS, _EACH, many(_record(ReleaseHead), MAX_MEMBERS)),),
+}
 _READERS: dict[type, tuple[Reader, ...]] = {
-    Base: (_ROUND, _KEY, _integer(0, MAX_MEMBERS), _KEY),
+    Base: (_ROUND, _KEY, integer(0, MAX_MEMBERS), _KEY),
     Announce: (
-        *(_KEY, _text(260), _text(200), _KEY, _integer(3, MAX_MEMBERS), _NONCE, _TIME, _TIME, _TIME),
-        *(_ROUND, _record(Base), _boolean, _boolean, _SIGNATURE),
+        *(_KEY, text(260), text(200), _KEY, integer(3, MAX_MEMBERS), _NONCE, _TIME, _TIME, _TIME),
+        *(_ROUND, _record(Base), boolean, boolean, _SIGNATURE),
     ),
     Ready: (_record(Announce), _KEY, _NONCE, _KEY, _SIGNATURE),
-    Hello: (_record(Announce), _NONCE, _boolean, _PARAMETERS, _KNOWN),
+    Hello: (_record(Announce), _NONCE, boolean, _PARAMETERS, _KNOWN),
     Roster: (_KEY, _NONCE, _KNOWN),
-    Refused: (_NONCE, _text(300), _PARAMETERS),
+    Refused: (_NONCE, text(300), _PARAMETERS),
     Accepted: (_NONCE,),
     Redirect: (_NONCE, _record(Announce)),
-    Group: (_many(_record(Ready), MAX_MEMBERS), _integer(0, 2**31 - 1), _KEY, _SIGNATURE),
+    Group: (many(_record(Ready), MAX_MEMBERS), integer(0, 2**31 - 1), _KEY, _SIGNATURE),
     Share: (_KEY, _KEY, _KEY, _INDEX),
-    Sum: (_KEY, _KEY, _KEY, _many(_KEY, MAX_PIECES), _SIGNATURE, _INDEX),
+    Sum: (_KEY, _KEY, _KEY, many(_KEY, MAX_PIECES), _SIGNATURE, _INDEX),
     CertificateRequest: (_KEY, _KEY, _SIGNATURE),
-    Certificate: (_KEY, _many(_record(Sum), MAX_MEMBERS)),
-    PieceRequest: (_KEY, _bytes(0, 32), _INDEX, _KEY, _SIGNATURE),
+    Certificate: (_KEY, many(_record(Sum), MAX_MEMBERS)),
+    PieceRequest: (_KEY, octets(0, 32), _INDEX, _KEY, _SIGNATURE),
     BasePiece: (_KEY, _INDEX),
-    Enlist: (_ROUND, _NONCE, _text(260), _KEY),
+    **_MASKED_READERS,
+    Enlist: (_ROUND, _NONCE, text(260), _KEY),
     Enlisted: (_NONCE, _KEY),
-    Order: (_NONCE, _ROUND, _many(_ROUND, MAX_ORDERED), _KEY),
+    Order: (_NONCE, _ROUND, many(_ROUND, MAX_ORDERED), _KEY),
     ModelPiece: (_ROUND, _INDEX, _KEY),
     UploadPiece: (_NONCE, _ROUND, _ROUND, _INDEX, _KEY),
     Done: (_NONCE, _KEY),
@@ -154,9 +170,11 @@ _READERS: dict[type, tuple[Reader, ...]] = {
 _TYPES: tuple[type, ...] = (
     *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
     *(CertificateRequest, Certificate, PieceRequest, BasePiece),
+    *(Join, Joined, JoinCertificate, Masked, Total, Check, Ack, Release, ViewChange, Propose),
+    *(TotalPiece, ResultCertificate),
     *(Enlist, Enlisted, Order, ModelPiece, UploadPiece, Done),
 )
-_BULK = (Share, Sum, BasePiece, ModelPiece, UploadPiece)
+_BULK = (Share, Sum, BasePiece, Join, Masked, Total, TotalPiece, ModelPiece, UploadPiece)
 _PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}
 _ATOMS = frozenset((bytes, int, str, bool))
 
@@ -204,7 +222,7 @@ def decode(frame: bytes | memoryview) -> Message:
     header = _unpack(bytes(view[4:end]))
     if type(header) is not list or len(header) < 2 or type(header[0]) is not int or header[0] != VERSION:
         raise RemoteProtocolError(f"not a frame of protocol version {VERSION}")
-    kind = _TYPES[_integer(0, len(_TYPES) - 1)(header[1])]
+    kind = _TYPES[integer(0, len(_TYPES) - 1)(header[1])]
     return _build(kind, header[2:], view[end:])
 
 
@@ -213,8 +231,8 @@ def _unpack(header: bytes) -> object:
         return msgpack.unpackb(
             header,
             max_str_len=MAX_PARAMETERS_CHARS * 4,
-            max_bin_len=64,
-            max_array_len=MAX_PIECES,
+            max_bin_len=MAX_BITMAP_BYTES,
+            max_array_len=MAX_PRODUCTS,
             max_map_len=0,
             max_ext_len=0,
         )
@@ -233,7 +251,11 @@ def _build(kind: type, values: list[Any], payload: memoryview) -> Message:
     return replace(message, payload=bytes(payload))  # type: ignore[no-any-return]
 
 
-Signed = TypeVar("Signed", Announce, Ready, Group, Sum, CertificateRequest, PieceRequest)
+MaskedRecord = (
+    JoinHead | JoinVote | MaskedHead | TotalHead | CheckVote | AckVote | ReleaseHead | ViewVote | ProposalHead
+)
+Signed = Announce | Ready | Group | Sum | CertificateRequest | PieceRequest | MaskedRecord
+Record = TypeVar("Record", bound=Signed)
 _LABELS: dict[type, bytes] = {
     Announce: b"announce",
     Ready: b"ready",
@@ -241,6 +263,15 @@ _LABELS: dict[type, bytes] = {
     Sum: b"sum",
     CertificateRequest: b"certificate-request",
     PieceRequest: b"piece-request",
+    JoinHead: b"join",
+    JoinVote: b"joined",
+    MaskedHead: b"masked",
+    TotalHead: b"total",
+    CheckVote: b"check",
+    AckVote: b"ack",
+    ReleaseHead: b"release",
+    ViewVote: b"view-change",
+    ProposalHead: b"propose",
 }
 
 
@@ -252,7 +283,7 @@ def canonical(record: Signed) -> bytes:
     return bytes(msgpack.packb(_plain(replace(whole, signature=b""))))
 
 
-def sign(record: Signed, key: identity.NodeKey) -> Signed:
+def sign(record: Record, key: identity.NodeKey) -> Record:
     """The record with `key`'s signature."""
     return replace(record, signature=key.sign(_LABELS[type(record)], canonical(record)))
 

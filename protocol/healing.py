@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from protocol import codec
 from protocol.actions import Action, Adopted, Evidence, Healed, Serve
+from protocol.additive import TWO_SUMS
 from protocol.errors import RemoteProtocolError
 from protocol.membership import Members
 from protocol.messages import (
@@ -152,7 +153,7 @@ class Healer:
         if seen is None or seen == late.header:
             return None
         codec.verify(late, late.sender)
-        return Evidence(late.sender, seen, late.header)
+        return Evidence(late.sender, TWO_SUMS, (seen, late.header))
 
     def serve(self, request: Message, accepts: Callable[[Announce], bool]) -> list[Action]:
         """Answer a member of this swarm; certificates only to who was in their session."""

@@ -7,9 +7,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-Key = bytes
-Sid = bytes
-NO_SID: Sid = bytes(32)
+from protocol.masked_messages import (
+    Ack,
+    Check,
+    Join,
+    JoinCertificate,
+    Joined,
+    Masked,
+    Propose,
+    Release,
+    ResultCertificate,
+    Total,
+    TotalPiece,
+    ViewChange,
+)
+from protocol.names import NO_SID as NO_SID  # noqa: PLC0414 - they belong to the messages
+from protocol.names import Key as Key  # noqa: PLC0414
+from protocol.names import Sid as Sid  # noqa: PLC0414
+
 _COMPLEMENT = bytes(range(255, -1, -1))
 
 
@@ -154,6 +169,11 @@ class Sum:
         """The signed part alone, as certificates carry it."""
         return replace(self, index=0, payload=b"")
 
+    @property
+    def owner(self) -> Key:
+        """Whose it is."""
+        return self.sender
+
 
 @dataclass(frozen=True, slots=True)
 class CertificateRequest:
@@ -267,6 +287,18 @@ Message = (
     | Certificate
     | PieceRequest
     | BasePiece
+    | Join
+    | Joined
+    | JoinCertificate
+    | Masked
+    | Total
+    | Check
+    | Ack
+    | Release
+    | ViewChange
+    | Propose
+    | TotalPiece
+    | ResultCertificate
     | Enlist
     | Enlisted
     | Order

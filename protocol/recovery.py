@@ -15,7 +15,7 @@ import numpy as np
 
 from protocol import codec
 from protocol.actions import Action, Adopted, Evidence, Healed, Keep, Send
-from protocol.additive import check_piece
+from protocol.additive import TWO_SUMS, check_piece
 from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
 from protocol.messages import (
@@ -124,7 +124,7 @@ class CertificateFetch(_Fetch):
         self._certificate = certificate
         self.deadline = now + PATIENCE_S
         evidence: list[Action] = [
-            Evidence(header.sender, self._past.seen[header.sender], header)
+            Evidence(header.sender, TWO_SUMS, (self._past.seen[header.sender], header))
             for header in certificate.sums
             if self._past.seen.get(header.sender, header) != header
         ]
@@ -140,7 +140,9 @@ class CertificateFetch(_Fetch):
         if not self._total.missing():
             self.deadline = None
             mean = self._total.mean()
-            actions.append(Healed(self._past.group, self._sid, mean, self._certificate, self.source))
+            past = self._past
+            healed = Healed(past.group, self._sid, mean, past.members, self._certificate, self.source)
+            actions.append(healed)
         return actions
 
 

@@ -9,6 +9,7 @@ from protocol import codec
 from protocol.identity import NodeKey
 from protocol.messages import Announce, Base, Key
 from protocol.shares import ShareSettings
+from protocol.tolerance import MaskedSettings
 
 ANNOUNCE_LIFETIME_S = 30.0
 
@@ -17,7 +18,8 @@ ANNOUNCE_LIFETIME_S = 30.0
 class Settings:
     """What does not change while a node runs.
 
-    `parameters` is the canonical text that all members share; `seeds` are the endpoints to greet;
+    `parameters` is the canonical text that all members share; `masked` is None where even large groups use
+    `shares`; `seeds` are the endpoints to greet;
     `tracker` is the one introducer, or None where the peers coordinate themselves; `allow` is None where
     anyone may join; `instance` is 16 random bytes, new at each start.
     """
@@ -28,6 +30,7 @@ class Settings:
     parameters: str
     dimension: int
     shares: ShareSettings
+    masked: MaskedSettings | None
     min_participants: int
     seeds: tuple[str, ...]
     tracker: str | None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from protocol.identity import NodeKey
 from protocol.messages import Message, Ready, Share, Sum
 from protocol.shares import ShareSettings
+from protocol.tolerance import MaskedSettings
 
 READY = (Ready,)
 SHARES = (Share,)
@@ -114,6 +115,7 @@ class Plan:
     rounds: int
     conditions: Conditions = Conditions()
     shares: ShareSettings = SEEDS
+    masked: MaskedSettings | None = None
     timeouts: Timeouts = Timeouts()
     tracker: bool = False
     min_participants: int = 3

@@ -64,7 +64,7 @@ class Disk:
     spent: tuple[int, ...] = ()
     learned: int = 0
     sums: dict[tuple[Sid, Key, int], bytes] = field(default_factory=dict)
-    certificates: dict[Sid, tuple[Group, Base, Certificate]] = field(default_factory=dict)
+    certificates: dict[Sid, tuple[Group, Base, Certificate | ResultCertificate]] = field(default_factory=dict)
 
 
 class SimulatedPeer(Host):
@@ -113,6 +113,7 @@ class SimulatedPeer(Host):
             parameters=PARAMETERS,
             dimension=plan.dimension,
             shares=plan.shares,
+            masked=plan.masked,
             min_participants=plan.min_participants,
             seeds=() if tracker else tuple(peer.endpoint for peer in self.network.peers),
             tracker=tracker.endpoint if tracker else None,
@@ -167,8 +168,8 @@ class SimulatedPeer(Host):
             case Spend():
                 self._spend(action)
             case Keep():
-                for part in action.sums:
-                    self.disk.sums[part.sid, part.sender, part.index] = bytes(part.payload)
+                for part in action.parts:
+                    self.disk.sums[part.sid, part.owner, part.index] = bytes(part.payload)
             case Completed() | Failed():
                 self._take_result(action)
             case Healed():
@@ -251,10 +252,17 @@ class SimulatedPeer(Host):
                 self.send_all(action.to, (BasePiece(digest, index, part),))
             case PieceRequest(sid=sid, of=of, index=index) if sid in self.disk.certificates:
                 payload = self.disk.sums.get((sid, of, index))
-                header = next((h for h in self.disk.certificates[sid][2].sums if h.sender == of), None)
-                if payload is not None and header is not None:
-                    self.send_all(action.to, (_piece(header, index, payload),))
+                answer = _answer(self.disk.certificates[sid][2], of, index, payload)
+                if answer is not None:
+                    self.send_all(action.to, (answer,))
 
 
-def _piece(header: Sum, index: int, payload: bytes) -> Sum:
-    return replace(header, index=index, payload=payload)
+def _answer(
+    proof: Certificate | ResultCertificate, of: Key, index: int, payload: bytes | None
+) -> Sum | TotalPiece | None:
+    if payload is None:
+        return None
+    if isinstance(proof, ResultCertificate):
+        return TotalPiece(proof.sid, index, payload) if of == NOBODY else None
+    header = next((header for header in proof.sums if header.sender == of), None)
+    return None if header is None else replace(header, index=index, payload=payload)

@@ -59,6 +59,7 @@ def settings(key: NodeKey, **changes: Any) -> Settings:
         "parameters": PARAMETERS,
         "dimension": 5,
         "shares": SEED_SHARES,
+        "masked": None,
         "min_participants": 3,
         "seeds": (),
         "tracker": None,

@@ -75,7 +75,7 @@ class Wires:
                             self._queue.append((where, str(action.to), codec.encode(message).join()))
                 case Keep():
                     self.kept[where].update(
-                        {(part.sid, part.sender, part.index): part for part in action.sums}
+                        {(part.sid, part.owner, part.index): part for part in action.parts}
                     )
                 case Serve():
                     self.serve(where, action)
