@@ -14,6 +14,7 @@ What must stay true:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum, auto
@@ -72,11 +73,11 @@ class Phase(Enum):
 class DoubleMasked:
     """One member of one session. Vectors are (d,) float32; `rand` is 32 secret bytes, used once."""
 
-    def __init__(self, seat: Seat, tolerance: Tolerance, point: FixedPoint) -> None:
+    def __init__(self, seat: Seat, tolerance: Tolerance, point: FixedPoint, layout: Layout) -> None:
         self._seat = seat
         self._tolerance = tolerance
         self._point = point
-        self._layout = Layout(seat.dimension, tolerance.members)
+        self._layout = layout
         self._viewing = Viewing(seat, tolerance, self._layout)
         self._early = Early(early_bytes(self._layout))
         self._gone: set[Key] = set()
@@ -384,7 +385,9 @@ class DoubleMasked:
         if self._viewing.leader(number) != self._seat.me or number <= self._summing.view.number:
             return []
         voted = self._viewing.voted(number)
-        if now < self._lead_at and not all(key in voted or key in self._gone for key in self._seat.others):
+        if now >= self._lead_at:
+            self._lead_at = -math.inf  # from now on t votes are enough, whenever they are here
+        elif not all(key in voted or key in self._gone for key in self._seat.others):
             return []
         propose = self._viewing.propose(number)
         if propose is None:
@@ -448,7 +451,7 @@ class DoubleMasked:
         if self._view < self._viewing.last:
             times.append(self._view_until)
         is_leader = self._viewing.leader(self._view) == self._seat.me
-        if is_leader and self._view > self._summing.view.number:
+        if is_leader and self._view > self._summing.view.number and self._lead_at > -math.inf:
             times.append(self._lead_at)
         if self._pull is not None and self._pull.deadline is not None:
             times.append(self._pull.deadline)
