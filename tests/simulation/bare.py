@@ -200,18 +200,22 @@ class Swarm:
         lies: dict[int, Lie] | None = None,
         kind: MachineKind = DoubleMasked,
         offers: Callable[[int], Floats] = offer,
+        mute: tuple[type, ...] = (),
     ) -> None:
+        """`lies`: who lies, and how. `kind`, `mute` (what nobody sends): planted faults of all machines."""
         self.schedule = schedule
         self.random = random.Random(schedule.seed)  # noqa: S311 - a schedule, not a secret
         self.now = parts.NOW
         self.transcript: list[tuple[int, Key, Any]] = []
         self.lies = lies or {}
         self.offers = offers
+        self._mute = mute
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._links: set[tuple[int, int]] = set()
         self._crashes = {(crash.member, crash.at_send) for crash in schedule.crashes}
         self._acks: dict[Key, tuple[Any, Any]] = {}
+        self._liars_acks: set[tuple[Key, Any, Any]] = set()
         self.releases: dict[Key, Release] = {}
         attempt = self.random.randrange(schedule.groups)
         keys = parts.members(schedule.members)
@@ -301,7 +305,7 @@ class Swarm:
                     self._send(member, key, news)
 
     def _send(self, member: Member, to: Key, message: Any) -> None:
-        if not member.alive:
+        if not member.alive or isinstance(message, self._mute):
             return
         member.sends += 1
         if (member.number, member.sends) in self._crashes:
@@ -393,6 +397,8 @@ class Swarm:
 
     def _observe(self, member: Member, message: Any) -> None:
         """One acknowledgement and one release of each honest member; nothing masked before it is spent."""
+        if isinstance(message, Ack) and self._is_liar(member):
+            self._liars_acks.add((message.vote.sender, message.vote.included, message.vote.totals))
         if self._is_liar(member):
             return
         match message:
@@ -403,6 +409,11 @@ class Swarm:
                 if self._acks.setdefault(vote.sender, choice) != choice:
                     self.violated(f"member {member.number} acknowledges two totals")
             case Release(head=head):
+                choice = head.included, head.totals
+                acknowledged = [other for other in self._acks.values() if other == choice]
+                acknowledged += [other[1:] for other in self._liars_acks if other[1:] == choice]
+                if len(acknowledged) < self.schedule.tolerance.threshold:
+                    self.violated(f"member {member.number} releases what {len(acknowledged)} acknowledged")
                 if self.releases.setdefault(head.sender, message).head != head:
                     self.violated(f"member {member.number} releases twice")
                 self._check_secrets()
