@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from protocol import codec, identity, masks
+from protocol import codec, masks
 from protocol.actions import Action, Completed, Evidence, Failed, Healed, Keep, Reason, Send, Spend
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.fixedpoint import FixedPoint
@@ -204,7 +204,7 @@ class Swarm:
     ) -> None:
         """`lies`: who lies, and how. `kind`, `mute` (what nobody sends): planted faults of all machines."""
         self.schedule = schedule
-        self.random = random.Random(schedule.seed)  # noqa: S311 - a schedule, not a secret
+        self.random = random.Random(schedule.seed)
         self.now = parts.NOW
         self.transcript: list[tuple[int, Key, Any]] = []
         self.lies = lies or {}
@@ -489,10 +489,10 @@ class Swarm:
             match action:
                 case Send():
                     for request in action.messages:
-                        waiting += fetch.receive(source.pieces[request.index], self.now)  # type: ignore
+                        waiting += fetch.receive(source.pieces[request.index], self.now)  # type: ignore[index]
                 case Healed():
                     return action
-        self.violated(f"member {member.number} can not be healed")
+        return self.violated(f"member {member.number} can not be healed")
 
     # -- results -----------------------------------------------------------------------------------
 
@@ -524,7 +524,7 @@ def _both_open(selves: int, pairs: int, silent: int, colluders: int, threshold: 
 
 def chaos(seed: int) -> Schedule:
     """A schedule drawn from a seed: up to 20 % loss, slow links, up to n - 1 crashes."""
-    rng = random.Random(seed ^ 0xC4A05)  # noqa: S311 - a schedule, not a secret
+    rng = random.Random(seed ^ 0xC4A05)
     members = rng.choice([4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 7, 8, 9, 10])
     crashes = rng.choice([0, 1, 1, 1, 2, 2, rng.randint(0, members - 1)])
     positions = rng.choice([4, 12, 30]) * members
