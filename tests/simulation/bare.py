@@ -44,6 +44,7 @@ from protocol.recovery import Past, ResultFetch
 from protocol.seat import Seat
 from protocol.tolerance import MaskedSettings, Tolerance, tolerance
 from protocol.vectors import Floats
+from scenarios.rules import opens_both
 from tests import parts
 
 CLIP = 4.0
@@ -421,13 +422,9 @@ class Swarm:
     def _check_secrets(self) -> None:
         """Of no member both secrets can be opened by what was released and what m colluders hold."""
         schedule = self.schedule
-        t, m, n = schedule.tolerance.threshold, schedule.tolerance.colluders, schedule.members
         honest = [release.head.included for release in self.releases.values()]
-        for number in range(n):
-            selves = sum(included >> number & 1 for included in honest)
-            pairs = len(honest) - selves
-            if _both_open(selves, pairs, n - selves - pairs, m, t):
-                self.violated(f"both secrets of member {number} are open")
+        if opens_both(honest, schedule.tolerance):
+            self.violated("both secrets of a member are open")
 
     @property
     def honest(self) -> list[Member]:
@@ -509,17 +506,6 @@ class Swarm:
     def reasons(self) -> Counter[Reason | None]:
         ends = [member.end for member in self.survivors]
         return Counter(end.reason if isinstance(end, Failed) else None for end in ends)
-
-
-@lru_cache(1 << 12)
-def _both_open(selves: int, pairs: int, silent: int, colluders: int, threshold: int) -> bool:
-    """Whether some choice of colluders, who add their shares of the other kind, opens both."""
-    return any(
-        min(selves + a + c, pairs + a + b) >= threshold
-        for a in range(min(silent, colluders) + 1)
-        for b in range(min(selves, colluders - a) + 1)
-        for c in range(min(pairs, colluders - a - b) + 1)
-    )
 
 
 def chaos(seed: int) -> Schedule:
