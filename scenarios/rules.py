@@ -5,8 +5,8 @@
 - nothing that was offered is offered again, in whole or in part, not after a restart either;
 - who follows offers nothing, not after a restart either;
 - of a masked session: at least max(t, 3) members are in a mean; an honest member acknowledges one
-  (members, totals) and releases once, for what t acknowledged; of no member both secrets can be opened by what
-  was released and what m colluders hold;
+  (members, totals) and releases once, for what t acknowledged; of no member both secrets can be opened by
+  what was released and what m colluders hold;
 - nobody is longer without progress than its deadlines allow;
 - an honest peer is never accused;
 - no two groups without a common member ever build on the same base.
