@@ -52,10 +52,11 @@ from protocol.pulling import Pull
 from protocol.releasing import Releasing
 from protocol.sealing import derive
 from protocol.seat import Seat
-from protocol.summing import Choice, NotYet, Summing, View
+from protocol.summing import Summing
 from protocol.tolerance import Tolerance
 from protocol.unmasking import check_result, mean_of, members_in
 from protocol.vectors import Floats
+from protocol.view import Choice, NotYet, View
 from protocol.viewing import LEAST_INCLUDED, Viewing
 
 GRACE_S = 2.0
@@ -80,15 +81,13 @@ class DoubleMasked:
         self._layout = layout
         self._viewing = Viewing(seat, tolerance, self._layout)
         self._early = Early(early_bytes(self._layout))
-        self._gone: set[Key] = set()
         self._x: Floats | None = None
         self._clipped = 0
         self._proofs: tuple[Proof, ...] = ()
         self._certificate: ResultCertificate | None = None
         self._pull: Pull | None = None
         self._asked: set[Key] = set()
-        self._view = 0
-        self._view_until = self._lead_at = self._end_at = 0.0
+        self._end_at = 0.0
         self.sid = seat.sid
         self.phase = Phase.JOINING
         self.shares_since = self.sums_since = 0.0
@@ -133,9 +132,10 @@ class DoubleMasked:
 
     def _awaited(self) -> tuple[Key, ...]:
         others = self._seat.others
-        if self._view > self._summing.view.number:
-            voted = self._viewing.voted(self._view)
-            return tuple(key for key in others if key not in voted) or (self._viewing.leader(self._view),)
+        number = self._viewing.number
+        if number > self._summing.view.number:
+            voted = self._viewing.voted(number)
+            return tuple(key for key in others if key not in voted) or (self._viewing.leader(number),)
         late = self._summing.waiting_for()
         if late or self._certificate is not None:
             return late
@@ -159,28 +159,13 @@ class DoubleMasked:
     def _take_joining(self, message: Join | Joined | JoinCertificate, now: float) -> list[Action]:
         if self.phase is not Phase.JOINING:
             return []  # the last votes and the echoes come when the certificate is here
-        match message:
-            case Join():
-                return self._join_on(self._joining.take_join(message), now)
-            case Joined():
-                self._joining.take_joined(message)
-                return self._join_on(None, now)
-            case JoinCertificate():
-                self._joining.take_certificate(message)
-                return self._mask(now)
-
-    def _join_on(self, evidence: Evidence | None, now: float) -> list[Action]:
-        sends: list[Action] = []
-        if not self._joining.voted and not self._joining.lacks:
-            joined = self._joining.vote()
+        vote, evidence = self._joining.take(message)
+        sends = self._to_all(vote) if vote is not None else []
+        if vote is not None:
             self.deadline = (self.deadline or now) + GRACE_S
-            sends = self._to_all(joined)
-        evidence = evidence or (self._joining.conflict() if self._joining.voted else None)
         if evidence is not None:
             return [*sends, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
-        if self._joining.voted and self._joining.certify():
-            return [*sends, *self._mask(now)]
-        return sends
+        return [*sends, *(self._mask(now) if self._joining.certificate is not None else [])]
 
     def _to_all(self, message: MaskedMessage) -> list[Action]:
         return [Send(key, (message,)) for key in self._seat.others]
@@ -197,19 +182,14 @@ class DoubleMasked:
         pair_seeds = [joining.pair_seeds.get(key) for key in seat.members]
         masks = masks_of(seat.number, own_seed, pair_seeds, self._rounding)
         vector = MaskedVector(x, masks, self._point, self._layout, seat.key, self.sid)
-        self._summing = Summing(seat, self._layout, vector, self._viewing.first())
+        view_s = seat.sums_timeout_s / (self._viewing.last + 2)
+        self._summing = Summing(seat, self._layout, vector, self._viewing.begin(now, view_s))
         self._releasing = Releasing(seat, self._tolerance, self._layout, joining)
         self.sums_since = now
         self._end_at = now + seat.sums_timeout_s
-        self._view_until = now + self._view_s
         spend = Spend(self.sid, seat.round, self._clipped)
         begun = [*self._to_all(certificate), spend, *self._summing.open()]
         return [*begun, *self._advance(now), *self._replay(now)]
-
-    @property
-    def _view_s(self) -> float:
-        """How long a view may take: all of them, and what comes after, fit into the timeout."""
-        return self._seat.sums_timeout_s / (self._viewing.last + 2)
 
     def _replay(self, now: float) -> list[Action]:
         """What came too early, now that something changed."""
@@ -233,7 +213,7 @@ class DoubleMasked:
         sender = sender_of(message)
         if sender is not None and sender not in self._seat.others:
             raise RemoteProtocolError(f"{type(message).__name__} of somebody who is not in this session")
-        self._gone.discard(sender or b"")
+        self._viewing.gone.discard(sender or b"")
         if isinstance(message, Join | Joined | JoinCertificate):
             return self._take_joining(message, now)
         if self.phase is Phase.JOINING:
@@ -346,7 +326,7 @@ class DoubleMasked:
         return self._begin_pull([*sorted(self._asked), *(known[1] if known else ())], now)
 
     def _begin_pull(self, sources: list[Key], now: float) -> list[Action]:
-        there = [key for key in sources if key not in self._gone]
+        there = [key for key in sources if key not in self._viewing.gone]
         self._pull = Pull(self._seat, self._summing.totals.missing, there)
         asked = self._pull.ask(now)
         self._arm()
@@ -363,39 +343,22 @@ class DoubleMasked:
     # -- views -------------------------------------------------------------------------------------
 
     def _change_view(self, number: int, now: float) -> list[Action]:
-        """Vote for a later view; if its leader is gone, for the one after it, too."""
-        if number <= self._view or number > self._viewing.last:
-            return []
-        self._view = number
-        self._view_until, self._lead_at = now + self._view_s, now + self._view_s / 2
+        """Vote for a later view."""
         lock = self._releasing.lock
         locks = () if lock is None else (lock.vote,)
-        vote = self._viewing.vote(number, self._summing.holds, locks, self._proofs)
-        if self._viewing.leader(number) in self._gone:
-            return [*self._to_all(vote), *self._change_view(number + 1, now)]
-        return [*self._to_all(vote), *self._lead(now)]
+        votes = self._viewing.change(number, self._summing.chunks.holds, locks, self._proofs, now)
+        return [*(send for vote in votes for send in self._to_all(vote)), *self._lead(now)]
 
     def _take_vote(self, change: ViewChange, now: float) -> list[Action]:
         evidence = self._viewing.take_vote(change)
-        return [*_listed(evidence), *self._change_view(change.vote.view, now), *self._lead(now)]
+        return [*_listed(evidence), *self._change_view(change.vote.view, now)]
 
     def _lead(self, now: float) -> list[Action]:
-        """Propose, if this member leads, all that can be expected have voted, or half the time is over."""
-        number = self._view
-        if self._viewing.leader(number) != self._seat.me or number <= self._summing.view.number:
-            return []
-        voted = self._viewing.voted(number)
-        if now >= self._lead_at:
-            self._lead_at = -math.inf  # from now on t votes are enough, whenever they are here
-        elif not all(key in voted or key in self._gone for key in self._seat.others):
-            return []
-        propose = self._viewing.propose(number)
-        if propose is None:
-            return []
-        return [*self._to_all(propose), *self._accept(propose, now)]
+        propose = self._viewing.lead(now)
+        return [] if propose is None else [*self._to_all(propose), *self._accept(propose, now)]
 
     def _take_proposal(self, propose: Propose, now: float) -> list[Action]:
-        if propose.head.view < self._view or propose.head.view <= self._summing.view.number:
+        if propose.head.view < max(self._viewing.number, self._summing.view.number + 1):
             raise RemoteProtocolError("a proposal for a view that is over")
         return self._accept(propose, now)
 
@@ -403,7 +366,7 @@ class DoubleMasked:
         view = self._viewing.take_proposal(propose)
         if isinstance(view, Evidence):
             return [view]
-        self._view, self._view_until = view.number, now + self._view_s
+        self._viewing.entered(view.number, now)
         holds = self._viewing.holds
         entered = self._summing.enter(view, lambda key, owner, index: holds(view.number, key, owner, index))
         again = self._again(view)
@@ -441,21 +404,14 @@ class DoubleMasked:
         actions = self._lead(now)
         if self._pull is not None:
             actions += self._pull.tick(now)
-        if now >= self._view_until:
-            actions += self._change_view(self._view + 1, now)
+        if now >= self._viewing.until:
+            actions += self._change_view(self._viewing.number + 1, now)
         return [*actions, *self._advance(now)]
 
     def _arm(self) -> None:
         """The next time something is due."""
-        times = [self._end_at]
-        if self._view < self._viewing.last:
-            times.append(self._view_until)
-        is_leader = self._viewing.leader(self._view) == self._seat.me
-        if is_leader and self._view > self._summing.view.number and self._lead_at > -math.inf:
-            times.append(self._lead_at)
-        if self._pull is not None and self._pull.deadline is not None:
-            times.append(self._pull.deadline)
-        self.deadline = min(times)
+        pull = self._pull.deadline if self._pull is not None else None
+        self.deadline = min(self._end_at, self._viewing.deadline, math.inf if pull is None else pull)
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
         """A member can not be reached any more: the others go on without it, as far as that is possible."""
@@ -468,12 +424,12 @@ class DoubleMasked:
     def _without(self, key: Key, now: float) -> list[Action]:
         if self.phase is Phase.DONE or key not in self._seat.others:
             return []
-        self._gone.add(key)
+        self._viewing.gone.add(key)
         if self.phase is Phase.JOINING:
             return self._join_without(key, now)
-        is_awaited = key in self._awaited()
-        changed = self._change_view(self._view + 1, now) if is_awaited and not self._summing.verified else []
-        return [*changed, *self._lead(now), *self._advance(now)]
+        is_needed = key in self._awaited() and not self._summing.verified
+        changed = self._change_view(self._viewing.number + 1, now) if is_needed else self._lead(now)
+        return [*changed, *self._advance(now)]
 
     def _join_without(self, key: Key, now: float) -> list[Action]:
         """Without its JOIN nobody begins; with it, others may have the certificate, and pass it on."""
@@ -485,12 +441,12 @@ class DoubleMasked:
 
     def _give_up_if_hopeless(self) -> list[Action]:
         """More are lost than this group tolerates."""
-        releasing, there = self._releasing, frozenset(self._seat.members) - self._gone
+        releasing, there = self._releasing, frozenset(self._seat.members) - self._viewing.gone
         could_release = len(there | releasing.released)
         could_acknowledge = len(there | releasing.acknowledged)
         if min(could_release, could_acknowledge) >= self._tolerance.threshold or self._asked:
             return []
-        return self._fail(Reason.MASKS_TIMEOUT, tuple(sorted(self._gone)))
+        return self._fail(Reason.MASKS_TIMEOUT, tuple(sorted(self._viewing.gone)))
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
         self._close()
