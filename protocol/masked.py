@@ -14,8 +14,7 @@ What must stay true:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from enum import Enum, auto
 
@@ -47,14 +46,14 @@ from protocol.masked_messages import (
 )
 from protocol.masked_vector import MaskedVector, masks_of
 from protocol.masks import self_seed
-from protocol.messages import CertificateRequest, Key, Message, Ready, Sum
-from protocol.pulling import Pull
+from protocol.messages import Key, Message, Ready, Sum
+from protocol.pulling import Result
 from protocol.releasing import Releasing
 from protocol.sealing import derive
 from protocol.seat import Seat
 from protocol.summing import Summing
 from protocol.tolerance import Tolerance
-from protocol.unmasking import check_result, mean_of, members_in
+from protocol.unmasking import mean_of, members_in
 from protocol.vectors import Floats
 from protocol.view import Choice, NotYet, View
 from protocol.viewing import LEAST_INCLUDED, Viewing
@@ -84,9 +83,7 @@ class DoubleMasked:
         self._x: Floats | None = None
         self._clipped = 0
         self._proofs: tuple[Proof, ...] = ()
-        self._certificate: ResultCertificate | None = None
-        self._pull: Pull | None = None
-        self._asked: set[Key] = set()
+        self._result = Result(seat, tolerance, layout)
         self._end_at = 0.0
         self.sid = seat.sid
         self.phase = Phase.JOINING
@@ -117,7 +114,7 @@ class DoubleMasked:
     def takes(self, message: Message) -> bool:
         """Everything masked of this session; replies only where something was asked for."""
         if isinstance(message, MaskedReply):
-            return message.sid == self.sid and (self._pull is not None or bool(self._asked))
+            return message.sid == self.sid and self._result.expects
         return isinstance(message, MaskedMessage) and session_of(message) == self.sid
 
     def waiting_for(self) -> tuple[Key, ...]:
@@ -137,7 +134,7 @@ class DoubleMasked:
             voted = self._viewing.voted(number)
             return tuple(key for key in others if key not in voted) or (self._viewing.leader(number),)
         late = self._summing.waiting_for()
-        if late or self._certificate is not None:
+        if late or self._result.certificate is not None:
             return late
         here = self._releasing.released if self._releasing.quorum() else self._releasing.acknowledged
         return tuple(key for key in others if key not in here)
@@ -253,15 +250,13 @@ class DoubleMasked:
 
     def _take_reply(self, reply: MaskedReply, now: float) -> list[Action]:
         """Something that was asked for: a chunk of the total, or the certificate of who has finished."""
+        if self.phase is not Phase.MASKS:
+            raise RemoteProtocolError("a reply before anything was asked for")
         if isinstance(reply, ResultCertificate):
-            if self._certificate is None:
-                check_result(reply, self._seat.members, self._tolerance, self._layout)
-                self._certificate = reply
+            self._result.take(reply)
             return self._advance(now)
-        if self._pull is None or self.phase is not Phase.MASKS:
-            raise RemoteProtocolError("a piece of a total that was not asked for")
         kept = self._summing.take_piece(reply)
-        return [*kept, *self._pull.got(reply.index, now), *self._advance(now)]
+        return [*kept, *self._result.got(reply.index, now), *self._advance(now)]
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -272,14 +267,14 @@ class DoubleMasked:
         if self._summing.caught is not None:
             return self._fail(Reason.CAUGHT, (self._summing.caught,))
         actions = [*self._acknowledge(), *self._release()]
-        if self._certificate is None:
+        if self._result.certificate is None:
             match self._releasing.opened():
                 case Evidence() as evidence:
                     return [*actions, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
                 case ResultCertificate() as certificate:
-                    self._certificate = certificate
-        if self._certificate is not None:
-            return [*actions, *self._complete(self._certificate, now)]
+                    self._result.certificate = certificate
+        if self._result.certificate is not None:
+            return [*actions, *self._complete(self._result.certificate, now)]
         self._arm()
         return [*actions, *self._give_up_if_hopeless()]
 
@@ -316,29 +311,22 @@ class DoubleMasked:
         return [Completed(seat.group, self.sid, seat.round, mean, contributors, certificate)]
 
     def _fetch_totals(self, certificate: ResultCertificate, now: float) -> list[Action]:
-        wanted = certificate.digests
-        if self._pull is not None and self._summing.totals.wanted == wanted:
+        if self._summing.totals.wanted == certificate.digests:
             self._arm()
             return []
-        self._summing.want(certificate.included, wanted, ())
+        self._summing.want(certificate.included, certificate.digests, ())
         choice = Choice(certificate.included, certificate.releases[0].totals)
         known = self._releasing.digests_of(choice)
-        return self._begin_pull([*sorted(self._asked), *(known[1] if known else ())], now)
+        return self._pull(known[1] if known else (), now)
 
-    def _begin_pull(self, sources: list[Key], now: float) -> list[Action]:
-        there = [key for key in sources if key not in self._viewing.gone]
-        self._pull = Pull(self._seat, self._summing.totals.missing, there)
-        asked = self._pull.ask(now)
+    def _pull(self, sources: Iterable[Key], now: float) -> list[Action]:
+        asked = self._result.pull(self._summing.totals.missing, sources, now)
         self._arm()
         return asked
 
     def finished(self, key: Key, now: float) -> list[Action]:
-        """A member shows the base that this session made: ask it for the certificate, once."""
-        if self.phase is not Phase.MASKS or key in self._asked or self._certificate is not None:
-            return []
-        self._asked.add(key)
-        request = CertificateRequest(self.sid, self._seat.me)
-        return [Send(key, (codec.sign(request, self._seat.key),))]
+        """A member shows the base that this session made: ask it for the certificate."""
+        return self._result.ask(key) if self.phase is Phase.MASKS else []
 
     # -- views -------------------------------------------------------------------------------------
 
@@ -389,7 +377,7 @@ class DoubleMasked:
         for vote in proof.checks:
             codec.verify(vote, vote.sender)
         actions = self._summing.want(lock.included, proof.digests, proof.checks)
-        return [*actions, *self._begin_pull([lock.sender], now)]
+        return [*actions, *self._pull((lock.sender,), now)]
 
     # -- time and loss -----------------------------------------------------------------------------
 
@@ -401,17 +389,14 @@ class DoubleMasked:
             return self._fail(Reason.JOINS_TIMEOUT, self._joining.missing)
         if now >= self._end_at:
             return self._fail(Reason.MASKS_TIMEOUT, self.waiting_for())
-        actions = self._lead(now)
-        if self._pull is not None:
-            actions += self._pull.tick(now)
+        actions = [*self._lead(now), *self._result.tick(now)]
         if now >= self._viewing.until:
             actions += self._change_view(self._viewing.number + 1, now)
         return [*actions, *self._advance(now)]
 
     def _arm(self) -> None:
         """The next time something is due."""
-        pull = self._pull.deadline if self._pull is not None else None
-        self.deadline = min(self._end_at, self._viewing.deadline, math.inf if pull is None else pull)
+        self.deadline = min(self._end_at, self._viewing.deadline, self._result.deadline)
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
         """A member can not be reached any more: the others go on without it, as far as that is possible."""
@@ -444,7 +429,7 @@ class DoubleMasked:
         releasing, there = self._releasing, frozenset(self._seat.members) - self._viewing.gone
         could_release = len(there | releasing.released)
         could_acknowledge = len(there | releasing.acknowledged)
-        if min(could_release, could_acknowledge) >= self._tolerance.threshold or self._asked:
+        if min(could_release, could_acknowledge) >= self._tolerance.threshold or self._result.asked:
             return []
         return self._fail(Reason.MASKS_TIMEOUT, tuple(sorted(self._viewing.gone)))
 

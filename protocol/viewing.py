@@ -145,7 +145,7 @@ class Viewing:
     # -- proposals ---------------------------------------------------------------------------------
 
     def lead(self, now: float) -> Propose | None:
-        """This leader's proposal, once: when all that can be expected have voted, or half the time is over."""
+        """This leader's proposal, once all that can be expected have voted, or half the time is over."""
         if self.number == 0 or not self._leads or self.number in self._proposals:
             return None
         voted = self._votes.get(self.number, {})
