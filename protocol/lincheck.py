@@ -47,7 +47,7 @@ _ROWS = 16
 """At a time: 128 KiB of float64, in the core's cache, and too little for BLAS to call other threads."""
 _PIECE_BITS = 10
 _PIECES = 3
-_ADDED_WORDS = 1 << 15
+_ADDED_WORDS = 1 << 16
 _NIBBLE_MEMBERS = 16
 _WITNESSES = (2, 3, 5, 7)
 _DRAWN_WORDS = 1024

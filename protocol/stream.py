@@ -34,14 +34,14 @@ def words(seed: bytes, start: int, count: int) -> Words:
     return out
 
 
-_BUFFER_WORDS = 1 << 16
+_BUFFER_WORDS = 1 << 17
 _here = threading.local()
 
 
 def blocks(seed: bytes, start: int, count: int) -> Iterator[tuple[slice, Words]]:
     """(place from 0 on, its words) of the words that `words` gives, in a buffer that each block overwrites.
 
-    Every thread has one buffer, 256 KiB that stay in its core's cache: be done with a block, and with one
+    Every thread has one buffer, 512 KiB that stay in the cache: be done with a block, and with one
     stream, before the next. Errors as `words`.
     """
     _check(start, count)
