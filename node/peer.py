@@ -52,6 +52,7 @@ from protocol.actions import (
     Spend,
 )
 from protocol.codec import parameters_hash
+from protocol.masked_messages import TotalPiece
 from protocol.messages import Base, Group, Sid, Sum
 from protocol.session import Session
 from protocol.vectors import base_digest
@@ -256,9 +257,7 @@ class Peer:
                 await self._serve(action)
             case Evidence():
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
-                self._report.warning(
-                    f"banned {action.sender.hex()[:16]}...: {action.what}"
-                )
+                self._report.warning(f"banned {action.sender.hex()[:16]}...: {action.what}")
             case Notice():
                 self._report.notice(notice_text(action, self._plan.parameters))
             case Fatal():
@@ -280,7 +279,7 @@ class Peer:
 
     def _keep(self, parts: Iterable[Sum | TotalPiece]) -> None:
         for part in parts:
-            self._state.keep_sum(part)
+            self._state.keep_part(part)
 
     async def _take_mean(self, action: Completed | Healed) -> list[Action]:
         """A mean on the base that its group had: the new base."""
