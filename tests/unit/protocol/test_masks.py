@@ -198,3 +198,19 @@ def test_threads_do_not_write_into_each_other_s_buffers():
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(mask, range(8)))
+
+
+def test_two_streams_read_at_once_in_one_thread_have_a_buffer_each():
+    pairs = zip(stream.blocks(SEED, 0, 8), stream.blocks(SEED[::-1], 4, 8), strict=True)
+    for (_, one), (_, other) in pairs:
+        np.testing.assert_array_equal(one, stream.words(SEED, 0, 8))
+        np.testing.assert_array_equal(other, stream.words(SEED[::-1], 4, 8))
+
+
+def test_buffers_are_used_again(monkeypatch):
+    monkeypatch.setattr(stream, "_idle", [])
+    for _ in range(3):
+        add_stream(np.zeros(8, dtype="<u4"), SEED, 0)
+    next(stream.blocks(SEED, 0, 2 * stream._BUFFER_WORDS))
+
+    assert len(stream._idle) == 1
