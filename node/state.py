@@ -36,7 +36,7 @@ from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import NO_SID, Base, Certificate, Group, Key, Sid, Sum
 from protocol.recovery import Past
 from protocol.standing import Standing
-from protocol.vectors import PIECE_BYTES, base_digest
+from protocol.vectors import base_digest
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -320,19 +320,13 @@ class State:
         """Store a piece of a partial sum: a certificate may need it."""
         folder = self._sums / part.sid.hex()
         folder.mkdir(exist_ok=True)
-        path = folder / part.owner.hex()
-        with path.open("r+b" if path.exists() else "w+b") as file:
-            file.seek(part.index * PIECE_BYTES)
-            file.write(part.payload)
+        (folder / _place(part.owner, part.index)).write_bytes(part.payload)
 
     @_alone
-    def kept_sum(self, sid: Sid, sender: Key, index: int) -> bytes | None:
+    def kept_part(self, sid: Sid, owner: Key, index: int) -> bytes | None:
         """A stored piece; None if there is none."""
-        path = self._sums / sid.hex() / sender.hex()
         try:
-            with path.open("rb") as file:
-                file.seek(index * PIECE_BYTES)
-                return file.read(PIECE_BYTES) or None
+            return (self._sums / sid.hex() / _place(owner, index)).read_bytes() or None
         except OSError:
             return None
 
@@ -366,6 +360,10 @@ class State:
         for folder in self._sums.iterdir():
             if folder.name not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _place(owner: Key, index: int) -> str:
+    return f"{owner.hex()}-{index}"
 
 
 def _bytes(value: object) -> bytes:

@@ -17,16 +17,17 @@ def _session(message: Bulk) -> Sid:
 
 
 class Early:
-    """At most EARLY_BYTES of messages whose session is not known yet."""
+    """At most `limit_bytes` of messages whose session, or place in it, is not known yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
         self._held: list[Bulk] = []
         self._bytes = 0
 
     def hold(self, message: Bulk) -> None:
         """Keep it; TooEarly if there is no room: the sender tries again."""
         size = len(getattr(message, "payload", b"")) + _OVERHEAD_BYTES
-        if self._bytes + size > EARLY_BYTES:
+        if self._bytes + size > self._limit_bytes:
             raise TooEarly(f"{type(message).__name__} of a session that this node was not told of yet")
         self._held.append(message)
         self._bytes += size

@@ -76,7 +76,7 @@ class FixedPoint:
         return total.view("<i4") / self.scale
 
     def decode_mean(self, total: Words, summands: int) -> Floats:
-        """(d,) float32 mean of `summands` encoded vectors from their (d,) ring sum; `total` is overwritten."""
+        """(d,) float32 mean of `summands` encoded vectors, from their ring sum, which is overwritten."""
         mean = total.view("<f4")
         for _, part in pieces(len(total)):
             mean[part] = self.decode_sum(total[part]) / summands

@@ -11,27 +11,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from protocol import codec, masks, shamir
+from protocol.actions import Evidence
 from protocol.errors import RemoteProtocolError
 from protocol.masked_messages import Join, JoinCertificate, Joined, JoinHead, JoinVote
+from protocol.masks import Kind
 from protocol.names import Key
 from protocol.sealing import derive
 from protocol.seat import Seat
 from protocol.tolerance import Tolerance
 
 TWO_JOINS = "two different joins in one session"
-_SELF, _PAIR = b"self", b"pair"
-
-
-@dataclass(frozen=True)
-class Conflict:
-    """Two records of one member, both signed by it, that it should not both have signed."""
-
-    sender: Key
-    what: str
-    records: tuple[codec.Signed, ...]
 
 
 def joins_digest(heads: tuple[JoinHead, ...]) -> bytes:
@@ -54,8 +45,8 @@ class Joining:
         self._pair_shares = shamir.split(self.pair_secret, *split, derive(rand, b"pair-shares"))
         me = seat.me
         self._own_hashes = (
-            *self._hashes(self._self_shares, me, _SELF),
-            *self._hashes(self._pair_shares, me, _PAIR),
+            *self._hashes(self._self_shares, me, Kind.SELF),
+            *self._hashes(self._pair_shares, me, Kind.PAIR),
         )
         self.heads: dict[Key, JoinHead] = {me: self._own_head()}
         self.hashes: dict[Key, tuple[bytes, ...]] = {me: self._own_hashes}
@@ -63,11 +54,12 @@ class Joining:
         self.shares: dict[Key, tuple[bytes, bytes]] = {
             me: (shamir.to_bytes(self._self_shares[number]), shamir.to_bytes(self._pair_shares[number]))
         }
+        self.pair_seeds: dict[Key, bytes] = {}
         self._joined: dict[Key, Joined] = {}
         self._votes: dict[Key, JoinVote] = {}
         self.certificate: JoinCertificate | None = None
 
-    def _hashes(self, shares: tuple[int, ...], dealer: Key, kind: bytes) -> Iterator[bytes]:
+    def _hashes(self, shares: tuple[int, ...], dealer: Key, kind: Kind) -> Iterator[bytes]:
         for number, share in enumerate(shares):
             yield masks.share_digest(shamir.to_bytes(share), self._seat.sid, dealer, kind, number)
 
@@ -91,7 +83,7 @@ class Joining:
 
     # -- joins -------------------------------------------------------------------------------------
 
-    def take_join(self, join: Join) -> Conflict | None:
+    def take_join(self, join: Join) -> Evidence | None:
         """A JOIN; RemoteProtocolError unless all of it is as it should be."""
         sender = join.head.sender
         codec.verify(join.head, sender)
@@ -99,11 +91,16 @@ class Joining:
         if known is not None:
             if known == join.head:
                 raise RemoteProtocolError("a JOIN that is here already")
-            return Conflict(sender, TWO_JOINS, (known, join.head))
-        self.shares[sender] = self._opened(join)
+            return Evidence(sender, TWO_JOINS, (known, join.head))
+        shares, seed = self._opened(join), self._pair_seed(join.head)
+        self.shares[sender], self.pair_seeds[sender] = shares, seed
         self.heads[sender] = join.head
         self.hashes[sender] = join.hashes
         return None
+
+    def _pair_seed(self, head: JoinHead) -> bytes:
+        seat = self._seat
+        return masks.pair_seed(self.pair_secret, head.mask_key, seat.sid, seat.me, head.sender)
 
     def _opened(self, join: Join) -> tuple[bytes, bytes]:
         """The two shares for this member, checked against the hashes that all members have."""
@@ -112,18 +109,23 @@ class Joining:
             raise RemoteProtocolError("a JOIN for another member, or with a wrong number of hashes")
         if masks.shares_digest(join.hashes) != head.shares:
             raise RemoteProtocolError("a JOIN whose hashes are not what its head names")
-        masks.pair_seed(self.pair_secret, head.mask_key, seat.sid, seat.me, head.sender)
         plain = seat.channel(head.sender, seat.me).open(0, _header(head, seat.me), join.payload)
         shares = plain[:32], plain[32:]
-        for kind, share, offset in ((_SELF, shares[0], 0), (_PAIR, shares[1], members)):
+        for kind, share, place in (
+            (Kind.SELF, shares[0], seat.number),
+            (Kind.PAIR, shares[1], members + seat.number),
+        ):
             shamir.from_bytes(share)
-            self.check_share(head.sender, kind, share, join.hashes[offset + seat.number], seat.number)
+            if masks.share_digest(share, seat.sid, head.sender, kind, seat.number) != join.hashes[place]:
+                raise RemoteProtocolError("a JOIN with a share that is not the one it hashed")
         return shares
 
-    def check_share(self, dealer: Key, kind: bytes, share: bytes, known: bytes, number: int) -> None:
-        """RemoteProtocolError unless this is the share that the dealer hashed."""
-        if masks.share_digest(share, self._seat.sid, dealer, kind, number) != known:
-            raise RemoteProtocolError(f"a share that {dealer.hex()[:8]} did not deal")
+    def dealt(self, dealer: Key, kind: Kind, share: bytes, place: int, number: int) -> bool:
+        """Whether this is the share of member `number` that the dealer hashed, at `place` of its hashes."""
+        known = self.hashes[dealer][place]
+        if int.from_bytes(share, "little") >= shamir.PRIME:
+            return False
+        return masks.share_digest(share, self._seat.sid, dealer, kind, number) == known
 
     @property
     def missing(self) -> tuple[Key, ...]:
@@ -167,18 +169,21 @@ class Joining:
         if vote.sender in self._joined:
             raise RemoteProtocolError("a JOINED that is here already")
         named = tuple((head.sid, head.sender) for head in joined.heads)
-        if named != tuple((seat.sid, key) for key in seat.members) or joins_digest(joined.heads) != vote.joins:
+        if (
+            named != tuple((seat.sid, key) for key in seat.members)
+            or joins_digest(joined.heads) != vote.joins
+        ):
             raise RemoteProtocolError("a JOINED about other members than its session's")
         self._joined[vote.sender] = joined
         self._votes[vote.sender] = vote
 
-    def conflict(self) -> Conflict | None:
+    def conflict(self) -> Evidence | None:
         """Somebody who sent different JOINs to different members, as far as the votes show it."""
         for joined in self._joined.values():
             for head in joined.heads:
                 known = self.heads.get(head.sender)
                 if known is not None and known != head and _is_signed(head):
-                    return Conflict(head.sender, TWO_JOINS, (known, head))
+                    return Evidence(head.sender, TWO_JOINS, (known, head))
         return None
 
     def certify(self) -> bool:

@@ -36,7 +36,9 @@ class Masks:
 class MaskedVector:
     """`x` is a (d,) float32 vector without NaN; it is let go when every chunk has been made."""
 
-    def __init__(self, x: Floats, masks: Masks, point: FixedPoint, layout: Layout, key: NodeKey, sid: Sid) -> None:
+    def __init__(
+        self, x: Floats, masks: Masks, point: FixedPoint, layout: Layout, key: NodeKey, sid: Sid
+    ) -> None:
         self._x: Floats | None = x
         self._masks = masks
         self._point = point
@@ -73,7 +75,9 @@ class MaskedVector:
     def _made(self, x: Floats, part: slice) -> Words:
         words = np.empty(part.stop - part.start, dtype="<u4")
         ends = min(part.stop, len(x))
-        words[: ends - part.start] = self._point.encoded(x[part.start : ends], self._masks.rounding, part.start)
+        words[: ends - part.start] = self._point.encoded(
+            x[part.start : ends], self._masks.rounding, part.start
+        )
         words[ends - part.start :] = 1  # the count slot
         for seed in self._masks.added:
             add_stream(words, seed, part.start)

@@ -32,14 +32,14 @@ from protocol.additive import Additive
 from protocol.closing import Closing
 from protocol.coordination import Coordination
 from protocol.deadlines import PhasePaces
-from protocol.early import Early
+from protocol.early import EARLY_BYTES, Early
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
 from protocol.fixedpoint import FixedPoint
 from protocol.following import Follower
 from protocol.healing import Healer
 from protocol.introductions import Introductions
 from protocol.machine import SessionMachine
-from protocol.masked import Masked
+from protocol.masked import DoubleMasked
 from protocol.masked_messages import MaskedMessage, ResultCertificate, TotalPiece, session_of
 from protocol.messages import (
     Accepted,
@@ -85,7 +85,7 @@ class Session:
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: SessionMachine | None = None
         self._endpoints: dict[Key, str] = {}
-        self._early = Early()
+        self._early = Early(EARLY_BYTES)
         self._storing = False
         self._follower = Follower(settings, standing, self._members)
         self._closing = Closing(standing, self._members)
@@ -226,7 +226,7 @@ class Session:
                 return self._group(message, now)
             case Sum():
                 return self._sum(message, now)
-            case Share() | MaskedMessage():
+            case _ if isinstance(message, Share | MaskedMessage):
                 return self._bulk(message, now)
             case TotalPiece() | ResultCertificate():
                 return self._of_result(message, now)
@@ -262,6 +262,8 @@ class Session:
         machine = self._machine
         if machine is not None and machine.takes(message):
             return self._of_machine(machine.receive(message, now), now)
+        if isinstance(message, MaskedMessage) and session_of(message) in self._healer.past:
+            return []  # what t members sufficed for, the others say as well
         if self._seeker.offer is None or machine is not None:
             raise RemoteProtocolError(f"{type(message).__name__} of a session that is not this node's")
         self._early.hold(message)
@@ -330,7 +332,7 @@ class Session:
         """Masked sums for groups that they are made for; shares for the others."""
         members, masked = len(seat.members), self._settings.masked
         if masked is not None and members >= LEAST_MEMBERS:
-            return Masked(seat, tolerance(members, masked.dropouts), FixedPoint(masked.clip, members))
+            return DoubleMasked(seat, tolerance(members, masked.dropouts), FixedPoint(masked.clip, members))
         return Additive(seat, self._settings.shares.for_group(members))
 
     def _replay(self, machine: SessionMachine, now: float) -> list[Action]:
