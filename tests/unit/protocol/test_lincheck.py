@@ -13,7 +13,7 @@ from protocol.lincheck import CHECKS, COLUMNS, Coefficients, add_up, pack, packe
 from protocol.vectors import PIECE_WORDS, Words
 
 SEED = bytes(range(32))
-SMALL, LARGE = Layout(37, 4), Layout(70_000, 5)
+SMALL, LARGE = Layout(37, 4), Layout(100_000, 4)
 
 
 def vectors(members: int, words: int, seed: int = 0) -> list[Words]:
@@ -60,7 +60,7 @@ def test_chunks_of_another_length_are_a_mistake(size):
 @pytest.mark.parametrize("words", [0, 1, 2, 7, 8])
 @pytest.mark.parametrize("members", [1, 2, 4, 15, 16, 17, 64])
 def test_packed_carries_survive(members, words):
-    carries = (np.arange(words) * 7 % members).astype(np.uint8)
+    carries = ((np.arange(words) + 1) * 7 % members).astype(np.uint8)
     packed = pack(carries, members)
 
     assert len(packed) == packed_bytes(words, members)
