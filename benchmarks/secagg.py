@@ -94,6 +94,8 @@ def _all(wanted: Sequence[Cell], rounds: int, flower: Path | None) -> Iterator[R
     failed: list[str] = []
     columns: dict[tuple[int, int], dict[str, object]] = {}
     for cell in wanted:
+        if flower is not None and (cell.n, cell.d) not in columns:
+            columns[cell.n, cell.d] = {"flower_cpu_s": flower_cpu_s(flower, cell.n, cell.d)}
         try:
             result = measure(cell, rounds)
         except UserError as error:
@@ -101,8 +103,6 @@ def _all(wanted: Sequence[Cell], rounds: int, flower: Path | None) -> Iterator[R
             yield Row(f"{cell.protocol:14} {cell.n:3} {cell.d:10}  failed: {error}")
             continue
         results.append(result)
-        if flower is not None and (cell.n, cell.d) not in columns:
-            columns[cell.n, cell.d] = {"flower_cpu_s": flower_cpu_s(flower, cell.n, cell.d)}
         column = columns.get((cell.n, cell.d), {})
         yield Row(line(result, column), {**result.record(), **column})
     yield from _fits(exponents(results))

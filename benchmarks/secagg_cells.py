@@ -80,9 +80,14 @@ class Result:
         """The median round."""
         return median(taken.wall_s for taken in self.rounds)
 
+    @property
+    def samples(self) -> list[Sample]:
+        """Of every peer in every round."""
+        return [sample for taken in self.rounds for sample in taken.samples]
+
     def of_peers(self, figure: Callable[[Sample], float]) -> list[float]:
         """A figure of every peer in every round."""
-        return [figure(sample) for taken in self.rounds for sample in taken.samples]
+        return [figure(sample) for sample in self.samples]
 
     @property
     def cpu_s(self) -> float:
@@ -116,12 +121,11 @@ class Result:
     @property
     def max_error(self) -> float:
         """Of the worst coordinate in the worst round."""
-        errors = (sample.error for taken in self.rounds for sample in taken.samples)
-        return max(error for error in errors if error is not None)
+        return max(sample.error for sample in self.samples if sample.error is not None)
 
     def record(self) -> dict[str, object]:
         """For the JSON file."""
-        phases = sorted({phase for taken in self.rounds for sample in taken.samples for phase in sample.sent})
+        phases = sorted({phase for sample in self.samples for phase in sample.sent})
         return {
             **asdict(self.cell),
             **_spread("wall_s", [taken.wall_s for taken in self.rounds]),
@@ -129,8 +133,7 @@ class Result:
             **_spread("cpu_s", self.of_peers(lambda sample: sample.cpu_s)),
             **_spread("bytes_sent", self.of_peers(lambda sample: sample.bytes_sent)),
             "bytes_by_phase": {
-                phase: median(self.of_peers(lambda sample, of=phase: sample.sent.get(of, 0)))
-                for phase in phases
+                phase: median(sample.sent.get(phase, 0) for sample in self.samples) for phase in phases
             },
             **_spread("peak_bytes", self.of_peers(lambda sample: sample.peak_bytes)),
             "peak_vectors": self.peak_vectors,

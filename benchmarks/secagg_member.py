@@ -22,7 +22,7 @@ from node.errors import UserError
 from node.peer import HEAVY_BYTES
 from node.shell import Clock, Shell
 from node.transport import Transport
-from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Note, Notice, Send
+from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
 from protocol.masked_messages import ResultCertificate
@@ -112,7 +112,12 @@ async def told(parent: Connection) -> Any:
     """What the parent says next; waiting costs no thread."""
     loop = asyncio.get_running_loop()
     said: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(parent.fileno(), lambda: said.done() or said.set_result(None))
+
+    def hear() -> None:
+        if not said.done():
+            said.set_result(None)
+
+    loop.add_reader(parent.fileno(), hear)
     try:
         await said
     finally:
@@ -125,8 +130,7 @@ class Member:
 
     def __init__(self, place: Place) -> None:
         self._cell = place.cell
-        self._met: set[str] = set()
-        self._all_met = asyncio.Event()
+        self._met = asyncio.Event()
         self._outcome: asyncio.Future[tuple[Floats, float]] | None = None
         self.grouped_at = 0.0
         """When this peer had the GROUP of the last round, in monotonic seconds."""
@@ -137,10 +141,9 @@ class Member:
         self.transport = Transport(self._receive, self.shell.unreachable, self.shell.reconnected, heavy)
 
     async def meet(self) -> None:
-        """Greet the others, and wait until all are known."""
+        """Greet the others, and wait until all have answered."""
         await self.shell.feed(self._session.open)
-        async with asyncio.timeout(PHASE_TIMEOUT_S):
-            await self._all_met.wait()
+        await self._met.wait()
 
     async def offer(self, vector: Floats) -> tuple[Floats, float]:
         """The group's mean (d,) float32, and when it was there, in monotonic seconds."""
@@ -153,6 +156,8 @@ class Member:
         if isinstance(message, Group):
             self.grouped_at = time.monotonic()
         await self.shell.receive(message)
+        if self._session.status.phase != "joining":
+            self._met.set()
 
     async def _perform(self, action: Action) -> list[Action]:
         match action:
@@ -162,10 +167,6 @@ class Member:
                 self.transport.send(endpoint, action.messages)
             case Keep():
                 await asyncio.to_thread(deque, action.parts, 0)
-            case Notice(kind=Note.JOINED):
-                self._met.add(action.who)
-                if len(self._met) == self._cell.n - 1:
-                    self._all_met.set()
             case Completed():
                 return self._completed(action, time.monotonic())
             case Failed() | Fatal() | Healed() | Evidence():

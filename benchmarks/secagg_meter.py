@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from benchmarks.residence import OwnPeak
 from benchmarks.secagg_cells import Cell, Sample
-from protocol.vectors import Floats
+from protocol.vectors import Floats, raw
 
 
 def trim() -> None:
@@ -53,6 +53,6 @@ class Meter:
             sent=dict(Counter(sent) - self._sent),
             peak_bytes=peak_bytes,
             aggregate_s=aggregate_s,
-            mean=hashlib.sha256(mean).digest(),
+            mean=hashlib.sha256(raw(mean, slice(None))).digest(),
             error=self._cell.error(mean, self._round) if self._member == 0 else None,
         )

@@ -58,7 +58,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark of the command line. `run` judges the options at once, then gives what it finds as it comes."""
+    """A benchmark of the command line. `run` judges the options at once, then gives what it finds."""
 
     name: str
     summary: str
