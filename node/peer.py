@@ -52,7 +52,8 @@ from protocol.actions import (
     Spend,
 )
 from protocol.codec import parameters_hash
-from protocol.messages import Base, Group, Sid, Sum
+from protocol.masked_messages import TotalPiece
+from protocol.messages import Base, Sid, Sum
 from protocol.session import Session
 from protocol.vectors import base_digest
 
@@ -256,9 +257,7 @@ class Peer:
                 await self._serve(action)
             case Evidence():
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
-                self._report.warning(
-                    f"banned {action.sender.hex()[:16]}...: {action.what}"
-                )
+                self._report.warning(f"banned {action.sender.hex()[:16]}...: {action.what}")
             case Notice():
                 self._report.notice(notice_text(action, self._plan.parameters))
             case Fatal():
@@ -280,7 +279,7 @@ class Peer:
 
     def _keep(self, parts: Iterable[Sum | TotalPiece]) -> None:
         for part in parts:
-            self._state.keep_sum(part)
+            self._state.keep_part(part)
 
     async def _take_mean(self, action: Completed | Healed) -> list[Action]:
         """A mean on the base that its group had: the new base."""
@@ -288,9 +287,9 @@ class Peer:
         vector = self._state.vector_of(before)
         if vector is None:
             raise UserError("the base that a certificate builds on is gone")
-        memory = await self._aside(self._remembered, action.mean, len(action.group.readys))
+        memory = await self._aside(self._remembered, action.mean, len(action.contributors))
         new = await self._aside(np.add, vector, action.mean, action.mean)  # in place: no copy more
-        base = self._named(before.generation + 1, new, action.group, action.sid)
+        base = self._named(before.generation + 1, new, len(action.contributors), action.sid)
         kept = Kept(action.group, before, action.certificate)
         return await self._take_base(base, new, kept, memory, action)
 
@@ -300,9 +299,9 @@ class Peer:
         self._receipt = replace(self._receipt, memory=learn(mean, members, self._receipt.memory))
         return learn(mean, members, self._state.memory)
 
-    def _named(self, generation: int, vector: Floats, group: Group, sid: Sid) -> Base:
+    def _named(self, generation: int, vector: Floats, contributors: int, sid: Sid) -> Base:
         digest = base_digest(parameters_hash(self._plan.parameters), generation, vector)
-        return Base(generation, digest, len(group.readys), sid)
+        return Base(generation, digest, contributors, sid)
 
     async def _take_base(
         self,

@@ -32,10 +32,11 @@ from node.errors import ConfigError
 from node.privacy import Receipt
 from node.vectors import Floats, VectorFiles
 from protocol import codec
+from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import NO_SID, Base, Certificate, Group, Key, Sid, Sum
 from protocol.recovery import Past
 from protocol.standing import Standing
-from protocol.vectors import PIECE_BYTES, base_digest
+from protocol.vectors import base_digest
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -49,7 +50,7 @@ class Kept:
 
     group: Group
     base: Base
-    certificate: Certificate
+    certificate: Certificate | ResultCertificate
 
 
 def _written(events: Iterable[Event]) -> str:
@@ -300,9 +301,9 @@ class State:
         self._judged = None
 
     @_alone
-    def ban(self, key: Key, evidence: tuple[Sum, Sum]) -> None:
-        """Never again with this key; the two sums that show why are kept."""
-        frames = b"".join(codec.encode(one.header).join() for one in evidence)
+    def ban(self, key: Key, evidence: tuple[codec.Signed, ...]) -> None:
+        """Never again with this key; the signed records that show why are kept."""
+        frames = b"".join(codec.evidence(record) for record in evidence)
         with self._database.step() as connection:
             connection.execute("insert or replace into banned values (?, ?)", (key, frames))
         self.banned.add(key)
@@ -315,23 +316,17 @@ class State:
     # -- certificates ------------------------------------------------------------------------------
 
     @_alone
-    def keep_sum(self, part: Sum) -> None:
+    def keep_part(self, part: Sum | TotalPiece) -> None:
         """Store a piece of a partial sum: a certificate may need it."""
         folder = self._sums / part.sid.hex()
         folder.mkdir(exist_ok=True)
-        path = folder / part.sender.hex()
-        with path.open("r+b" if path.exists() else "w+b") as file:
-            file.seek(part.index * PIECE_BYTES)
-            file.write(part.payload)
+        (folder / _place(part.owner, part.index)).write_bytes(part.payload)
 
     @_alone
-    def kept_sum(self, sid: Sid, sender: Key, index: int) -> bytes | None:
+    def kept_part(self, sid: Sid, owner: Key, index: int) -> bytes | None:
         """A stored piece; None if there is none."""
-        path = self._sums / sid.hex() / sender.hex()
         try:
-            with path.open("rb") as file:
-                file.seek(index * PIECE_BYTES)
-                return file.read(PIECE_BYTES) or None
+            return (self._sums / sid.hex() / _place(owner, index)).read_bytes() or None
         except OSError:
             return None
 
@@ -350,7 +345,7 @@ class State:
             "select sid, frame, base, certificate from session order by number"
         ):
             match codec.decode(_bytes(frame)), codec.decode(_bytes(certificate)):
-                case Group() as group, Certificate() as proof:
+                case Group() as group, (Certificate() | ResultCertificate()) as proof:
                     sessions[_bytes(sid)] = Kept(group, _unpacked(_bytes(base)), proof)
         return sessions
 
@@ -365,6 +360,10 @@ class State:
         for folder in self._sums.iterdir():
             if folder.name not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _place(owner: Key, index: int) -> str:
+    return f"{owner.hex()}-{index}"
 
 
 def _bytes(value: object) -> bytes:
