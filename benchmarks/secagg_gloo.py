@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from benchmarks.secagg_cells import Cell
-from benchmarks.secagg_meter import Meter
+from benchmarks.secagg_meter import Meter, settle
 from protocol.vectors import WORD_BYTES, Floats
 
 ALL = "all"
@@ -23,6 +23,7 @@ def run(cell: Cell, member: int, store: str, parent: Connection) -> int:
     torch.set_num_threads(1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=member, world_size=cell.n)
+    settle()
     parent.send(None)
     while (number := parent.recv()) is not None:
         _round(Meter(cell, member, number), cell, parent)

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from benchmarks.secagg_cells import CLIP, MASKED, RING, Cell
-from benchmarks.secagg_meter import Meter
+from benchmarks.secagg_meter import Meter, settle
 from node.errors import UserError
 from node.peer import HEAVY_BYTES
 from node.shell import Clock, Shell
@@ -95,6 +95,7 @@ async def _live(place: Place, listener: socket.socket, parent: Connection) -> No
 async def _rounds(member: Member, place: Place, parent: Connection) -> None:
     """Answers the parent, step by step, until it says that it was the last round."""
     await member.meet()
+    settle()
     parent.send(None)
     while (number := await told(parent)) is not None:
         meter = Meter(place.cell, place.member, number)

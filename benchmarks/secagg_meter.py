@@ -22,6 +22,12 @@ def trim() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def settle() -> None:
+    """At the start: what is loaded by now stays, and no collection in a round goes through it."""
+    gc.collect()
+    gc.freeze()
+
+
 def cpu_seconds() -> float:
     """Of this process so far, all threads, user and system."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
