@@ -1,7 +1,7 @@
 """One peer of a secure sum in a process of its own: session, shell and transport as in a node.
 
-What a node does beside that is left out: no training, no database (what is to be kept is read and dropped),
-and a base is known by its session, not by the digest of a model. The parent says when a round begins.
+What a node does beside that is left out: no training, no database (what others may still ask for is kept in
+files), and a base is known by its session, not by the digest of a model. The parent says when a round begins.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ import hashlib
 import os
 import socket
 import time
-from collections import deque
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from benchmarks.secagg_cells import CLIP, MASKED, RING, Cell
 from benchmarks.secagg_meter import Meter, settle
+from benchmarks.secagg_store import Store
 from node.errors import UserError
 from node.peer import HEAVY_BYTES
 from node.shell import Clock, Shell
 from node.transport import Transport
-from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send
+from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
 from protocol.masked_messages import ResultCertificate
@@ -71,14 +72,14 @@ class Place:
         )
 
 
-def run(place: Place, listener: socket.socket, parent: Connection) -> int:
-    """The whole life of the process; its exit status."""
-    asyncio.run(_live(place, listener, parent))
+def run(place: Place, folder: Path, listener: socket.socket, parent: Connection) -> int:
+    """The whole life of the process; its exit status. `folder`: for what it keeps, not there yet."""
+    asyncio.run(_live(place, Store(folder), listener, parent))
     return 0
 
 
-async def _live(place: Place, listener: socket.socket, parent: Connection) -> None:
-    member = Member(place)
+async def _live(place: Place, store: Store, listener: socket.socket, parent: Connection) -> None:
+    member = Member(place, store)
     await member.transport.start(listener, dict)
     timer = asyncio.create_task(member.shell.keep_time())
     rounds = asyncio.create_task(_rounds(member, place, parent))
@@ -98,14 +99,15 @@ async def _rounds(member: Member, place: Place, parent: Connection) -> None:
     settle()
     parent.send(None)
     while (number := await told(parent)) is not None:
-        meter = Meter(place.cell, place.member, number)
+        meter = await asyncio.to_thread(Meter, place.cell, place.member, number)
         parent.send(None)
         await told(parent)
         meter.go(member.transport.counts.sent)
         mean, at = await member.offer(meter.vector)
         parent.send(at)
         await told(parent)
-        parent.send(meter.sample(mean, member.transport.counts.sent, at - member.grouped_at))
+        sent = member.transport.counts.sent
+        parent.send(await asyncio.to_thread(meter.sample, mean, sent, at - member.grouped_at))
         del meter, mean
 
 
@@ -129,8 +131,9 @@ async def told(parent: Connection) -> Any:
 class Member:
     """A node without a model."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, store: Store) -> None:
         self._cell = place.cell
+        self._store = store
         self._met = asyncio.Event()
         self._outcome: asyncio.Future[tuple[Floats, float]] | None = None
         self.grouped_at = 0.0
@@ -167,7 +170,11 @@ class Member:
                     self.grouped_at = time.monotonic()  # it is the coordinator
                 self.transport.send(endpoint, action.messages)
             case Keep():
-                await asyncio.to_thread(deque, action.parts, 0)
+                await asyncio.to_thread(self._store.keep, action.parts)
+            case Serve():
+                message = await asyncio.to_thread(self._store.answer, action.request)
+                if message is not None:
+                    self.transport.send(action.to, (message,))
             case Completed():
                 return self._completed(action, time.monotonic())
             case Failed() | Fatal() | Healed() | Evidence():
@@ -180,6 +187,7 @@ class Member:
             raise UserError(f"secagg: {self._cell} was summed up by another protocol")
         if len(completed.contributors) < self._cell.n:
             raise UserError(f"secagg: {self._cell}: {len(completed.contributors)} peers are in the mean")
+        self._store.certify(completed.sid, completed.certificate)
         if self._outcome is not None and not self._outcome.done():
             self._outcome.set_result((completed.mean, at))
         return self._session.adopted(self._next_base(completed), self.shell.clock.now())

@@ -50,7 +50,7 @@ def _started(cell: Cell, children: Children, folder: Path, stack: ExitStack) -> 
                 children.start(f"process {member}", log, "benchmarks.secagg_gloo:run", *arguments)
             else:
                 place = Place(cell, member, endpoints)
-                arguments = (place, listeners[member], theirs)
+                arguments = (place, folder / str(member), listeners[member], theirs)
                 children.start(f"peer {member}", log, "benchmarks.secagg_member:run", *arguments)
         ours.append(mine)
     return ours
