@@ -21,7 +21,9 @@ are different modulo p; so it vanishes with probability <= 2 / 2^30 (Schwartz 19
     P(a wrong total passes) <= (3 / N) 2^-58 + 2^-87 < 2^-81
 
 for one seed; more chunks that are wrong only make it less. Who tries k totals on its own, hashing each,
-passes with one of them with probability < k 2^-81.
+passes with one of them with probability < k 2^-81. What is proven is "the sum of what the members say that
+they sent": a member that is in league with who adds up can answer for y_i + e instead of y_i, which it was
+free to send in the first place.
 
 **Exactness.** The products Y v are of float64: words are below 2^32, v is cut into pieces of 10 bits, and
 1024 terms below 2^42 add up to less than 2^53, in any order and with or without fused operations.
