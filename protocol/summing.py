@@ -168,18 +168,18 @@ class Summing:
         payload = self._sum(parts, index)
         inputs = tuple(part.head for part in parts)
         self._inputs[index] = inputs
-        kept: list[Action] = [self._take(index, payload)]
+        digest = hashlib.sha256(payload).digest()
+        kept: list[Action] = [self._take(index, payload, digest)]
         if not self.view.reducers:
             return kept
-        digest = hashlib.sha256(payload).digest()
         seat = self._seat
         head = TotalHead(seat.sid, seat.me, self.view.included, index, inputs_digest(inputs), digest)
         total = Total(codec.sign(head, seat.key), inputs, payload)
         self._heads[index] = total.head
         return [*kept, *self._to_all(lambda: [total])]
 
-    def _take(self, index: int, payload: bytes | memoryview) -> Keep:
-        self.totals.take(index, payload)
+    def _take(self, index: int, payload: bytes | memoryview, digest: bytes) -> Keep:
+        self.totals.take(index, payload, digest)
         return Keep((TotalPiece(self._seat.sid, index, payload),))
 
     # -- totals ------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class Summing:
             return self._caught(Evidence(head.sender, TWO_TOTALS, (known, head)))
         if hashlib.sha256(total.payload).digest() != head.digest:
             raise RemoteProtocolError("a total that is not what its head names")
-        kept = self._take(head.index, total.payload)
+        kept = self._take(head.index, total.payload, head.digest)
         self._heads[head.index], self._inputs[head.index] = head, total.inputs
         return [kept, *self._progress()]
 
@@ -214,7 +214,8 @@ class Summing:
         """A chunk of totals that others voted for, from who has them."""
         if self.totals.wanted is None or piece.index not in self.totals.missing:
             raise RemoteProtocolError("a piece of a total that was not asked for")
-        return [self._take(piece.index, piece.payload), *self._progress()]
+        digest = hashlib.sha256(piece.payload).digest()
+        return [self._take(piece.index, piece.payload, digest), *self._progress()]
 
     def choice_of(self, digests: tuple[bytes, ...]) -> Choice:
         """What acknowledgements of these totals, of whom this view includes, name."""
