@@ -149,7 +149,7 @@ def test_completed_holds_a_certificate_with_the_signed_header_of_each_member():
     done = only(finish(machine, sums), Completed)
 
     assert [header.sender for header in done.certificate.sums] == [ONE, TWO, THREE]
-    assert all(header.payload == b"" and header.index == 0 for header in done.certificate.parts)
+    assert all(header.payload == b"" and header.index == 0 for header in done.certificate.sums)
     assert (done.sid, done.round, done.group) == (machine.sid, 1, group(KEYS))
 
 
