@@ -256,9 +256,7 @@ class Peer:
                 await self._serve(action)
             case Evidence():
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
-                self._report.warning(
-                    f"banned {action.sender.hex()[:16]}...: {action.what}"
-                )
+                self._report.warning(f"banned {action.sender.hex()[:16]}...: {action.what}")
             case Notice():
                 self._report.notice(notice_text(action, self._plan.parameters))
             case Fatal():
