@@ -92,7 +92,7 @@ class CertificateFetch(_Fetch):
     """Fetch, verify and add up the certificate of a session this node was in."""
 
     def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings) -> None:
-        dimension = settings.dimension
+        dimension = settings.summed
         order = ((sid, member, index) for member in past.members for index in range(piece_count(dimension)))
         super().__init__(settings.key, source, order)
         self._past = past

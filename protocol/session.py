@@ -102,7 +102,7 @@ class Session:
         return self._after(self._hellos.open(now), now)
 
     def offer(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
-        """Seek a group for a (d,) float32 vector; ends with Completed or Failed. `rand`: 32 secret bytes."""
+        """Seek a group for a (summed,) float32 vector; ends in Completed or Failed. `rand`: 32 secret bytes."""
         if not np.isfinite(vector).all():
             raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
         self._check_idle()
@@ -300,7 +300,7 @@ class Session:
             round=group_round(group),
             key=self._settings.key,
             ephemeral=ephemeral,
-            dimension=self._settings.dimension,
+            dimension=self._settings.summed,
             shares=self._settings.shares.for_group(members),
             shares_timeout_s=self._paces.shares_s,
             sums_timeout_s=self._paces.sums_s,
