@@ -55,6 +55,7 @@ from protocol.actions import (
     Spend,
 )
 from protocol.codec import parameters_hash
+from protocol.masked_messages import TotalPiece
 from protocol.messages import Base, Group, Sid, Sum
 from protocol.session import Session
 from protocol.vectors import base_digest
@@ -62,8 +63,8 @@ from protocol.vectors import base_digest
 T = TypeVar("T")
 
 WRONG_WEIGHTS = (
-    "a sum of weights that honest peers can not have: somebody lied about its number of rows; the model stays as "
-    "it was"
+    "a sum of weights that honest peers can not have: somebody lied about its number of rows; the model "
+    "stays as it was"
 )
 HEAVY_BYTES = 256 * 1024
 CUT_SHARE = 0.001
@@ -288,7 +289,7 @@ class Peer:
 
     def _keep(self, parts: Iterable[Sum | TotalPiece]) -> None:
         for part in parts:
-            self._state.keep_sum(part)
+            self._state.keep_part(part)
 
     async def _take_mean(self, action: Completed | Healed) -> list[Action]:
         """A mean on the base that its group had: the new base; the old one, if the mean is none."""
@@ -310,7 +311,7 @@ class Peer:
         return await self._take_base(base, new, kept, memory, action)
 
     def _remembered(self, mean: Floats, members: int) -> tuple[Memory, Memory]:
-        """The mechanism's memory after an aggregate: that which a waiting offer will leave, and that of now."""
+        """The mechanism's memory after an aggregate: as a waiting offer will leave it, and as it is now."""
         learn = self._mechanism.aggregated
         return learn(mean, members, self._receipt.memory), learn(mean, members, self._state.memory)
 

@@ -32,6 +32,7 @@ from node.errors import ConfigError
 from node.privacy import Receipt
 from node.vectors import Floats, VectorFiles
 from protocol import codec
+from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import NO_SID, Base, Certificate, Group, Key, Sid, Sum
 from protocol.recovery import Past
 from protocol.standing import Standing
@@ -49,7 +50,7 @@ class Kept:
 
     group: Group
     base: Base
-    certificate: Certificate
+    certificate: Certificate | ResultCertificate
 
 
 def _written(events: Iterable[Event]) -> str:
@@ -300,9 +301,9 @@ class State:
         self._judged = None
 
     @_alone
-    def ban(self, key: Key, evidence: tuple[Sum, Sum]) -> None:
-        """Never again with this key; the two sums that show why are kept."""
-        frames = b"".join(codec.encode(one.header).join() for one in evidence)
+    def ban(self, key: Key, evidence: tuple[codec.Signed, ...]) -> None:
+        """Never again with this key; the signed records that show why are kept."""
+        frames = b"".join(codec.evidence(record) for record in evidence)
         with self._database.step() as connection:
             connection.execute("insert or replace into banned values (?, ?)", (key, frames))
         self.banned.add(key)
@@ -315,11 +316,11 @@ class State:
     # -- certificates ------------------------------------------------------------------------------
 
     @_alone
-    def keep_sum(self, part: Sum) -> None:
+    def keep_part(self, part: Sum | TotalPiece) -> None:
         """Store a piece of a partial sum: a certificate may need it."""
         folder = self._sums / part.sid.hex()
         folder.mkdir(exist_ok=True)
-        path = folder / part.sender.hex()
+        path = folder / part.owner.hex()
         with path.open("r+b" if path.exists() else "w+b") as file:
             file.seek(part.index * PIECE_BYTES)
             file.write(part.payload)
@@ -350,7 +351,7 @@ class State:
             "select sid, frame, base, certificate from session order by number"
         ):
             match codec.decode(_bytes(frame)), codec.decode(_bytes(certificate)):
-                case Group() as group, Certificate() as proof:
+                case Group() as group, (Certificate() | ResultCertificate()) as proof:
                     sessions[_bytes(sid)] = Kept(group, _unpacked(_bytes(base)), proof)
         return sessions
 

@@ -22,6 +22,7 @@ from protocol.masked_messages import (
     AckVote,
     Check,
     CheckVote,
+    Dispute,
     Join,
     JoinCertificate,
     Joined,
@@ -125,6 +126,7 @@ _MASKED_READERS: dict[type, tuple[Reader, ...]] = {
     Total: (_record(TotalHead), _INPUTS),
     CheckVote: (_KEY, _KEY, _SET, _KEY, many(integer(0, 2**31 - 2), MAX_PRODUCTS), _SIGNATURE),
     Check: (_record(CheckVote), many(_record(TotalHead), MAX_PIECES)),
+    Dispute: (_KEY, _KEY, _SET, _INDEX, _SIGNATURE),
     AckVote: (_KEY, _KEY, _SET, _KEY, _SIGNATURE),
     Ack: (_record(AckVote), _DIGESTS, _INPUTS),
     ReleaseHead: (_KEY, _KEY, _SET, _KEY, _KEY, _KEY, _SIGNATURE),
@@ -170,7 +172,7 @@ _READERS: dict[type, tuple[Reader, ...]] = {
 _TYPES: tuple[type, ...] = (
     *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
     *(CertificateRequest, Certificate, PieceRequest, BasePiece),
-    *(Join, Joined, JoinCertificate, Masked, Total, Check, Ack, Release, ViewChange, Propose),
+    *(Join, Joined, JoinCertificate, Masked, Total, Check, Dispute, Ack, Release, ViewChange, Propose),
     *(TotalPiece, ResultCertificate),
     *(Enlist, Enlisted, Order, ModelPiece, UploadPiece, Done),
 )
@@ -252,7 +254,16 @@ def _build(kind: type, values: list[Any], payload: memoryview) -> Message:
 
 
 MaskedRecord = (
-    JoinHead | JoinVote | MaskedHead | TotalHead | CheckVote | AckVote | ReleaseHead | ViewVote | ProposalHead
+    JoinHead
+    | JoinVote
+    | MaskedHead
+    | TotalHead
+    | CheckVote
+    | Dispute
+    | AckVote
+    | ReleaseHead
+    | ViewVote
+    | ProposalHead
 )
 Signed = Announce | Ready | Group | Sum | CertificateRequest | PieceRequest | MaskedRecord
 Record = TypeVar("Record", bound=Signed)
@@ -268,6 +279,7 @@ _LABELS: dict[type, bytes] = {
     MaskedHead: b"masked",
     TotalHead: b"total",
     CheckVote: b"check",
+    Dispute: b"dispute",
     AckVote: b"ack",
     ReleaseHead: b"release",
     ViewVote: b"view-change",
@@ -281,6 +293,11 @@ def canonical(record: Signed) -> bytes:
     if isinstance(whole, Sum):
         whole = whole.header
     return bytes(msgpack.packb(_plain(replace(whole, signature=b""))))
+
+
+def evidence(record: Signed) -> bytes:
+    """What a record's sender signed, with its label and signature: enough to show it to somebody else."""
+    return _LABELS[type(record)] + b"\0" + canonical(record) + record.signature
 
 
 def sign(record: Record, key: identity.NodeKey) -> Record:

@@ -227,6 +227,17 @@ class Propose:
 
 
 @dataclass(frozen=True, slots=True)
+class Dispute:
+    """5', signed: the total of chunk `index` does not fit the products: everybody is to publish its own."""
+
+    sid: Sid
+    sender: Key
+    included: int
+    index: int
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
 class TotalPiece:
     """10: chunk `index` of the total of a session, to who asked for it."""
 

@@ -102,7 +102,7 @@ class Session:
         return self._after(self._hellos.open(now), now)
 
     def offer(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
-        """Seek a group for a (summed,) float32 vector; ends in Completed or Failed. `rand`: 32 secret bytes."""
+        """Seek a group for an offer (summed,); ends with Completed or Failed. `rand`: 32 secret bytes."""
         if not np.isfinite(vector).all():
             raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
         self._check_idle()

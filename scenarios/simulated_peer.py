@@ -29,6 +29,7 @@ from protocol.actions import (
 )
 from protocol.identity import NodeKey
 from protocol.machine import Machine
+from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import (
     NO_SID,
     Base,
@@ -41,6 +42,7 @@ from protocol.messages import (
     Sid,
     Sum,
 )
+from protocol.names import NOBODY
 from protocol.recovery import Past
 from protocol.session import Session
 from protocol.standing import Settings, Standing

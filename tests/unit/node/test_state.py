@@ -236,7 +236,7 @@ def test_certificates_are_kept_for_two_generations(tmp_path):
     for generation in (1, 2, 3):
         new = base(generation, generation)
         part = Sum(new.sid, b"k" * 32, bytes(32), (), bytes(64), 0, b"payload")
-        state.keep_sum(part)
+        state.keep_part(part)
         state.adopt(new, vector(generation), generation, kept(state, new), ())
     assert state.kept_sum(base(3, 3).sid, b"k" * 32, 0) == b"payload"
     assert state.kept_sum(base(1, 1).sid, b"k" * 32, 0) is None
