@@ -30,7 +30,7 @@ def _base_piece(state: State, digest: bytes, index: int) -> BasePiece | None:
 
 def _sum_piece(state: State, sid: Sid, of: bytes, index: int) -> Sum | TotalPiece | None:
     kept = state.sessions.get(sid)
-    payload = state.kept_sum(sid, of, index)
+    payload = state.kept_part(sid, of, index)
     if kept is None or payload is None:
         return None
     if isinstance(kept.certificate, ResultCertificate):

@@ -36,7 +36,7 @@ from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import NO_SID, Base, Certificate, Group, Key, Sid, Sum
 from protocol.recovery import Past
 from protocol.standing import Standing
-from protocol.vectors import PIECE_BYTES, base_digest
+from protocol.vectors import base_digest
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -317,24 +317,27 @@ class State:
 
     @_alone
     def keep_part(self, part: Sum | TotalPiece) -> None:
-        """Store a piece of a partial sum: a certificate may need it."""
-        folder = self._sums / part.sid.hex()
-        folder.mkdir(exist_ok=True)
-        path = folder / part.owner.hex()
-        with path.open("r+b" if path.exists() else "w+b") as file:
-            file.seek(part.index * PIECE_BYTES)
-            file.write(part.payload)
+        """Store a piece of a partial sum, or of a total: a certificate may need it.
+
+        A later one takes the place of an earlier one, whatever their lengths.
+        """
+        path = self._part(part.sid, part.owner, part.index)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(part.payload)
 
     @_alone
-    def kept_sum(self, sid: Sid, sender: Key, index: int) -> bytes | None:
-        """A stored piece; None if there is none."""
-        path = self._sums / sid.hex() / sender.hex()
+    def kept_part(self, sid: Sid, owner: Key, index: int) -> bytes | None:
+        """A stored piece of `owner`'s sum (`NOBODY`: of the group's total); None if there is none.
+
+        Cut short where the process was killed as it wrote: whoever asked sees that by its digest.
+        """
         try:
-            with path.open("rb") as file:
-                file.seek(index * PIECE_BYTES)
-                return file.read(PIECE_BYTES) or None
+            return self._part(sid, owner, index).read_bytes()
         except OSError:
             return None
+
+    def _part(self, sid: Sid, owner: Key, index: int) -> Path:
+        return self._sums / sid.hex() / f"{owner.hex()}.{index}"
 
     def _insert(self, connection: object, sid: Sid, number: int, kept: Kept) -> None:
         group = codec.encode(kept.group).join()
