@@ -19,6 +19,7 @@ from protocol.identity import NodeKey
 from tests.e2e.dying_peer import Orders
 from tests.e2e.processes import ENOUGH_S, Event, Nursery, Process, free_endpoint
 
+ADDITIVE, MASKED = "aggregation.protocol=additive", "aggregation.protocol=masked"
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,16,10]")
 
 
