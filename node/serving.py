@@ -31,10 +31,10 @@ def _base_piece(state: State, digest: bytes, index: int) -> BasePiece | None:
 def _sum_piece(state: State, sid: Sid, of: bytes, index: int) -> Sum | TotalPiece | None:
     kept = state.sessions.get(sid)
     payload = state.kept_part(sid, of, index)
-    if kept is None or payload is None:
+    if payload is not None and of == NOBODY:
+        return TotalPiece(sid, index, payload)  # its digest tells whether it is the right one
+    if kept is None or payload is None or isinstance(kept.certificate, ResultCertificate):
         return None
-    if isinstance(kept.certificate, ResultCertificate):
-        return TotalPiece(sid, index, payload) if of == NOBODY else None
     header = next((header for header in kept.certificate.sums if header.sender == of), None)
     if header is None:
         return None

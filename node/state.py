@@ -332,7 +332,7 @@ class State:
         Cut short where the process was killed as it wrote: whoever asked sees that by its digest.
         """
         try:
-            return self._part(sid, owner, index).read_bytes()
+            return self._part(sid, owner, index).read_bytes() or None
         except OSError:
             return None
 

@@ -268,6 +268,30 @@ class ResultCertificate:
 
 
 MaskedMessage = (
-    Join | Joined | JoinCertificate | Masked | Total | Check | Ack | Release | ViewChange | Propose
+    Join | Joined | JoinCertificate | Masked | Total | Check | Dispute | Ack | Release | ViewChange | Propose
 )
-"""What a masked session's machine takes in."""
+"""What a masked session's machine takes in from the other members."""
+
+
+def session_of(message: MaskedMessage | TotalPiece | ResultCertificate) -> Sid:
+    """The session that a message belongs to."""
+    match message:
+        case Join() | Masked() | Total() | Release() | Propose():
+            return message.head.sid
+        case Joined() | Check() | Ack() | ViewChange():
+            return message.vote.sid
+        case _:
+            return message.sid
+
+
+def sender_of(message: MaskedMessage) -> Key | None:
+    """Who signed a message; None for a certificate, which anybody may pass on."""
+    match message:
+        case Join() | Masked() | Total() | Release() | Propose():
+            return message.head.sender
+        case Joined() | Check() | Ack() | ViewChange():
+            return message.vote.sender
+        case Dispute():
+            return message.sender
+        case JoinCertificate():
+            return None

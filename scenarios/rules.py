@@ -98,16 +98,17 @@ class Rules:
 
         `present`: the peers that are running.
         """
-        members = tuple(sorted(ready.key for ready in proof.group.readys))
+        members = proof.contributors
         if self.groups.setdefault(proof.sid, members) != members:
-            self.violated(f"peer {peer} holds another group of a session than a second member")
+            self.violated(f"peer {peer} holds the mean of other members of a session than a second member")
         offers = [self.offers.get((proof.sid, key)) for key in members]
         whole = [offer for offer in offers if offer is not None]
         if len(whole) < len(members):
             self.violated(f"peer {peer} holds the mean of a session without every member's offer")
         if not self._liars.intersection(member for member, _ in whole):
             self._right_mean(peer, proof, whole)
-        self._one_side(proof.group.readys[0].announce.base, set(members), key, present)
+        group = {ready.key for ready in proof.group.readys}
+        self._one_side(proof.group.readys[0].announce.base, group, key, present)
 
     def _right_mean(self, peer: int, proof: Completed | Healed, offers: list[tuple[int, Units]]) -> None:
         mean = proof.mean.tobytes()

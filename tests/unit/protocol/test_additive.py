@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from protocol.actions import Completed, Evidence, Failed, Keep, Reason, Spend
-from protocol.additive import Additive, Phase
+from protocol.additive import TWO_SUMS, Additive, Phase
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
 from protocol.messages import Share, Sum
 from protocol.shares import ShareSettings
@@ -399,7 +399,7 @@ def test_two_signed_sums_of_one_sender_are_evidence():
     payload = raw(np.zeros(5, dtype="<u4"), slice(0, 5))
     second = resigned(replace(message, payload=payload), KEYS[1], pieces=(hashlib.sha256(payload).digest(),))
 
-    assert machine.receive(second, NOW) == [Evidence(TWO, message.header, second.header)]
+    assert machine.receive(second, NOW) == [Evidence(TWO, TWO_SUMS, (message.header, second.header))]
     assert kinds(machine.receive(other, NOW)) == ["Keep", "Completed"]
 
 
