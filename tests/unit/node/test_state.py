@@ -299,8 +299,19 @@ def test_pieces_of_a_sum_are_served_under_their_senders_header(tmp_path):
     state = reopened(state, tmp_path)
     assert [answer(state, PieceRequest(new.sid, b"k" * 32, index, b"q" * 32)) for index in (0, 1)] == pieces
     assert answer(state, PieceRequest(new.sid, NOBODY, 0, b"q" * 32)) is None
+    assert answer(state, PieceRequest(new.sid, b"k" * 32, 2, b"q" * 32)) is None
     assert answer(state, PieceRequest(new.sid, b"q" * 32, 0, b"q" * 32)) is None
     assert answer(state, CertificateRequest(b"n" * 32, b"q" * 32)) is None
+
+
+def test_a_total_is_served_while_its_session_still_runs(tmp_path):
+    """A member that lacks a chunk asks those who have it; a piece that a kill cut off is none."""
+    state = opened(tmp_path)
+    state.keep_part(total(b"u" * 32, 1, b"chunk"))
+    state.keep_part(total(b"u" * 32, 0, b""))
+    asked = [PieceRequest(b"u" * 32, NOBODY, index, b"k" * 32) for index in (0, 1, 2)]
+    assert [answer(state, one) for one in asked] == [None, total(b"u" * 32, 1, b"chunk"), None]
+    assert answer(state, CertificateRequest(b"u" * 32, b"k" * 32)) is None
 
 
 def test_totals_of_masked_sessions_are_swept_with_their_certificates(tmp_path):
