@@ -14,7 +14,7 @@ What must stay true:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from enum import Enum, auto
 
@@ -46,15 +46,16 @@ from protocol.masked_messages import (
 )
 from protocol.masked_vector import MaskedVector, masks_of
 from protocol.masks import self_seed
-from protocol.messages import CertificateRequest, Key, Message, Ready, Sum
-from protocol.pulling import Pull
+from protocol.messages import Key, Message, Ready, Sum
+from protocol.pulling import Result
 from protocol.releasing import Releasing
 from protocol.sealing import derive
 from protocol.seat import Seat
-from protocol.summing import Choice, NotYet, Summing, View
+from protocol.summing import Summing
 from protocol.tolerance import Tolerance
-from protocol.unmasking import check_result, mean_of, members_in
+from protocol.unmasking import mean_of, members_in
 from protocol.vectors import Floats
+from protocol.view import Choice, NotYet, View
 from protocol.viewing import LEAST_INCLUDED, Viewing
 
 GRACE_S = 2.0
@@ -72,22 +73,18 @@ class Phase(Enum):
 class DoubleMasked:
     """One member of one session. Vectors are (d,) float32; `rand` is 32 secret bytes, used once."""
 
-    def __init__(self, seat: Seat, tolerance: Tolerance, point: FixedPoint) -> None:
+    def __init__(self, seat: Seat, tolerance: Tolerance, point: FixedPoint, layout: Layout) -> None:
         self._seat = seat
         self._tolerance = tolerance
         self._point = point
-        self._layout = Layout(seat.dimension, tolerance.members)
+        self._layout = layout
         self._viewing = Viewing(seat, tolerance, self._layout)
         self._early = Early(early_bytes(self._layout))
-        self._gone: set[Key] = set()
         self._x: Floats | None = None
         self._clipped = 0
         self._proofs: tuple[Proof, ...] = ()
-        self._certificate: ResultCertificate | None = None
-        self._pull: Pull | None = None
-        self._asked: set[Key] = set()
-        self._view = 0
-        self._view_until = self._lead_at = self._end_at = 0.0
+        self._result = Result(seat, tolerance, layout)
+        self._end_at = 0.0
         self.sid = seat.sid
         self.phase = Phase.JOINING
         self.shares_since = self.sums_since = 0.0
@@ -117,7 +114,7 @@ class DoubleMasked:
     def takes(self, message: Message) -> bool:
         """Everything masked of this session; replies only where something was asked for."""
         if isinstance(message, MaskedReply):
-            return message.sid == self.sid and (self._pull is not None or bool(self._asked))
+            return message.sid == self.sid and self._result.expects
         return isinstance(message, MaskedMessage) and session_of(message) == self.sid
 
     def waiting_for(self) -> tuple[Key, ...]:
@@ -132,11 +129,12 @@ class DoubleMasked:
 
     def _awaited(self) -> tuple[Key, ...]:
         others = self._seat.others
-        if self._view > self._summing.view.number:
-            voted = self._viewing.voted(self._view)
-            return tuple(key for key in others if key not in voted) or (self._viewing.leader(self._view),)
+        number = self._viewing.number
+        if number > self._summing.view.number:
+            voted = self._viewing.voted(number)
+            return tuple(key for key in others if key not in voted) or (self._viewing.leader(number),)
         late = self._summing.waiting_for()
-        if late or self._certificate is not None:
+        if late or self._result.certificate is not None:
             return late
         here = self._releasing.released if self._releasing.quorum() else self._releasing.acknowledged
         return tuple(key for key in others if key not in here)
@@ -158,28 +156,13 @@ class DoubleMasked:
     def _take_joining(self, message: Join | Joined | JoinCertificate, now: float) -> list[Action]:
         if self.phase is not Phase.JOINING:
             return []  # the last votes and the echoes come when the certificate is here
-        match message:
-            case Join():
-                return self._join_on(self._joining.take_join(message), now)
-            case Joined():
-                self._joining.take_joined(message)
-                return self._join_on(None, now)
-            case JoinCertificate():
-                self._joining.take_certificate(message)
-                return self._mask(now)
-
-    def _join_on(self, evidence: Evidence | None, now: float) -> list[Action]:
-        sends: list[Action] = []
-        if not self._joining.voted and not self._joining.lacks:
-            joined = self._joining.vote()
+        vote, evidence = self._joining.take(message)
+        sends = self._to_all(vote) if vote is not None else []
+        if vote is not None:
             self.deadline = (self.deadline or now) + GRACE_S
-            sends = self._to_all(joined)
-        evidence = evidence or (self._joining.conflict() if self._joining.voted else None)
         if evidence is not None:
             return [*sends, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
-        if self._joining.voted and self._joining.certify():
-            return [*sends, *self._mask(now)]
-        return sends
+        return [*sends, *(self._mask(now) if self._joining.certificate is not None else [])]
 
     def _to_all(self, message: MaskedMessage) -> list[Action]:
         return [Send(key, (message,)) for key in self._seat.others]
@@ -196,19 +179,14 @@ class DoubleMasked:
         pair_seeds = [joining.pair_seeds.get(key) for key in seat.members]
         masks = masks_of(seat.number, own_seed, pair_seeds, self._rounding)
         vector = MaskedVector(x, masks, self._point, self._layout, seat.key, self.sid)
-        self._summing = Summing(seat, self._layout, vector, self._viewing.first())
+        view_s = seat.sums_timeout_s / (self._viewing.last + 2)
+        self._summing = Summing(seat, self._layout, vector, self._viewing.begin(now, view_s))
         self._releasing = Releasing(seat, self._tolerance, self._layout, joining)
         self.sums_since = now
         self._end_at = now + seat.sums_timeout_s
-        self._view_until = now + self._view_s
         spend = Spend(self.sid, seat.round, self._clipped)
         begun = [*self._to_all(certificate), spend, *self._summing.open()]
         return [*begun, *self._advance(now), *self._replay(now)]
-
-    @property
-    def _view_s(self) -> float:
-        """How long a view may take: all of them, and what comes after, fit into the timeout."""
-        return self._seat.sums_timeout_s / (self._viewing.last + 2)
 
     def _replay(self, now: float) -> list[Action]:
         """What came too early, now that something changed."""
@@ -232,7 +210,7 @@ class DoubleMasked:
         sender = sender_of(message)
         if sender is not None and sender not in self._seat.others:
             raise RemoteProtocolError(f"{type(message).__name__} of somebody who is not in this session")
-        self._gone.discard(sender or b"")
+        self._viewing.gone.discard(sender or b"")
         if isinstance(message, Join | Joined | JoinCertificate):
             return self._take_joining(message, now)
         if self.phase is Phase.JOINING:
@@ -272,15 +250,13 @@ class DoubleMasked:
 
     def _take_reply(self, reply: MaskedReply, now: float) -> list[Action]:
         """Something that was asked for: a chunk of the total, or the certificate of who has finished."""
+        if self.phase is not Phase.MASKS:
+            raise RemoteProtocolError("a reply before anything was asked for")
         if isinstance(reply, ResultCertificate):
-            if self._certificate is None:
-                check_result(reply, self._seat.members, self._tolerance, self._layout)
-                self._certificate = reply
+            self._result.take(reply)
             return self._advance(now)
-        if self._pull is None or self.phase is not Phase.MASKS:
-            raise RemoteProtocolError("a piece of a total that was not asked for")
         kept = self._summing.take_piece(reply)
-        return [*kept, *self._pull.got(reply.index, now), *self._advance(now)]
+        return [*kept, *self._result.got(reply.index, now), *self._advance(now)]
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -291,14 +267,14 @@ class DoubleMasked:
         if self._summing.caught is not None:
             return self._fail(Reason.CAUGHT, (self._summing.caught,))
         actions = [*self._acknowledge(), *self._release()]
-        if self._certificate is None:
+        if self._result.certificate is None:
             match self._releasing.opened():
                 case Evidence() as evidence:
                     return [*actions, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
                 case ResultCertificate() as certificate:
-                    self._certificate = certificate
-        if self._certificate is not None:
-            return [*actions, *self._complete(self._certificate, now)]
+                    self._result.certificate = certificate
+        if self._result.certificate is not None:
+            return [*actions, *self._complete(self._result.certificate, now)]
         self._arm()
         return [*actions, *self._give_up_if_hopeless()]
 
@@ -335,64 +311,42 @@ class DoubleMasked:
         return [Completed(seat.group, self.sid, seat.round, mean, contributors, certificate)]
 
     def _fetch_totals(self, certificate: ResultCertificate, now: float) -> list[Action]:
-        wanted = certificate.digests
-        if self._pull is not None and self._summing.totals.wanted == wanted:
+        if self._summing.totals.wanted == certificate.digests:
             self._arm()
             return []
-        self._summing.want(certificate.included, wanted, ())
+        self._summing.want(certificate.included, certificate.digests, ())
         choice = Choice(certificate.included, certificate.releases[0].totals)
         known = self._releasing.digests_of(choice)
-        return self._begin_pull([*sorted(self._asked), *(known[1] if known else ())], now)
+        return self._pull(known[1] if known else (), now)
 
-    def _begin_pull(self, sources: list[Key], now: float) -> list[Action]:
-        there = [key for key in sources if key not in self._gone]
-        self._pull = Pull(self._seat, self._summing.totals.missing, there)
-        asked = self._pull.ask(now)
+    def _pull(self, sources: Iterable[Key], now: float) -> list[Action]:
+        asked = self._result.pull(self._summing.totals.missing, sources, now)
         self._arm()
         return asked
 
     def finished(self, key: Key, now: float) -> list[Action]:
-        """A member shows the base that this session made: ask it for the certificate, once."""
-        if self.phase is not Phase.MASKS or key in self._asked or self._certificate is not None:
-            return []
-        self._asked.add(key)
-        request = CertificateRequest(self.sid, self._seat.me)
-        return [Send(key, (codec.sign(request, self._seat.key),))]
+        """A member shows the base that this session made: ask it for the certificate."""
+        return self._result.ask(key) if self.phase is Phase.MASKS else []
 
     # -- views -------------------------------------------------------------------------------------
 
     def _change_view(self, number: int, now: float) -> list[Action]:
-        """Vote for a later view; if its leader is gone, for the one after it, too."""
-        if number <= self._view or number > self._viewing.last:
-            return []
-        self._view = number
-        self._view_until, self._lead_at = now + self._view_s, now + self._view_s / 2
+        """Vote for a later view."""
         lock = self._releasing.lock
         locks = () if lock is None else (lock.vote,)
-        vote = self._viewing.vote(number, self._summing.holds, locks, self._proofs)
-        if self._viewing.leader(number) in self._gone:
-            return [*self._to_all(vote), *self._change_view(number + 1, now)]
-        return [*self._to_all(vote), *self._lead(now)]
+        votes = self._viewing.change(number, self._summing.chunks.holds, locks, self._proofs, now)
+        return [*(send for vote in votes for send in self._to_all(vote)), *self._lead(now)]
 
     def _take_vote(self, change: ViewChange, now: float) -> list[Action]:
         evidence = self._viewing.take_vote(change)
-        return [*_listed(evidence), *self._change_view(change.vote.view, now), *self._lead(now)]
+        return [*_listed(evidence), *self._change_view(change.vote.view, now)]
 
     def _lead(self, now: float) -> list[Action]:
-        """Propose, if this member leads, all that can be expected have voted, or half the time is over."""
-        number = self._view
-        if self._viewing.leader(number) != self._seat.me or number <= self._summing.view.number:
-            return []
-        voted = self._viewing.voted(number)
-        if now < self._lead_at and not all(key in voted or key in self._gone for key in self._seat.others):
-            return []
-        propose = self._viewing.propose(number)
-        if propose is None:
-            return []
-        return [*self._to_all(propose), *self._accept(propose, now)]
+        propose = self._viewing.lead(now)
+        return [] if propose is None else [*self._to_all(propose), *self._accept(propose, now)]
 
     def _take_proposal(self, propose: Propose, now: float) -> list[Action]:
-        if propose.head.view < self._view or propose.head.view <= self._summing.view.number:
+        if propose.head.view < max(self._viewing.number, self._summing.view.number + 1):
             raise RemoteProtocolError("a proposal for a view that is over")
         return self._accept(propose, now)
 
@@ -400,7 +354,7 @@ class DoubleMasked:
         view = self._viewing.take_proposal(propose)
         if isinstance(view, Evidence):
             return [view]
-        self._view, self._view_until = view.number, now + self._view_s
+        self._viewing.entered(view.number, now)
         holds = self._viewing.holds
         entered = self._summing.enter(view, lambda key, owner, index: holds(view.number, key, owner, index))
         again = self._again(view)
@@ -423,7 +377,7 @@ class DoubleMasked:
         for vote in proof.checks:
             codec.verify(vote, vote.sender)
         actions = self._summing.want(lock.included, proof.digests, proof.checks)
-        return [*actions, *self._begin_pull([lock.sender], now)]
+        return [*actions, *self._pull((lock.sender,), now)]
 
     # -- time and loss -----------------------------------------------------------------------------
 
@@ -435,24 +389,14 @@ class DoubleMasked:
             return self._fail(Reason.JOINS_TIMEOUT, self._joining.missing)
         if now >= self._end_at:
             return self._fail(Reason.MASKS_TIMEOUT, self.waiting_for())
-        actions = self._lead(now)
-        if self._pull is not None:
-            actions += self._pull.tick(now)
-        if now >= self._view_until:
-            actions += self._change_view(self._view + 1, now)
+        actions = [*self._lead(now), *self._result.tick(now)]
+        if now >= self._viewing.until:
+            actions += self._change_view(self._viewing.number + 1, now)
         return [*actions, *self._advance(now)]
 
     def _arm(self) -> None:
         """The next time something is due."""
-        times = [self._end_at]
-        if self._view < self._viewing.last:
-            times.append(self._view_until)
-        is_leader = self._viewing.leader(self._view) == self._seat.me
-        if is_leader and self._view > self._summing.view.number:
-            times.append(self._lead_at)
-        if self._pull is not None and self._pull.deadline is not None:
-            times.append(self._pull.deadline)
-        self.deadline = min(times)
+        self.deadline = min(self._end_at, self._viewing.deadline, self._result.deadline)
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
         """A member can not be reached any more: the others go on without it, as far as that is possible."""
@@ -465,12 +409,12 @@ class DoubleMasked:
     def _without(self, key: Key, now: float) -> list[Action]:
         if self.phase is Phase.DONE or key not in self._seat.others:
             return []
-        self._gone.add(key)
+        self._viewing.gone.add(key)
         if self.phase is Phase.JOINING:
             return self._join_without(key, now)
-        is_awaited = key in self._awaited()
-        changed = self._change_view(self._view + 1, now) if is_awaited and not self._summing.verified else []
-        return [*changed, *self._lead(now), *self._advance(now)]
+        is_needed = key in self._awaited() and not self._summing.verified
+        changed = self._change_view(self._viewing.number + 1, now) if is_needed else self._lead(now)
+        return [*changed, *self._advance(now)]
 
     def _join_without(self, key: Key, now: float) -> list[Action]:
         """Without its JOIN nobody begins; with it, others may have the certificate, and pass it on."""
@@ -482,12 +426,12 @@ class DoubleMasked:
 
     def _give_up_if_hopeless(self) -> list[Action]:
         """More are lost than this group tolerates."""
-        releasing, there = self._releasing, frozenset(self._seat.members) - self._gone
+        releasing, there = self._releasing, frozenset(self._seat.members) - self._viewing.gone
         could_release = len(there | releasing.released)
         could_acknowledge = len(there | releasing.acknowledged)
-        if min(could_release, could_acknowledge) >= self._tolerance.threshold or self._asked:
+        if min(could_release, could_acknowledge) >= self._tolerance.threshold or self._result.asked:
             return []
-        return self._fail(Reason.MASKS_TIMEOUT, tuple(sorted(self._gone)))
+        return self._fail(Reason.MASKS_TIMEOUT, tuple(sorted(self._viewing.gone)))
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
         self._close()

@@ -162,7 +162,7 @@ class ResultFetch(_Fetch):
 
     def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings, masked: MaskedSettings) -> None:
         members = len(past.members)
-        self._layout = Layout(settings.summed, members)
+        self._layout = Layout(settings.summed, members, masked.all_to_all_bytes)
         order = ((sid, NOBODY, index) for index in range(self._layout.chunks))
         super().__init__(settings.key, source, order)
         self._past = past

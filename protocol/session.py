@@ -38,6 +38,7 @@ from protocol.fixedpoint import FixedPoint
 from protocol.following import Follower
 from protocol.healing import Healer
 from protocol.introductions import Introductions
+from protocol.layout import Layout
 from protocol.machine import SessionMachine
 from protocol.masked import DoubleMasked
 from protocol.masked_messages import MaskedMessage, ResultCertificate, TotalPiece, session_of
@@ -332,7 +333,10 @@ class Session:
         """Masked sums for groups that they are made for; shares for the others."""
         members, masked = len(seat.members), self._settings.masked
         if masked is not None and members >= LEAST_MEMBERS:
-            return DoubleMasked(seat, tolerance(members, masked.dropouts), FixedPoint(masked.clip, members))
+            withstands, point = tolerance(members, masked.dropouts), FixedPoint(masked.clip, members)
+            return DoubleMasked(
+                seat, withstands, point, Layout(seat.dimension, members, masked.all_to_all_bytes)
+            )
         return Additive(seat, self._settings.shares.for_group(members))
 
     def _replay(self, machine: SessionMachine, now: float) -> list[Action]:
