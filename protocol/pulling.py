@@ -1,4 +1,4 @@
-"""Getting what others have: chunks of a total, the certificate of a session that ended without this member."""
+"""Getting what others have: chunks of a total, the certificate of a session that others finished."""
 
 from __future__ import annotations
 

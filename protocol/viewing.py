@@ -17,11 +17,12 @@ from protocol import codec
 from protocol.actions import Evidence
 from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
-from protocol.masked_messages import AckVote, Proof, ProposalHead, Propose, ViewChange, ViewVote
+from protocol.lincheck import CHECKS
+from protocol.masked_messages import AckVote, CheckVote, Proof, ProposalHead, Propose, ViewChange, ViewVote
 from protocol.names import Key
 from protocol.seat import Seat
 from protocol.tolerance import Tolerance
-from protocol.unmasking import everybody, set_of
+from protocol.unmasking import everybody, set_of, totals_digest
 from protocol.view import View
 
 TWO_VOTES = "two different votes in one view"
@@ -208,6 +209,7 @@ class Viewing:
             return Evidence(head.sender, TWO_PROPOSALS, (known.head, head))
         self._check_votes(propose)
         self._check_included(propose)
+        self._check_proofs(propose)
         self._proposals[head.view] = propose
         return View(head.view, head.included, head.reducers, head.locks)
 
@@ -240,6 +242,25 @@ class Viewing:
             not head.included >> reducer & 1 for reducer in head.reducers
         ):
             raise RemoteProtocolError("a proposal with chunks that nobody adds up")
+
+    def _check_proofs(self, propose: Propose) -> None:
+        """Where totals are checked by products, a lock comes with those that prove it."""
+        for lock in propose.head.locks:
+            for proof in propose.proofs:
+                if totals_digest(lock.sid, lock.included, proof.digests) != lock.totals:
+                    raise RemoteProtocolError("a proof of other totals than the lock names")
+                if len(proof.digests) != self._layout.chunks:
+                    raise RemoteProtocolError("a proof of totals of another length")
+                for vote in proof.checks:
+                    self._check_product(vote, lock)
+
+    def _check_product(self, vote: CheckVote, lock: AckVote) -> None:
+        named = (vote.sid, vote.included, vote.totals) == (lock.sid, lock.included, lock.totals)
+        if not named or vote.sender not in self._seat.numbers:
+            raise RemoteProtocolError("a proof with a check of something else")
+        if len(vote.products) != CHECKS * self._layout.chunks:
+            raise RemoteProtocolError(f"a check of {len(vote.products)} products")
+        codec.verify(vote, vote.sender)
 
     def holds(self, number: int, key: Key, owner: Key, index: int) -> bool:
         """Whether a member said, in its vote for this view, that it has this chunk."""
