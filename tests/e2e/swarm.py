@@ -133,6 +133,18 @@ def fact(out: Path, name: str) -> Any:
     return found[0][0] if found else None
 
 
+def nothing_twice(out: Path, offers: Path) -> None:
+    """Every vector that was spent, over both lives, is another one; and all of them are in the ledger."""
+    noted = [line.split() for line in offers.read_text().splitlines()]
+    sids, vectors = zip(*noted, strict=True)
+    assert len(set(sids)) == len(sids)
+    assert len(set(vectors)) == len(vectors)
+    ledger = rows(out, "select sid, round from ledger")
+    assert {sid.hex() for sid, _ in ledger} == set(sids)
+    assert len({round for _, round in ledger}) == len(ledger)
+    assert summary(out)["offers"] == len(ledger)
+
+
 @contextmanager
 def frozen(nodes: Sequence[Process]) -> Iterator[None]:
     """Nodes that stand still meanwhile, and so do not get to their last round before something is done."""

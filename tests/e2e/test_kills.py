@@ -16,7 +16,7 @@ import pytest
 
 from tests.e2e.dying_peer import Fate, Orders
 from tests.e2e.processes import Nursery, free_endpoint
-from tests.e2e.swarm import ADDITIVE, Swarm, fact, frozen, history, one_digest, rows, summary
+from tests.e2e.swarm import ADDITIVE, Swarm, fact, frozen, history, nothing_twice, one_digest, rows, summary
 
 ROUNDS = 10
 COORDINATOR, MEMBER = 0, 3
@@ -72,7 +72,7 @@ def test_one_of_five_killed(make_swarm, tmp_path: Path, kill: Kill) -> None:
     one_digest(ends)
     _nobody_waited_for_the_dead(swarm, kill.who, died_in)
     _caught_up(swarm, kill.who, died_in)
-    _nothing_twice(swarm.out(kill.who), offers)
+    nothing_twice(swarm.out(kill.who), offers)
 
 
 def _at_rest(out: Path, kill: Kill, offers: Path) -> None:
@@ -113,18 +113,6 @@ def _caught_up(swarm: Swarm, number: int, died_in: int) -> None:
     assert after[-1]["participants"] == 5
     numbers = [line["round"] for line in lines]
     assert numbers == sorted(set(numbers))
-
-
-def _nothing_twice(out: Path, offers: Path) -> None:
-    """Every vector that was spent, over both lives, is another one; and all of them are in the ledger."""
-    noted = [line.split() for line in offers.read_text().splitlines()]
-    sids, vectors = zip(*noted, strict=True)
-    assert len(set(sids)) == len(sids)
-    assert len(set(vectors)) == len(vectors)
-    ledger = rows(out, "select sid, round from ledger")
-    assert {sid.hex() for sid, _ in ledger} == set(sids)
-    assert len({round for _, round in ledger}) == len(ledger)
-    assert summary(out)["offers"] == len(ledger)
 
 
 def test_the_tracker_killed_and_started_again(make_swarm, nursery: Nursery) -> None:
