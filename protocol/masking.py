@@ -275,8 +275,10 @@ class Masking:
         self._viewing.gone.update(keys)
         late, gone = self.waiting_for(), self._viewing.gone
         leader = self._viewing.leader(self._viewing.number)
-        leads_nobody = self._viewing.number > self.view.number and leader in gone
-        is_needed = leads_nobody or (not self._summing.verified and any(key in gone for key in late))
+        if self._viewing.number > self.view.number:
+            is_needed = leader in gone  # who is gone votes for no view: that it is said again ends none
+        else:
+            is_needed = not self._summing.verified and any(key in gone for key in late)
         changed = self._change_view(self._viewing.number + 1, now) if is_needed else self._lead(now)
         return [*changed, *self._advance(now)]
 
