@@ -23,7 +23,7 @@ from enum import Enum, auto
 from protocol import codec
 from protocol.actions import Action, Completed, Evidence, Failed, Keep, Reason, Send, Spend
 from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.messages import Certificate, Key, Message, Ready, Share, Sid, Sum
+from protocol.messages import Certificate, Key, Message, Share, Sid, Sum
 from protocol.sealing import derive
 from protocol.seat import Seat
 from protocol.shares import Shares
@@ -49,7 +49,7 @@ class Additive:
     """One member of one session. Vectors are (d,) float32; `rand` is 32 secret bytes, used once."""
 
     def __init__(self, seat: Seat, shares: Shares) -> None:
-        self._seat = seat
+        self.seat = seat
         self._shares = shares
         self._me = seat.me
         self.sid = seat.sid
@@ -75,15 +75,6 @@ class Additive:
         """The half of a session that this one is in, as a node's figures name them."""
         return "shares" if self.phase is Phase.SHARES else "sums"
 
-    @property
-    def round(self) -> int:
-        """The number of this round."""
-        return self._seat.round
-
-    def ready_of(self, key: Key) -> Ready | None:
-        """Another member's READY; None for oneself and for strangers."""
-        return self._seat.ready_of(key)
-
     def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
         """Round 2: one sealed share to every other member. NotFiniteError leaves nothing sent."""
         if self._accumulator is not None or self.phase is not Phase.SHARES:
@@ -97,12 +88,12 @@ class Additive:
             sends.append(Send(key, self._sealed(key, seed)))
         self._accumulator = accumulator
         self.shares_since = now
-        self.deadline = now + self._seat.shares_timeout_s
+        self.deadline = now + self.seat.shares_timeout_s
         return sends
 
     def _sealed(self, recipient: Key, seed: bytes) -> Iterator[Share]:
-        shares, dimension = self._shares, self._seat.dimension
-        channel = self._seat.channel(self._me, recipient)
+        shares, dimension = self._shares, self.seat.dimension
+        channel = self.seat.channel(self._me, recipient)
         for index in range(shares.payload_count(dimension)):
             header = _header(self.sid, self._me, recipient, index)
             sealed = channel.seal(index, header, shares.payload(seed, dimension, index))
@@ -126,13 +117,13 @@ class Additive:
 
     def _receive_share(self, share: Share, accumulator: Vector, now: float) -> list[Action]:
         got = self._got[share.sender]
-        count = self._shares.payload_count(self._seat.dimension)
+        count = self._shares.payload_count(self.seat.dimension)
         if self.phase is not Phase.SHARES or share.recipient != self._me:
             raise RemoteProtocolError("a share in the wrong phase or for another member")
         if share.index >= count or share.index in got:
             raise RemoteProtocolError(f"share piece {share.index} is out of range or here already")
         header = _header(self.sid, share.sender, self._me, share.index)
-        plain = self._seat.channel(share.sender, self._me).open(share.index, header, share.payload)
+        plain = self.seat.channel(share.sender, self._me).open(share.index, header, share.payload)
         self._shares.absorb(accumulator, share.index, plain)
         got.add(share.index)
         if any(len(pieces_got) < count for pieces_got in self._got.values()):
@@ -142,19 +133,19 @@ class Additive:
     def _send_sums(self, partial: Vector, now: float) -> list[Action]:
         self.phase = Phase.SUMS
         self.sums_since = now
-        self.deadline = now + self._seat.sums_timeout_s
+        self.deadline = now + self.seat.sums_timeout_s
         header = self._own_header(partial)
         self._headers[self._me] = header
         for index, part in pieces(len(partial)):
             self._total.add(self._me, index, raw(partial, part))
-        spend = Spend(self.sid, self._seat.round, self._clipped)
+        spend = Spend(self.sid, self.seat.round, self._clipped)
         sends = [Send(key, _whole(header, partial)) for key in self._others]
         return [spend, *sends, Keep(_whole(header, partial)), *self._result()]
 
     def _own_header(self, partial: Vector) -> Sum:
         digests = tuple(hashlib.sha256(raw(partial, part)).digest() for _, part in pieces(len(partial)))
         unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
-        return codec.sign(unsigned, self._seat.key)
+        return codec.sign(unsigned, self.seat.key)
 
     def _receive_sum(self, message: Sum) -> list[Action]:
         header = message.header
@@ -165,7 +156,7 @@ class Additive:
                 return [Evidence(message.sender, TWO_SUMS, (known, header))]
             if message.contributors != self._contributors:
                 return self._fail(Reason.CONTRIBUTORS_DIFFER, (message.sender,))
-        check_piece(message, self._seat.dimension)
+        check_piece(message, self.seat.dimension)
         self._total.add(message.sender, message.index, message.payload)
         self._headers[message.sender] = header
         return [Keep((message,)), *self._result()]
@@ -176,14 +167,14 @@ class Additive:
         self._close()
         mean = self._total.mean()
         certificate = Certificate(self.sid, tuple(self._headers[key] for key in self.members))
-        seat = self._seat
+        seat = self.seat
         return [Completed(seat.group, self.sid, seat.round, mean, self.members, certificate)]
 
     def waiting_for(self) -> tuple[Key, ...]:
         """The members whose share, or then whose sum, is not whole yet."""
         match self.phase:
             case Phase.SHARES:
-                count = self._shares.payload_count(self._seat.dimension)
+                count = self._shares.payload_count(self.seat.dimension)
                 return tuple(key for key in self._others if len(self._got[key]) < count)
             case Phase.SUMS:
                 return self._total.missing()
@@ -219,7 +210,7 @@ class Additive:
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
         self._close()
-        return [Failed(reason, self._seat.round, missing, self.sid)]
+        return [Failed(reason, self.seat.round, missing, self.sid)]
 
     def _close(self) -> None:
         self.phase = Phase.DONE

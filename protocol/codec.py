@@ -119,7 +119,7 @@ _MASKED_READERS: dict[type, tuple[Reader, ...]] = {
     Join: (_record(JoinHead), many(_KEY, 2 * MAX_MEMBERS), _KEY),
     JoinVote: (_KEY, _KEY, _KEY, _SIGNATURE),
     Joined: (_record(JoinVote), _HEADS),
-    JoinCertificate: (_KEY, many(_record(JoinVote), MAX_MEMBERS)),
+    JoinCertificate: (_KEY, _KEY, many(_SIGNATURE, MAX_MEMBERS)),
     MaskedHead: (_KEY, _KEY, _INDEX, _KEY, _SIGNATURE),
     Masked: (_record(MaskedHead),),
     TotalHead: (_KEY, _KEY, _SET, _INDEX, _KEY, _KEY, _SIGNATURE),

@@ -55,6 +55,7 @@ class Joining:
             me: (shamir.to_bytes(self._self_shares[number]), shamir.to_bytes(self._pair_shares[number]))
         }
         self.pair_seeds: dict[Key, bytes] = {}
+        self._digest: bytes | None = None
         self._joined: dict[Key, Joined] = {}
         self._votes: dict[Key, JoinVote] = {}
         self.certificate: JoinCertificate | None = None
@@ -81,9 +82,27 @@ class Joining:
         sealed = seat.channel(seat.me, recipient).seal(0, _header(head, recipient), plain)
         return Join(head, self._own_hashes, recipient, sealed)
 
+    # -- messages ----------------------------------------------------------------------------------
+
+    def take(self, message: Join | Joined | JoinCertificate) -> tuple[Joined | None, Evidence | None]:
+        """A message of this phase: one's own vote, if it is due now, and whoever contradicts itself."""
+        evidence = None
+        match message:
+            case Join():
+                evidence = self._take_join(message)
+            case Joined():
+                self._take_joined(message)
+            case JoinCertificate():
+                self._take_certificate(message)
+        vote = self._vote() if not self.voted and not self.lacks else None
+        evidence = evidence or (self._conflict() if self.voted else None)
+        if self.certificate is None and evidence is None and self.voted:
+            self._certify()
+        return vote, evidence
+
     # -- joins -------------------------------------------------------------------------------------
 
-    def take_join(self, join: Join) -> Evidence | None:
+    def _take_join(self, join: Join) -> Evidence | None:
         """A JOIN; RemoteProtocolError unless all of it is as it should be."""
         sender = join.head.sender
         codec.verify(join.head, sender)
@@ -146,11 +165,13 @@ class Joining:
     @property
     def digest(self) -> bytes:
         """Of all heads, once none is missing."""
-        return joins_digest(self.in_order)
+        if self._digest is None:
+            self._digest = joins_digest(self.in_order)
+        return self._digest
 
     # -- votes -------------------------------------------------------------------------------------
 
-    def vote(self) -> Joined:
+    def _vote(self) -> Joined:
         """One's own, once no JOIN is missing."""
         seat = self._seat
         vote = codec.sign(JoinVote(seat.sid, seat.me, self.digest), seat.key)
@@ -162,8 +183,8 @@ class Joining:
         """Whether this member's vote is made."""
         return self._seat.me in self._votes
 
-    def take_joined(self, joined: Joined) -> None:
-        """Another member's vote; it is compared with one's own by `conflict` and `certify`."""
+    def _take_joined(self, joined: Joined) -> None:
+        """Another member's vote; it is compared with one's own afterwards."""
         vote, seat = joined.vote, self._seat
         codec.verify(vote, vote.sender)
         if vote.sender in self._joined:
@@ -177,7 +198,7 @@ class Joining:
         self._joined[vote.sender] = joined
         self._votes[vote.sender] = vote
 
-    def conflict(self) -> Evidence | None:
+    def _conflict(self) -> Evidence | None:
         """Somebody who sent different JOINs to different members, as far as the votes show it."""
         for joined in self._joined.values():
             for head in joined.heads:
@@ -186,24 +207,22 @@ class Joining:
                     return Evidence(head.sender, TWO_JOINS, (known, head))
         return None
 
-    def certify(self) -> bool:
-        """Whether all n votes are here, and for the same JOINs; then the certificate is made."""
+    def _certify(self) -> None:
+        """Make the certificate, once all n votes are here, and for the same JOINs."""
         votes = tuple(self._votes[key] for key in self._seat.members if key in self._votes)
-        if len(votes) < len(self._seat.members) or any(vote.joins != self.digest for vote in votes):
-            return False
-        self.certificate = JoinCertificate(self._seat.sid, votes)
-        return True
+        if len(votes) == len(self._seat.members) and all(vote.joins == self.digest for vote in votes):
+            signatures = tuple(vote.signature for vote in votes)
+            self.certificate = JoinCertificate(self._seat.sid, self.digest, signatures)
 
-    def take_certificate(self, certificate: JoinCertificate) -> None:
+    def _take_certificate(self, certificate: JoinCertificate) -> None:
         """All votes at once, from somebody who has them; RemoteProtocolError unless they are right."""
-        senders = tuple(vote.sender for vote in certificate.votes)
-        if not self.voted or senders != self._seat.members:
+        members = self._seat.members
+        if not self.voted or certificate.joins != self.digest or len(certificate.signatures) != len(members):
             raise RemoteProtocolError("a certificate of other votes than its session's")
-        for vote in certificate.votes:
-            if vote.sid != self._seat.sid or vote.joins != self.digest:
-                raise RemoteProtocolError("a certificate of votes for other joins")
-            if vote != self._votes.get(vote.sender):
-                codec.verify(vote, vote.sender)
+        for sender, signature in zip(members, certificate.signatures, strict=True):
+            vote = JoinVote(self._seat.sid, sender, certificate.joins, signature)
+            if vote != self._votes.get(sender):
+                codec.verify(vote, sender)
         self.certificate = certificate
 
 

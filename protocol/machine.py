@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from protocol.actions import Action
-from protocol.messages import Key, Message, Ready, Sid, Sum
+from protocol.messages import Key, Message, Sum
+from protocol.seat import Seat
 from protocol.vectors import Floats
 
 
@@ -33,7 +34,7 @@ class Machine(Protocol):
 class SessionMachine(Protocol):
     """One member of one session, additive or masked: what a Session drives. Sends go to node keys."""
 
-    sid: Sid
+    seat: Seat
     shares_since: float
     sums_since: float
     deadline: float | None
@@ -45,13 +46,6 @@ class SessionMachine(Protocol):
     @property
     def stage(self) -> str:
         """The half of the session, as figures name it: shares until the offer is spent, then sums."""
-
-    @property
-    def round(self) -> int:
-        """The number of this round."""
-
-    def ready_of(self, key: Key) -> Ready | None:
-        """Another member's READY; None for oneself and for strangers."""
 
     def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
         """Begin with a (d,) float32 offer and 32 secret bytes."""

@@ -1,99 +1,58 @@
 """The masked machine: one member of one session that survives dropouts (protocol, Part II).
 
-    start --n JOINs--> JOINED --n votes--> MASKS --totals, checked--> ACK --t--> RELEASE --t--> Completed
-      |                  |                  |
-      +-- T_join, loss   +-- T_join, grace  +-- a deadline, a loss: the next view, without who is silent
-      v                  v                  v
-    Failed (x still fresh)                Failed (x is spent): T_end, too many lost, somebody lied
+    start --n JOINs--> JOINED --n votes--> masks ... (protocol.masking) --> Completed
+      |                  |                   |
+      +-- T_join, loss   +-- T_join, grace   v
+      v                  v                 Failed (x is spent)
+    Failed (x still fresh)
 
 What must stay true:
 - nothing sent before `Spend` depends on the vector; `Spend` comes once, with the certificate of all joins;
-- one acknowledgement and one release in a session, and no release before t acknowledgements of the same;
 - after Failed or Completed nothing is ever sent, and nothing received changes anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from enum import Enum, auto
 
-from protocol import codec
-from protocol.actions import Action, Completed, Evidence, Failed, Reason, Send, Spend
+from protocol.actions import Action, Failed, Reason, Send
 from protocol.early import Early
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.fixedpoint import FixedPoint
 from protocol.joining import Joining
 from protocol.layout import Layout
-from protocol.masked_messages import (
-    Ack,
-    Check,
-    Dispute,
-    Join,
-    JoinCertificate,
-    Joined,
-    Masked,
-    MaskedMessage,
-    Proof,
-    Propose,
-    Release,
-    ResultCertificate,
-    Total,
-    TotalPiece,
-    ViewChange,
-    sender_of,
-    session_of,
-)
+from protocol.masked_messages import Join, JoinCertificate, Joined, MaskedMessage, sender_of, session_of
 from protocol.masked_vector import MaskedVector, masks_of
+from protocol.masking import MaskedReply, Masking
 from protocol.masks import self_seed
-from protocol.messages import CertificateRequest, Key, Message, Ready, Sum
-from protocol.pulling import Pull
-from protocol.releasing import Releasing
+from protocol.messages import Message, Sum
+from protocol.names import Key
 from protocol.sealing import derive
 from protocol.seat import Seat
-from protocol.summing import Choice, NotYet, Summing, View
 from protocol.tolerance import Tolerance
-from protocol.unmasking import check_result, mean_of, members_in
 from protocol.vectors import Floats
-from protocol.viewing import LEAST_INCLUDED, Viewing
+from protocol.view import NotYet
 
 GRACE_S = 2.0
-MaskedReply = TotalPiece | ResultCertificate
-
-
-class Phase(Enum):
-    """Where a session is."""
-
-    JOINING = auto()
-    MASKS = auto()
-    DONE = auto()
 
 
 class DoubleMasked:
     """One member of one session. Vectors are (d,) float32; `rand` is 32 secret bytes, used once."""
 
-    def __init__(self, seat: Seat, tolerance: Tolerance, point: FixedPoint) -> None:
-        self._seat = seat
+    def __init__(self, seat: Seat, tolerance: Tolerance, point: FixedPoint, layout: Layout) -> None:
         self._tolerance = tolerance
         self._point = point
-        self._layout = Layout(seat.dimension, tolerance.members)
-        self._viewing = Viewing(seat, tolerance, self._layout)
-        self._early = Early(early_bytes(self._layout))
+        self._layout = layout
+        self._early = Early(early_bytes(layout))
         self._gone: set[Key] = set()
-        self._x: Floats | None = None
+        self._offer: tuple[Floats, bytes] | None = None
         self._clipped = 0
-        self._proofs: tuple[Proof, ...] = ()
-        self._certificate: ResultCertificate | None = None
-        self._pull: Pull | None = None
-        self._asked: set[Key] = set()
-        self._view = 0
-        self._view_until = self._lead_at = self._end_at = 0.0
-        self.sid = seat.sid
-        self.phase = Phase.JOINING
+        self._masking: Masking | None = None
+        self._over = False
+        self.seat = seat
         self.shares_since = self.sums_since = 0.0
         self.deadline: float | None = None
-
-    # -- what a session asks -----------------------------------------------------------------------
 
     @property
     def headers(self) -> Mapping[Key, Sum]:
@@ -103,327 +62,127 @@ class DoubleMasked:
     @property
     def stage(self) -> str:
         """The half of a session that this one is in, as a node's figures name them."""
-        return "shares" if self.phase is Phase.JOINING else "sums"
-
-    @property
-    def round(self) -> int:
-        """The number of this round."""
-        return self._seat.round
-
-    def ready_of(self, key: Key) -> Ready | None:
-        """Another member's READY; None for oneself and for strangers."""
-        return self._seat.ready_of(key)
+        return "shares" if self._masking is None else "sums"
 
     def takes(self, message: Message) -> bool:
         """Everything masked of this session; replies only where something was asked for."""
         if isinstance(message, MaskedReply):
-            return message.sid == self.sid and (self._pull is not None or bool(self._asked))
-        return isinstance(message, MaskedMessage) and session_of(message) == self.sid
+            return message.sid == self.seat.sid and self._masking is not None and self._masking.expects
+        return isinstance(message, MaskedMessage) and session_of(message) == self.seat.sid
 
     def waiting_for(self) -> tuple[Key, ...]:
         """Who is waited for, at this step."""
-        match self.phase:
-            case Phase.JOINING:
-                return self._joining.missing
-            case Phase.MASKS:
-                return self._awaited()
-            case _:
-                return ()
-
-    def _awaited(self) -> tuple[Key, ...]:
-        others = self._seat.others
-        if self._view > self._summing.view.number:
-            voted = self._viewing.voted(self._view)
-            return tuple(key for key in others if key not in voted) or (self._viewing.leader(self._view),)
-        late = self._summing.waiting_for()
-        if late or self._certificate is not None:
-            return late
-        here = self._releasing.released if self._releasing.quorum() else self._releasing.acknowledged
-        return tuple(key for key in others if key not in here)
+        if self._over:
+            return ()
+        return self._joining.missing if self._masking is None else self._masking.waiting_for()
 
     # -- joining -----------------------------------------------------------------------------------
 
     def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
         """A JOIN to every other member. NotFiniteError leaves nothing sent."""
-        if self._x is not None or self.phase is not Phase.JOINING:
+        if self._offer is not None:
             raise LocalProtocolError("a session starts once")
         self._clipped = self._point.clipped(vector)
-        self._x = vector
-        self._rounding = derive(rand, b"rounding")
-        self._joining = Joining(self._seat, self._tolerance, derive(rand, b"joining"))
+        self._offer = vector, derive(rand, b"rounding")
+        self._joining = Joining(self.seat, self._tolerance, derive(rand, b"joining"))
         self.shares_since = now
-        self.deadline = now + self._seat.shares_timeout_s
-        return [Send(key, (self._joining.join(key),)) for key in self._seat.others]
+        self.deadline = now + self.seat.shares_timeout_s
+        return [Send(key, (self._joining.join(key),)) for key in self.seat.others]
 
     def _take_joining(self, message: Join | Joined | JoinCertificate, now: float) -> list[Action]:
-        if self.phase is not Phase.JOINING:
+        if self._masking is not None:
             return []  # the last votes and the echoes come when the certificate is here
-        match message:
-            case Join():
-                return self._join_on(self._joining.take_join(message), now)
-            case Joined():
-                self._joining.take_joined(message)
-                return self._join_on(None, now)
-            case JoinCertificate():
-                self._joining.take_certificate(message)
-                return self._mask(now)
-
-    def _join_on(self, evidence: Evidence | None, now: float) -> list[Action]:
-        sends: list[Action] = []
-        if not self._joining.voted and not self._joining.lacks:
-            joined = self._joining.vote()
+        vote, evidence = self._joining.take(message)
+        sends = self._to_all(vote) if vote is not None else []
+        if vote is not None:
             self.deadline = (self.deadline or now) + GRACE_S
-            sends = self._to_all(joined)
-        evidence = evidence or (self._joining.conflict() if self._joining.voted else None)
         if evidence is not None:
             return [*sends, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
-        if self._joining.voted and self._joining.certify():
-            return [*sends, *self._mask(now)]
-        return sends
+        certificate = self._joining.certificate
+        return [*sends, *(self._mask(certificate, now) if certificate is not None else [])]
 
     def _to_all(self, message: MaskedMessage) -> list[Action]:
-        return [Send(key, (message,)) for key in self._seat.others]
+        return [Send(key, (message,)) for key in self.seat.others]
 
-    # -- masks -------------------------------------------------------------------------------------
-
-    def _mask(self, now: float) -> list[Action]:
-        """The certificate is here: the offer is spent, and goes out under its masks."""
-        joining, seat, certificate, x = self._joining, self._seat, self._joining.certificate, self._x
-        if certificate is None or x is None:
-            raise LocalProtocolError("masks without a certificate")
-        self.phase, self._x = Phase.MASKS, None
-        own_seed = self_seed(joining.self_secret, self.sid, seat.me)
-        pair_seeds = [joining.pair_seeds.get(key) for key in seat.members]
-        masks = masks_of(seat.number, own_seed, pair_seeds, self._rounding)
-        vector = MaskedVector(x, masks, self._point, self._layout, seat.key, self.sid)
-        self._summing = Summing(seat, self._layout, vector, self._viewing.first())
-        self._releasing = Releasing(seat, self._tolerance, self._layout, joining)
+    def _mask(self, certificate: JoinCertificate, now: float) -> list[Action]:
+        """The certificate is passed on; then the offer is spent, and goes out under its masks."""
+        begun = self._to_all(certificate)
+        parts = (self.seat, self._tolerance, self._layout, self._point, self._joining)
+        self._masking = masking = Masking(*parts, vector=self._masked(), now=now)
         self.sums_since = now
-        self._end_at = now + seat.sums_timeout_s
-        self._view_until = now + self._view_s
-        spend = Spend(self.sid, seat.round, self._clipped)
-        begun = [*self._to_all(certificate), spend, *self._summing.open()]
-        return [*begun, *self._advance(now), *self._replay(now)]
+        begun += masking.open(self._clipped, now)
+        gone = masking.lost(self._gone, now) if self._gone else []
+        return self._replayed([*begun, *gone], now)
 
-    @property
-    def _view_s(self) -> float:
-        """How long a view may take: all of them, and what comes after, fit into the timeout."""
-        return self._seat.sums_timeout_s / (self._viewing.last + 2)
-
-    def _replay(self, now: float) -> list[Action]:
-        """What came too early, now that something changed."""
-        actions: list[Action] = []
-        for message in self._early.take(self.sid):
-            if self.phase is Phase.MASKS:
-                with suppress(RemoteProtocolError):
-                    actions += self.receive(message, now)
-        return actions
+    def _masked(self) -> MaskedVector:
+        seat, joining, offer = self.seat, self._joining, self._offer
+        if offer is None:
+            raise LocalProtocolError("masks without an offer")
+        own_seed = self_seed(joining.self_secret, seat.sid, seat.me)
+        pair_seeds = [joining.pair_seeds.get(key) for key in seat.members]
+        x, rounding = offer
+        self._offer = None
+        masks = masks_of(seat.number, own_seed, pair_seeds, rounding)
+        return MaskedVector(x, masks, self._point, self._layout, seat.key, seat.sid)
 
     # -- messages ----------------------------------------------------------------------------------
 
     def receive(self, message: Message, now: float) -> list[Action]:
         """Take in one message; RemoteProtocolError, and nothing changed, if it does not belong here."""
-        if self.phase is Phase.DONE or not self.takes(message):
+        if self._over or not self.takes(message):
             raise RemoteProtocolError(f"{type(message).__name__} for a session that is not running")
-        if isinstance(message, MaskedReply):
-            return self._take_reply(message, now)
+        masking = self._masking
+        if masking is not None and isinstance(message, MaskedReply):
+            return self._settled(masking.reply(message, now))
         if not isinstance(message, MaskedMessage):
             raise RemoteProtocolError(f"a masked session takes no {type(message).__name__}")
         sender = sender_of(message)
-        if sender is not None and sender not in self._seat.others:
+        if sender is not None and sender not in self.seat.others:
             raise RemoteProtocolError(f"{type(message).__name__} of somebody who is not in this session")
-        self._gone.discard(sender or b"")
+        self._heard(sender)
         if isinstance(message, Join | Joined | JoinCertificate):
             return self._take_joining(message, now)
-        if self.phase is Phase.JOINING:
+        return self._take_masked(message, masking, now)
+
+    def _heard(self, sender: Key | None) -> None:
+        if sender is not None:
+            self._gone.discard(sender)
+            if self._masking is not None:
+                self._masking.heard(sender)
+
+    def _take_masked(self, message: MaskedMessage, masking: Masking | None, now: float) -> list[Action]:
+        if masking is None:
             self._early.hold(message)
             return []
-        return self._take_masked(message, now)
-
-    def _take_masked(self, message: MaskedMessage, now: float) -> list[Action]:
         try:
-            actions = self._of_masks(message, now)
+            return self._changed(masking, lambda: masking.receive(message, now), now)
         except NotYet:
             self._early.hold(message)
             return []
-        return [*actions, *self._advance(now)]
 
-    def _of_masks(self, message: MaskedMessage, now: float) -> list[Action]:
-        match message:
-            case Masked():
-                return self._summing.take_chunk(message)
-            case Total():
-                return self._summing.take_total(message)
-            case Check():
-                return self._summing.take_check(message)
-            case Dispute():
-                return self._summing.take_dispute(message)
-            case Ack():
-                evidence = self._releasing.take_ack(message)
-                return _listed(evidence) or self._summing.compare_inputs(message.inputs)
-            case Release():
-                return _listed(self._releasing.take_release(message))
-            case ViewChange():
-                return self._take_vote(message, now)
-            case Propose():
-                return self._take_proposal(message, now)
-            case _:
-                raise RemoteProtocolError(f"{type(message).__name__} in the wrong phase")
+    def _changed(self, masking: Masking, event: Callable[[], list[Action]], now: float) -> list[Action]:
+        """After an event: in another view what came too early may count."""
+        before = masking.view
+        actions = event()
+        return self._settled(actions) if masking.view is before else self._replayed(actions, now)
 
-    def _take_reply(self, reply: MaskedReply, now: float) -> list[Action]:
-        """Something that was asked for: a chunk of the total, or the certificate of who has finished."""
-        if isinstance(reply, ResultCertificate):
-            if self._certificate is None:
-                check_result(reply, self._seat.members, self._tolerance, self._layout)
-                self._certificate = reply
-            return self._advance(now)
-        if self._pull is None or self.phase is not Phase.MASKS:
-            raise RemoteProtocolError("a piece of a total that was not asked for")
-        kept = self._summing.take_piece(reply)
-        return [*kept, *self._pull.got(reply.index, now), *self._advance(now)]
+    def _replayed(self, actions: list[Action], now: float) -> list[Action]:
+        """After a change: what came too early is taken in now."""
+        settled = self._settled(actions)
+        for message in self._early.take(self.seat.sid):
+            if not self._over:
+                with suppress(RemoteProtocolError):
+                    settled += self.receive(message, now)
+        return settled
 
-    # -- the end -----------------------------------------------------------------------------------
-
-    def _advance(self, now: float) -> list[Action]:
-        """Acknowledge, release, open, complete: whatever is possible by now."""
-        if self.phase is not Phase.MASKS:
-            return []
-        if self._summing.caught is not None:
-            return self._fail(Reason.CAUGHT, (self._summing.caught,))
-        actions = [*self._acknowledge(), *self._release()]
-        if self._certificate is None:
-            match self._releasing.opened():
-                case Evidence() as evidence:
-                    return [*actions, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
-                case ResultCertificate() as certificate:
-                    self._certificate = certificate
-        if self._certificate is not None:
-            return [*actions, *self._complete(self._certificate, now)]
-        self._arm()
-        return [*actions, *self._give_up_if_hopeless()]
-
-    def _acknowledge(self) -> list[Action]:
-        totals = self._summing.totals
-        enough = totals.included.bit_count() >= max(self._tolerance.threshold, LEAST_INCLUDED)
-        if not self._summing.verified or self._releasing.lock is not None or not enough:
-            return []
-        choice = Choice(totals.included, totals.digest)
-        members = members_in(totals.included, self._seat.members)
-        checks = tuple(totals.checks[key] for key in members if key in totals.checks)
-        self._proofs = (Proof(totals.digests, checks),)
-        return self._to_all(self._releasing.acknowledge(choice, totals.digests, self._summing.inputs()))
-
-    def _release(self) -> list[Action]:
-        choice = self._releasing.quorum()
-        if choice is None or self._releasing.own is not None:
-            return []
-        if choice.included.bit_count() < max(self._tolerance.threshold, LEAST_INCLUDED):
-            return []
-        return self._to_all(self._releasing.release(choice))
-
-    def _complete(self, certificate: ResultCertificate, now: float) -> list[Action]:
-        """The secrets are open: with the totals that they are for, that is the result."""
-        totals = self._summing.totals
-        if totals.missing or totals.included != certificate.included or totals.digests != certificate.digests:
-            return self._fetch_totals(certificate, now)
-        mean = mean_of(totals.words, certificate, self._point)
-        if mean is None:
-            return self._fail(Reason.WRONG_COUNT, ())
-        self._close()
-        contributors = members_in(certificate.included, self._seat.members)
-        seat = self._seat
-        return [Completed(seat.group, self.sid, seat.round, mean, contributors, certificate)]
-
-    def _fetch_totals(self, certificate: ResultCertificate, now: float) -> list[Action]:
-        wanted = certificate.digests
-        if self._pull is not None and self._summing.totals.wanted == wanted:
-            self._arm()
-            return []
-        self._summing.want(certificate.included, wanted, ())
-        choice = Choice(certificate.included, certificate.releases[0].totals)
-        known = self._releasing.digests_of(choice)
-        return self._begin_pull([*sorted(self._asked), *(known[1] if known else ())], now)
-
-    def _begin_pull(self, sources: list[Key], now: float) -> list[Action]:
-        there = [key for key in sources if key not in self._gone]
-        self._pull = Pull(self._seat, self._summing.totals.missing, there)
-        asked = self._pull.ask(now)
-        self._arm()
-        return asked
-
-    def finished(self, key: Key, now: float) -> list[Action]:
-        """A member shows the base that this session made: ask it for the certificate, once."""
-        if self.phase is not Phase.MASKS or key in self._asked or self._certificate is not None:
-            return []
-        self._asked.add(key)
-        request = CertificateRequest(self.sid, self._seat.me)
-        return [Send(key, (codec.sign(request, self._seat.key),))]
-
-    # -- views -------------------------------------------------------------------------------------
-
-    def _change_view(self, number: int, now: float) -> list[Action]:
-        """Vote for a later view; if its leader is gone, for the one after it, too."""
-        if number <= self._view or number > self._viewing.last:
-            return []
-        self._view = number
-        self._view_until, self._lead_at = now + self._view_s, now + self._view_s / 2
-        lock = self._releasing.lock
-        locks = () if lock is None else (lock.vote,)
-        vote = self._viewing.vote(number, self._summing.holds, locks, self._proofs)
-        if self._viewing.leader(number) in self._gone:
-            return [*self._to_all(vote), *self._change_view(number + 1, now)]
-        return [*self._to_all(vote), *self._lead(now)]
-
-    def _take_vote(self, change: ViewChange, now: float) -> list[Action]:
-        evidence = self._viewing.take_vote(change)
-        return [*_listed(evidence), *self._change_view(change.vote.view, now), *self._lead(now)]
-
-    def _lead(self, now: float) -> list[Action]:
-        """Propose, if this member leads, all that can be expected have voted, or half the time is over."""
-        number = self._view
-        if self._viewing.leader(number) != self._seat.me or number <= self._summing.view.number:
-            return []
-        voted = self._viewing.voted(number)
-        if now < self._lead_at and not all(key in voted or key in self._gone for key in self._seat.others):
-            return []
-        propose = self._viewing.propose(number)
-        if propose is None:
-            return []
-        return [*self._to_all(propose), *self._accept(propose, now)]
-
-    def _take_proposal(self, propose: Propose, now: float) -> list[Action]:
-        if propose.head.view < self._view or propose.head.view <= self._summing.view.number:
-            raise RemoteProtocolError("a proposal for a view that is over")
-        return self._accept(propose, now)
-
-    def _accept(self, propose: Propose, now: float) -> list[Action]:
-        view = self._viewing.take_proposal(propose)
-        if isinstance(view, Evidence):
-            return [view]
-        self._view, self._view_until = view.number, now + self._view_s
-        holds = self._viewing.holds
-        entered = self._summing.enter(view, lambda key, owner, index: holds(view.number, key, owner, index))
-        again = self._again(view)
-        return [*entered, *again, *self._take_lock(view, propose.proofs, now), *self._replay(now)]
-
-    def _again(self, view: View) -> list[Action]:
-        """Where what this member acknowledged is proposed again: what it said of it may have been lost."""
-        lock, release = self._releasing.lock, self._releasing.own
-        if lock is None or not any(other.totals == lock.vote.totals for other in view.locks):
-            return []
-        return [*self._to_all(lock), *(self._to_all(release) if release is not None else [])]
-
-    def _take_lock(self, view: View, proofs: tuple[Proof, ...], now: float) -> list[Action]:
-        """Totals that somebody acknowledged: fetch them, and check them by their proof."""
-        if not view.locks or not view.reducers or self._summing.verified or not proofs:
-            return []
-        lock, proof = view.locks[0], proofs[0]
-        if Choice(lock.included, lock.totals) != self._summing.choice_of(proof.digests):
-            return []
-        for vote in proof.checks:
-            codec.verify(vote, vote.sender)
-        actions = self._summing.want(lock.included, proof.digests, proof.checks)
-        return [*actions, *self._begin_pull([lock.sender], now)]
+    def _settled(self, actions: list[Action]) -> list[Action]:
+        """Take note of how it ends, or of when something is due."""
+        masking = self._masking
+        if masking is None or masking.over:
+            self._close()
+        else:
+            self.deadline = masking.deadline
+        return actions
 
     # -- time and loss -----------------------------------------------------------------------------
 
@@ -431,46 +190,28 @@ class DoubleMasked:
         """What is due."""
         if self.deadline is None or now < self.deadline:
             return []
-        if self.phase is Phase.JOINING:
+        masking = self._masking
+        if masking is None:
             return self._fail(Reason.JOINS_TIMEOUT, self._joining.missing)
-        if now >= self._end_at:
-            return self._fail(Reason.MASKS_TIMEOUT, self.waiting_for())
-        actions = self._lead(now)
-        if self._pull is not None:
-            actions += self._pull.tick(now)
-        if now >= self._view_until:
-            actions += self._change_view(self._view + 1, now)
-        return [*actions, *self._advance(now)]
-
-    def _arm(self) -> None:
-        """The next time something is due."""
-        times = [self._end_at]
-        if self._view < self._viewing.last:
-            times.append(self._view_until)
-        is_leader = self._viewing.leader(self._view) == self._seat.me
-        if is_leader and self._view > self._summing.view.number:
-            times.append(self._lead_at)
-        if self._pull is not None and self._pull.deadline is not None:
-            times.append(self._pull.deadline)
-        self.deadline = min(times)
+        return self._changed(masking, lambda: masking.tick(now), now)
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
         """A member can not be reached any more: the others go on without it, as far as that is possible."""
-        return self._without(key, now)
+        if self._over or key not in self.seat.others:
+            return []
+        self._gone.add(key)
+        masking = self._masking
+        if masking is None:
+            return self._join_without(key, now)
+        return self._changed(masking, lambda: masking.lost((key,), now), now)
 
     def gave_up(self, key: Key, now: float) -> list[Action]:
         """A member ended this session: nothing more comes from it."""
-        return self._without(key, now)
+        return self.unreachable(key, now)
 
-    def _without(self, key: Key, now: float) -> list[Action]:
-        if self.phase is Phase.DONE or key not in self._seat.others:
-            return []
-        self._gone.add(key)
-        if self.phase is Phase.JOINING:
-            return self._join_without(key, now)
-        is_awaited = key in self._awaited()
-        changed = self._change_view(self._view + 1, now) if is_awaited and not self._summing.verified else []
-        return [*changed, *self._lead(now), *self._advance(now)]
+    def finished(self, key: Key, now: float) -> list[Action]:
+        """A member shows the base that this session made: ask it for the certificate."""
+        return self._masking.finished(key) if self._masking is not None and not self._over else []
 
     def _join_without(self, key: Key, now: float) -> list[Action]:
         """Without its JOIN nobody begins; with it, others may have the certificate, and pass it on."""
@@ -480,21 +221,12 @@ class DoubleMasked:
             self.deadline = min(self.deadline or now, now + GRACE_S)
         return []
 
-    def _give_up_if_hopeless(self) -> list[Action]:
-        """More are lost than this group tolerates."""
-        releasing, there = self._releasing, frozenset(self._seat.members) - self._gone
-        could_release = len(there | releasing.released)
-        could_acknowledge = len(there | releasing.acknowledged)
-        if min(could_release, could_acknowledge) >= self._tolerance.threshold or self._asked:
-            return []
-        return self._fail(Reason.MASKS_TIMEOUT, tuple(sorted(self._gone)))
-
     def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
         self._close()
-        return [Failed(reason, self._seat.round, missing, self.sid)]
+        return [Failed(reason, self.seat.round, missing, self.seat.sid)]
 
     def _close(self) -> None:
-        self.phase = Phase.DONE
+        self._over = True
         self.deadline = None
         self._early.drop()
 
@@ -502,7 +234,3 @@ class DoubleMasked:
 def early_bytes(layout: Layout) -> int:
     """How much may wait for its turn: a vector's worth from all, and the small messages of all."""
     return 8 * layout.words + 64 * 1024 * layout.members
-
-
-def _listed(evidence: Evidence | None) -> list[Action]:
-    return [] if evidence is None else [evidence]

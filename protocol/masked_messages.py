@@ -55,10 +55,11 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class JoinCertificate:
-    """2': all n votes, in key order. Each member that comes to hold it passes it on once."""
+    """2': the signatures of all n votes for the same joins. Who comes to hold it passes it on once."""
 
     sid: Sid
-    votes: tuple[JoinVote, ...]
+    joins: bytes
+    signatures: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)

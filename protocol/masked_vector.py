@@ -26,7 +26,7 @@ from protocol.vectors import Floats, Words, raw
 
 @dataclass(frozen=True)
 class Masks:
-    """The seeds of one vector's masks: those that are added, those that are subtracted; and its rounding's."""
+    """The seeds of a vector's masks: those that are added, those that are subtracted; its rounding's."""
 
     added: tuple[bytes, ...]
     subtracted: tuple[bytes, ...]

@@ -1,14 +1,19 @@
-"""Getting the chunks of a total that others have: one source at a time, a window of requests in flight."""
+"""Getting what others have: chunks of a total, the certificate of a session that others finished."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from protocol import codec
 from protocol.actions import Action, Send
-from protocol.messages import PieceRequest
+from protocol.layout import Layout
+from protocol.masked_messages import ResultCertificate
+from protocol.messages import CertificateRequest, PieceRequest
 from protocol.names import NOBODY, Key
 from protocol.seat import Seat
+from protocol.tolerance import Tolerance
+from protocol.unmasking import check_result
 
 WINDOW = 4
 PATIENCE_S = 2.0
@@ -51,3 +56,53 @@ class Pull:
         self._sources.append(self._sources.pop(0))
         self._asked.clear()
         return self.ask(now)
+
+
+class Result:
+    """What is known of a session's result. `certificate`: opened here, or had from a member that finished."""
+
+    def __init__(self, seat: Seat, tolerance: Tolerance, layout: Layout) -> None:
+        self._seat = seat
+        self._tolerance = tolerance
+        self._layout = layout
+        self._pull: Pull | None = None
+        self.asked: set[Key] = set()
+        self.certificate: ResultCertificate | None = None
+
+    @property
+    def expects(self) -> bool:
+        """Whether anything was asked for."""
+        return self._pull is not None or bool(self.asked)
+
+    @property
+    def deadline(self) -> float:
+        """When another source is to be asked."""
+        until = self._pull.deadline if self._pull is not None else None
+        return math.inf if until is None else until
+
+    def ask(self, key: Key) -> list[Action]:
+        """Ask a member that has finished for the certificate, once."""
+        if key in self.asked or self.certificate is not None:
+            return []
+        self.asked.add(key)
+        request = CertificateRequest(self._seat.sid, self._seat.me)
+        return [Send(key, (codec.sign(request, self._seat.key),))]
+
+    def take(self, certificate: ResultCertificate) -> None:
+        """A certificate that somebody sent; RemoteProtocolError unless it proves a result."""
+        if self.certificate is None:
+            check_result(certificate, self._seat.members, self._tolerance, self._layout)
+            self.certificate = certificate
+
+    def pull(self, missing: Iterable[int], sources: Iterable[Key], now: float) -> list[Action]:
+        """Ask for these chunks of the total."""
+        self._pull = Pull(self._seat, missing, [*sorted(self.asked), *sources])
+        return self._pull.ask(now)
+
+    def got(self, index: int, now: float) -> list[Action]:
+        """One of them came."""
+        return self._pull.got(index, now) if self._pull is not None else []
+
+    def tick(self, now: float) -> list[Action]:
+        """Turn to another source if one does not answer."""
+        return self._pull.tick(now) if self._pull is not None else []

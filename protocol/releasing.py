@@ -17,9 +17,9 @@ from protocol.masked_messages import Ack, AckVote, MaskedHead, Release, ReleaseH
 from protocol.masks import Kind
 from protocol.names import Key
 from protocol.seat import Seat
-from protocol.summing import Choice
 from protocol.tolerance import Tolerance
 from protocol.unmasking import release_digest, secret_fits, totals_digest
+from protocol.view import Choice
 
 TWO_ACKS = "two different acknowledgements in one session"
 TWO_RELEASES = "two different releases in one session"

@@ -28,18 +28,16 @@ from protocol.actions import (
     Reason,
     Send,
 )
-from protocol.additive import Additive
 from protocol.closing import Closing
 from protocol.coordination import Coordination
 from protocol.deadlines import PhasePaces
 from protocol.early import EARLY_BYTES, Early
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
-from protocol.fixedpoint import FixedPoint
 from protocol.following import Follower
 from protocol.healing import Healer
 from protocol.introductions import Introductions
 from protocol.machine import SessionMachine
-from protocol.masked import DoubleMasked
+from protocol.machines import farewell, machine_for
 from protocol.masked_messages import MaskedMessage, ResultCertificate, TotalPiece, session_of
 from protocol.messages import (
     Accepted,
@@ -65,7 +63,6 @@ from protocol.seat import Seat
 from protocol.seeking import group_round
 from protocol.standing import Settings, Standing
 from protocol.status import Status, status_of
-from protocol.tolerance import LEAST_MEMBERS, tolerance
 from protocol.vectors import Floats
 
 
@@ -243,20 +240,9 @@ class Session:
         return actions
 
     def _gave_up(self, announce: Announce, is_ready: bool, now: float) -> list[Action]:
-        """A member that started anew, fell back, or is READY again on the old base, sends no SUM any more."""
-        machine = self._machine
-        ready = machine.ready_of(announce.key) if machine else None
-        if machine is None or ready is None or announce.issued_ms <= ready.announce.issued_ms:
-            return []
-        if announce.base.sid == machine.sid:
-            return self._of_machine(machine.finished(announce.key, now), now)
-        began_anew = announce.instance != ready.announce.instance
-        is_over = is_ready or announce.round >= machine.round
-        if not began_anew and not (is_over and announce.base == ready.announce.base):
-            return []
-        fell_back = announce.round >= machine.round and not began_anew
-        end = machine.gave_up if fell_back else machine.unreachable
-        return self._of_machine(end(announce.key, now), now)
+        """A member that finished, started anew, fell back or is READY again sends nothing more."""
+        event = farewell(self._machine, announce, is_ready) if self._machine else None
+        return self._of_machine(event(announce.key, now), now) if event else []
 
     def _bulk(self, message: Share | Sum | MaskedMessage, now: float) -> list[Action]:
         machine = self._machine
@@ -322,23 +308,16 @@ class Session:
             shares_timeout_s=self._paces.shares_s,
             sums_timeout_s=self._paces.sums_s,
         )
-        self._machine = self._machine_for(seat)
+        self._machine = machine_for(seat, self._settings)
         self._endpoints = {ready.key: ready.announce.endpoint for ready in group.readys}
-        self._healer.remember(self._machine.sid, Past(group, self.base, self._machine.headers))
+        self._healer.remember(self._machine.seat.sid, Past(group, self.base, self._machine.headers))
         actions = self._of_machine(self._machine.start(offer.vector, offer.rand, now), now)
         return [*actions, *self._replay(self._machine, now)]
-
-    def _machine_for(self, seat: Seat) -> SessionMachine:
-        """Masked sums for groups that they are made for; shares for the others."""
-        members, masked = len(seat.members), self._settings.masked
-        if masked is not None and members >= LEAST_MEMBERS:
-            return DoubleMasked(seat, tolerance(members, masked.dropouts), FixedPoint(masked.clip, members))
-        return Additive(seat, self._settings.shares.for_group(members))
 
     def _replay(self, machine: SessionMachine, now: float) -> list[Action]:
         """Shares and sums that came before the GROUP."""
         actions: list[Action] = []
-        for message in self._early.take(machine.sid):
+        for message in self._early.take(machine.seat.sid):
             with suppress(RemoteProtocolError):
                 actions += self._of_machine(machine.receive(message, now), now)
         return actions

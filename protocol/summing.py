@@ -9,18 +9,16 @@ Where it is short there is one chunk, which everybody has from everybody and add
 from __future__ import annotations
 
 import hashlib
-import hmac
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from protocol import codec, lincheck
 from protocol.actions import Action, Evidence, Keep, Send
+from protocol.chunks import TWO_CHUNKS, Chunks, is_signed
 from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
 from protocol.masked_messages import (
-    AckVote,
     Check,
     CheckVote,
     Dispute,
@@ -36,30 +34,12 @@ from protocol.names import Key
 from protocol.seat import Seat
 from protocol.totalling import Totals, added_up
 from protocol.unmasking import members_in, totals_digest
+from protocol.view import Choice, NotYet, View
 
-TWO_CHUNKS = "two different masked vectors in one session"
 TWO_TOTALS = "two different totals of one chunk"
 TWO_CHECKS = "two different checks of the same totals"
 WRONG_TOTAL = "a total that is not the sum of what it names"
 WRONG_CHECK = "a check that does not fit its masked vector"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What acknowledgements and releases are for: whom the sum includes, and the digest of its totals."""
-
-    included: int
-    totals: bytes
-
-
-@dataclass(frozen=True)
-class View:
-    """Who is included, who adds up which chunk (nobody in particular: all do), and what must be proposed."""
-
-    number: int
-    included: int
-    reducers: tuple[int, ...]
-    locks: tuple[AckVote, ...]
 
 
 def inputs_digest(heads: Iterable[MaskedHead]) -> bytes:
@@ -70,18 +50,13 @@ def inputs_digest(heads: Iterable[MaskedHead]) -> bytes:
     return digest.digest()
 
 
-class NotYet(RemoteProtocolError):
-    """Right, as far as it goes, but of a view that this member is not in: kept for later by the machine."""
-
-
 class Summing:
     """One member's part in one view after the other. `verified`: the totals are all here, and checked."""
 
     def __init__(self, seat: Seat, layout: Layout, vector: MaskedVector, view: View) -> None:
         self._seat = seat
         self._layout = layout
-        self._vector = vector
-        self._chunks: dict[tuple[Key, int], Masked] = {}
+        self.chunks = Chunks(seat.me, layout, vector)
         self.caught: Key | None = None
         self._begin(view)
 
@@ -120,7 +95,7 @@ class Summing:
 
     def open(self) -> list[Action]:
         """Send this member's chunks to who adds them up in view 0."""
-        sends: list[Action] = [Send(key, self._messages(self._chunks_of(key))) for key in self._seat.others]
+        sends: list[Action] = [Send(key, self._own(self._chunks_of(key))) for key in self._seat.others]
         return [*sends, *self._progress()]
 
     def enter(self, view: View, holds: Callable[[Key, Key, int], bool]) -> list[Action]:
@@ -142,52 +117,25 @@ class Summing:
                 (o, i) for o in owners for i in self._chunks_of(key) if not holds(key, o, i) and o != key
             ]
             if lacks:
-                sends.append(Send(key, self._held(lacks)))
+                sends.append(Send(key, self.chunks.of(lacks)))
         return [*sends, *self._progress()]
+
+    def _own(self, indices: Iterable[int]) -> Iterator[Masked]:
+        return self.chunks.of((self._seat.me, index) for index in indices)
 
     def _chunks_of(self, reducer: Key) -> tuple[int, ...]:
         return tuple(c for c in range(self._layout.chunks) if self.reducer(c) in (None, reducer))
-
-    def _messages(self, indices: Iterable[int]) -> Iterator[Masked]:
-        for index in indices:
-            yield self._vector.message(index)
-
-    def _held(self, places: Iterable[tuple[Key, int]]) -> Iterator[Masked]:
-        for owner, index in places:
-            chunk = self.chunk_of(owner, index)
-            if chunk is not None:
-                yield chunk
-
-    def chunk_of(self, owner: Key, index: int) -> Masked | None:
-        """A chunk that this member has: one's own, or one that came."""
-        if owner == self._seat.me:
-            return self._vector.message(index)
-        return self._chunks.get((owner, index))
-
-    def holds(self, owner: Key, index: int) -> bool:
-        """Whether this member has a chunk of another's vector; of one's own, whether it adds it up."""
-        return owner == self._seat.me or (owner, index) in self._chunks
 
     # -- chunks ------------------------------------------------------------------------------------
 
     def take_chunk(self, masked: Masked) -> list[Action]:
         """A chunk of another member's vector."""
-        head, place = masked.head, (masked.head.sender, masked.head.index)
-        if head.index >= self._layout.chunks or len(masked.payload) != 4 * self._layout.length(head.index):
-            raise RemoteProtocolError(
-                f"chunk {head.index} of a masked vector has {len(masked.payload)} bytes"
-            )
-        known = self._chunks.get(place)
-        if known is not None and known.head == head:
-            raise RemoteProtocolError(f"chunk {head.index} of a masked vector is here already")
-        codec.verify(head, head.sender)
-        if known is not None:
-            return self._caught(Evidence(head.sender, TWO_CHUNKS, (known.head, head)))
-        if not hmac.compare_digest(hashlib.sha256(masked.payload).digest(), head.digest):
-            raise RemoteProtocolError(f"chunk {head.index} of a masked vector is not what its head names")
-        if not self._adds_up(head.index) and head.index not in self._disputed:
-            raise NotYet(f"chunk {head.index} of a masked vector is another member's to add up")
-        self._chunks[place] = masked
+        evidence = self.chunks.check(masked)
+        if evidence is not None:
+            return self._caught(evidence)
+        if not self._adds_up(masked.head.index) and masked.head.index not in self._disputed:
+            raise NotYet(f"chunk {masked.head.index} of a masked vector is another member's to add up")
+        self.chunks.put(masked)
         return self._progress()
 
     def _progress(self) -> list[Action]:
@@ -205,10 +153,10 @@ class Summing:
 
     def lacking(self, index: int) -> tuple[Key, ...]:
         """Whose chunk `index` is not here."""
-        return tuple(key for key in self.included if not self.holds(key, index))
+        return tuple(key for key in self.included if not self.chunks.holds(key, index))
 
     def _parts(self, index: int) -> list[Masked]:
-        return list(self._held((key, index) for key in self.included))
+        return list(self.chunks.of((key, index) for key in self.included))
 
     def _sum(self, parts: list[Masked], index: int) -> bytes:
         length, members = self._layout.length(index), self._layout.members
@@ -220,18 +168,18 @@ class Summing:
         payload = self._sum(parts, index)
         inputs = tuple(part.head for part in parts)
         self._inputs[index] = inputs
-        kept: list[Action] = [self._take(index, payload)]
+        digest = hashlib.sha256(payload).digest()
+        kept: list[Action] = [self._take(index, payload, digest)]
         if not self.view.reducers:
             return kept
-        digest = hashlib.sha256(payload).digest()
         seat = self._seat
         head = TotalHead(seat.sid, seat.me, self.view.included, index, inputs_digest(inputs), digest)
         total = Total(codec.sign(head, seat.key), inputs, payload)
         self._heads[index] = total.head
         return [*kept, *self._to_all(lambda: [total])]
 
-    def _take(self, index: int, payload: bytes | memoryview) -> Keep:
-        self.totals.take(index, payload)
+    def _take(self, index: int, payload: bytes | memoryview, digest: bytes) -> Keep:
+        self.totals.take(index, payload, digest)
         return Keep((TotalPiece(self._seat.sid, index, payload),))
 
     # -- totals ------------------------------------------------------------------------------------
@@ -252,7 +200,7 @@ class Summing:
             return self._caught(Evidence(head.sender, TWO_TOTALS, (known, head)))
         if hashlib.sha256(total.payload).digest() != head.digest:
             raise RemoteProtocolError("a total that is not what its head names")
-        kept = self._take(head.index, total.payload)
+        kept = self._take(head.index, total.payload, head.digest)
         self._heads[head.index], self._inputs[head.index] = head, total.inputs
         return [kept, *self._progress()]
 
@@ -266,7 +214,8 @@ class Summing:
         """A chunk of totals that others voted for, from who has them."""
         if self.totals.wanted is None or piece.index not in self.totals.missing:
             raise RemoteProtocolError("a piece of a total that was not asked for")
-        return [self._take(piece.index, piece.payload), *self._progress()]
+        digest = hashlib.sha256(piece.payload).digest()
+        return [self._take(piece.index, piece.payload, digest), *self._progress()]
 
     def choice_of(self, digests: tuple[bytes, ...]) -> Choice:
         """What acknowledgements of these totals, of whom this view includes, name."""
@@ -298,7 +247,7 @@ class Summing:
     def _say(self, coefficients: lincheck.Coefficients) -> list[Action]:
         seat = self._seat
         chunks = range(self._layout.chunks)
-        own = [p for c in chunks for p in coefficients.products(c, self._vector.words(c))]
+        own = [p for c in chunks for p in coefficients.products(c, self.chunks.own.words(c))]
         vote = CheckVote(seat.sid, seat.me, self.view.included, self.totals.digest, tuple(own))
         vote = codec.sign(vote, seat.key)
         self.totals.checks[seat.me] = vote
@@ -375,7 +324,7 @@ class Summing:
         if index in self._published or not self._is_included:
             return []
         self._published.add(index)
-        return self._to_all(lambda: self._messages((index,)))
+        return self._to_all(lambda: self._own((index,)))
 
     def _judge(self, index: int) -> list[Action]:
         """All parts of a disputed chunk are here: who lied?"""
@@ -395,7 +344,7 @@ class Summing:
     def _false_total(self, parts: list[Masked], index: int) -> Evidence:
         """Either a member gave another chunk to who added up than to us, or that one added up wrongly."""
         for named, part in zip(self._inputs.get(index, ()), parts, strict=False):
-            if named != part.head and _is_signed(named):
+            if named != part.head and is_signed(named):
                 return Evidence(named.sender, TWO_CHUNKS, (named, part.head))
         head = self._heads[index]
         heads = () if head is None else (head,)
@@ -407,11 +356,8 @@ class Summing:
 
     def compare_inputs(self, heads: Iterable[MaskedHead]) -> list[Action]:
         """Heads that another member added up, where everybody does: those of one sender must be equal."""
-        for head in heads:
-            known = self._chunks.get((head.sender, head.index))
-            if known is not None and known.head != head and head.sid == self._seat.sid and _is_signed(head):
-                return self._caught(Evidence(head.sender, TWO_CHUNKS, (known.head, head)))
-        return []
+        evidence = self.chunks.contradicted(heads)
+        return [] if evidence is None else self._caught(evidence)
 
     def _caught(self, evidence: Evidence) -> list[Action]:
         """Somebody lied so that this session can not go on."""
@@ -432,11 +378,3 @@ class Summing:
 
 def _of_chunk(products: tuple[int, ...], index: int) -> tuple[int, ...]:
     return products[lincheck.CHECKS * index : lincheck.CHECKS * (index + 1)]
-
-
-def _is_signed(head: MaskedHead) -> bool:
-    try:
-        codec.verify(head, head.sender)
-    except RemoteProtocolError:
-        return False
-    return True

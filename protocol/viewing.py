@@ -10,18 +10,20 @@ released for it already (protocol, Part II, R5). Two locks that differ end the s
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from protocol import codec
 from protocol.actions import Evidence
 from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
-from protocol.masked_messages import AckVote, Proof, ProposalHead, Propose, ViewChange, ViewVote
+from protocol.lincheck import CHECKS
+from protocol.masked_messages import AckVote, CheckVote, Proof, ProposalHead, Propose, ViewChange, ViewVote
 from protocol.names import Key
 from protocol.seat import Seat
-from protocol.summing import View
 from protocol.tolerance import Tolerance
-from protocol.unmasking import everybody, set_of
+from protocol.unmasking import everybody, set_of, totals_digest
+from protocol.view import View
 
 TWO_VOTES = "two different votes in one view"
 TWO_PROPOSALS = "two different proposals for one view"
@@ -47,6 +49,11 @@ class Viewing:
         self._layout = layout
         self._votes: dict[int, dict[Key, ViewChange]] = {}
         self._proposals: dict[int, Propose] = {}
+        self.gone: set[Key] = set()
+        """Who can not be expected to vote."""
+        self.number = 0
+        """The view that this member votes for, or is in."""
+        self.until = self._lead_at = math.inf
 
     @property
     def last(self) -> int:
@@ -58,16 +65,47 @@ class Viewing:
         members = self._seat.members
         return members[(number + int.from_bytes(self._seat.sid[:8], "big")) % len(members)]
 
-    def first(self) -> View:
-        """View 0: everybody is included."""
+    def begin(self, now: float, view_s: float) -> View:
+        """View 0: everybody is included. Each view may take `view_s` seconds."""
+        self._view_s = view_s
+        self.until = now + view_s
         return View(0, everybody(len(self._seat.members)), self._layout.reducers, ())
+
+    def entered(self, number: int, now: float) -> None:
+        """A proposal was accepted."""
+        self.number, self.until, self._lead_at = number, now + self._view_s, math.inf
+
+    @property
+    def deadline(self) -> float:
+        """When this view is over, or its leader is to propose with the votes that it has."""
+        lead_at = self._lead_at if self._lead_at > -math.inf else math.inf
+        return min(self.until if self.number < self.last else math.inf, lead_at)
 
     # -- votes -------------------------------------------------------------------------------------
 
-    def vote(
+    def change(
+        self, number: int, holds: Holds, locks: tuple[AckVote, ...], proofs: tuple[Proof, ...], now: float
+    ) -> list[ViewChange]:
+        """One's own votes for a later view and, while a leader is gone, for the one after it.
+
+        `holds`: whether this member has a chunk.
+        """
+        votes: list[ViewChange] = []
+        while self.number < number <= self.last:
+            self.number = number
+            votes.append(self._vote(number, holds, locks, proofs))
+            self.until = now + self._view_s
+            self._lead_at = now + self._view_s / 2 if self._leads else math.inf
+            number += self.leader(number) in self.gone
+        return votes
+
+    @property
+    def _leads(self) -> bool:
+        return self.leader(self.number) == self._seat.me
+
+    def _vote(
         self, number: int, holds: Holds, locks: tuple[AckVote, ...], proofs: tuple[Proof, ...]
     ) -> ViewChange:
-        """One's own vote for a view. `holds`: whether this member has a chunk."""
         seat = self._seat
         unsigned = ViewVote(seat.sid, seat.me, number, self._bitmap(holds), locks)
         change = ViewChange(codec.sign(unsigned, seat.key), proofs)
@@ -107,10 +145,20 @@ class Viewing:
 
     # -- proposals ---------------------------------------------------------------------------------
 
-    def propose(self, number: int) -> Propose | None:
-        """This leader's proposal, once; None where it can make none."""
+    def lead(self, now: float) -> Propose | None:
+        """This leader's proposal, once all that can be expected have voted, or half the time is over."""
+        if self.number == 0 or not self._leads or self.number in self._proposals:
+            return None
+        voted = self._votes.get(self.number, {})
+        if now >= self._lead_at:
+            self._lead_at = -math.inf  # from now on t votes are enough, whenever they are here
+        elif not all(key in voted or key in self.gone for key in self._seat.others):
+            return None
+        return self._propose(self.number)
+
+    def _propose(self, number: int) -> Propose | None:
         changes = self._votes.get(number, {})
-        if number in self._proposals or len(changes) < self._tolerance.threshold:
+        if len(changes) < self._tolerance.threshold:
             return None
         votes = tuple(changes[key].vote for key in sorted(changes))
         locks = _locks_of(votes)
@@ -161,6 +209,7 @@ class Viewing:
             return Evidence(head.sender, TWO_PROPOSALS, (known.head, head))
         self._check_votes(propose)
         self._check_included(propose)
+        self._check_proofs(propose)
         self._proposals[head.view] = propose
         return View(head.view, head.included, head.reducers, head.locks)
 
@@ -193,6 +242,25 @@ class Viewing:
             not head.included >> reducer & 1 for reducer in head.reducers
         ):
             raise RemoteProtocolError("a proposal with chunks that nobody adds up")
+
+    def _check_proofs(self, propose: Propose) -> None:
+        """Where totals are checked by products, a lock comes with those that prove it."""
+        for lock in propose.head.locks:
+            for proof in propose.proofs:
+                if totals_digest(lock.sid, lock.included, proof.digests) != lock.totals:
+                    raise RemoteProtocolError("a proof of other totals than the lock names")
+                if len(proof.digests) != self._layout.chunks:
+                    raise RemoteProtocolError("a proof of totals of another length")
+                for vote in proof.checks:
+                    self._check_product(vote, lock)
+
+    def _check_product(self, vote: CheckVote, lock: AckVote) -> None:
+        named = (vote.sid, vote.included, vote.totals) == (lock.sid, lock.included, lock.totals)
+        if not named or vote.sender not in self._seat.numbers:
+            raise RemoteProtocolError("a proof with a check of something else")
+        if len(vote.products) != CHECKS * self._layout.chunks:
+            raise RemoteProtocolError(f"a check of {len(vote.products)} products")
+        codec.verify(vote, vote.sender)
 
     def holds(self, number: int, key: Key, owner: Key, index: int) -> bool:
         """Whether a member said, in its vote for this view, that it has this chunk."""
