@@ -41,6 +41,9 @@
 #ifndef AGREEMENT
 #define AGREEMENT 1
 #endif
+#ifndef ONCE
+#define ONCE 1
+#endif
 #ifndef UNREACHED
 #define UNREACHED 0
 #endif
@@ -80,6 +83,14 @@ byte vote[VIEWS * N];     /* VIEWCHANGE: 0 none, else 1 + lock */
 byte voteTo[VIEWS * N];
 byte proposal[VIEWS];     /* of an honest leader */
 byte proposalTo[VIEWS];
+#ifdef MIDWAY
+byte latest[N] = 3;       /* the broadcast that a member made last */
+#define SENDS(kind) latest[i] = kind
+#define LOST(kind) (latest[i] == (kind))
+#else
+#define SENDS(kind) skip
+#define LOST(kind) (1)
+#endif
 
 bit both_opened, two_results, released_twice, two_values_released, happened;
 
@@ -146,10 +157,12 @@ bit both_opened, two_results, released_twice, two_values_released, happened;
 inline check_release(w) {
     both_opened = ANY(BOTH, 0, 0);
     assert(!both_opened);
-    two_results = TRUE_RESULTS + FALSE_RESULTS > 1;
+        two_results = TRUE_RESULTS + FALSE_RESULTS > 1;
     assert(!two_results);
+#if ONCE
     released_twice = times[i] > 1;
     assert(!released_twice);
+#endif
 #if AGREEMENT
     two_values_released = ANY(OTHER_RELEASE, w, 0);
     assert(!two_values_released);
@@ -172,19 +185,21 @@ inline enter(v) {
     view[i] = v;
     accepted[i] = 0;
     vote[AT(v, i)] = 1 + lock[i];
-    voteTo[AT(v, i)] = 15
+    voteTo[AT(v, i)] = 15;
+    SENDS(8 + v)
 }
 
 /* Member i takes up what is proposed in its view; its part in new totals, if it is included, is sent. */
 inline take_up(set) {
     accepted[i] = FRESH(set);
-    if :: INCLUDES(set, i) -> checkTo[AT(set, i)] = 15 :: else fi
+    if :: INCLUDES(set, i) -> checkTo[AT(set, i)] = 15; SENDS(3 + set) :: else fi
 }
 
 inline acknowledge(w) {
     lock[i] = w;
     acks[i] = acks[i] | (1 << (w));
-    ackTo[i] = 15
+    ackTo[i] = 15;
+    SENDS(0)
 }
 
 #ifdef ACKS_AGAIN
@@ -206,7 +221,7 @@ inline acknowledge(w) {
 #endif
 #define RELEASES(w) \
     :: atomic { MAY_RELEASE(w) -> \
-        times[i]++; releases[i] = releases[i] | (1 << (w)); releaseTo[i] = 15; check_release(w) }
+        times[i]++; releases[i] = releases[i] | (1 << (w)); releaseTo[i] = 15; SENDS(1); check_release(w) }
 
 #ifdef NO_RELAY
 #define RELAYS 0
@@ -216,19 +231,19 @@ inline acknowledge(w) {
 #define HOLDS_RESULT(w) (COUNT(RELEASED, w, i) >= T || ANY(RELAYED, w, i))
 #endif
 #define COMPLETES(w) \
-    :: atomic { HOLDS_RESULT(w) -> completed[i] = w; completedTo[i] = RELAYS; break }
+    :: atomic { HOLDS_RESULT(w) -> completed[i] = w; completedTo[i] = RELAYS; SENDS(2); break }
 
 /* An honest leader: of the votes that it sees, any t or more; a lock among them binds it. */
 #define LEADS(v) (LEADER(v) == i && view[i] == (v) && proposal[v] == 0 && ALL_ANSWERED(v))
 #define PROPOSES(v, set, FREE_ONES) \
     :: atomic { LEADS(v) && EXACTLY(set, v) && ALL(FREE_ONES, v, i) -> \
-        proposal[v] = FRESH(set); proposalTo[v] = 15 }
+        proposal[v] = FRESH(set); proposalTo[v] = 15; SENDS(12 + v) }
 #ifdef IGNORES_LOCKS
 #define PROPOSES_AGAIN(v, w)
 #else
 #define PROPOSES_AGAIN(v, w) \
     :: atomic { LEADS(v) && COUNT(VOTED, v, i) >= T && LOCK_SEEN(v, w) -> \
-        proposal[v] = AGAIN(w); proposalTo[v] = 15 }
+        proposal[v] = AGAIN(w); proposalTo[v] = 15; SENDS(12 + v) }
 #endif
 
 /* An honest leader's proposal, in this view or a later one. */
@@ -289,34 +304,36 @@ inline lose(to, wanted, r) {
     fi
 }
 #define LOSE_EACH(to, WANTS) lose(to, WANTS(0), 0); lose(to, WANTS(1), 1); lose(to, WANTS(2), 2); lose(to, WANTS(3), 3)
-#define WANTS_CHECKS(r) (r != i && acks[r] == 0)
-#define WANTS_ACKS(r) (r != i && times[r] == 0)
-#define WANTS_RELEASES(r) (r != i && completed[r] == 0)
-#define WANTS_VOTES(r) (r != i && completed[r] == 0)
+#define GOES_ON(r) (r != i && completed[r] == 0)
+#define WANTS_CHECKS(r) (GOES_ON(r) && acks[r] == 0)
+#define WANTS_ACKS(r) (GOES_ON(r) && times[r] == 0)
+#define WANTS_RELEASES(r) GOES_ON(r)
+#define WANTS_VOTE(r) (GOES_ON(r) && (view[r] < k || (view[r] == k && LEADER(k) == r && proposal[k] == 0)))
+#define WANTS_PROPOSAL(r) (GOES_ON(r) && (view[r] < k || (view[r] == k && accepted[r] == 0)))
 inline crash() {
     crashed = i;
-    LOSE_EACH(ackTo[i], WANTS_ACKS);
-    LOSE_EACH(releaseTo[i], WANTS_RELEASES);
-    LOSE_EACH(completedTo[i], WANTS_RELEASES);
+    if :: LOST(0) -> LOSE_EACH(ackTo[i], WANTS_ACKS) :: else fi;
+    if :: LOST(1) -> LOSE_EACH(releaseTo[i], WANTS_RELEASES) :: else fi;
+    if :: LOST(2) -> LOSE_EACH(completedTo[i], WANTS_RELEASES) :: else fi;
     k = 0;
     do
-    :: k < 5 -> LOSE_EACH(checkTo[AT(k, i)], WANTS_CHECKS); k++
+    :: k < 5 -> if :: LOST(3 + k) -> LOSE_EACH(checkTo[AT(k, i)], WANTS_CHECKS) :: else fi; k++
     :: else -> break
     od;
     k = 1;
     do
     :: k < VIEWS ->
-        LOSE_EACH(voteTo[AT(k, i)], WANTS_VOTES);
-        if :: LEADER(k) == i -> LOSE_EACH(proposalTo[k], WANTS_VOTES) :: else fi;
+        if :: LOST(8 + k) -> LOSE_EACH(voteTo[AT(k, i)], WANTS_VOTE) :: else fi;
+        if :: LEADER(k) == i && LOST(12 + k) -> LOSE_EACH(proposalTo[k], WANTS_PROPOSAL) :: else fi;
         k++
     :: else -> break
     od;
     k = 0
 }
-#ifdef MAY_CRASH
-#else
-#define MAY_CRASH (crashed == N && i >= 0)
+#ifndef CRASHER
+#define CRASHER i
 #endif
+#define MAY_CRASH (crashed == N && i == CRASHER)
 #ifdef CRASH
 #define CRASHES :: atomic { MAY_CRASH -> crash(); goto gone }
 #else
