@@ -129,44 +129,34 @@ def session_of(
     shares are worth; the colluders hold a share of every secret, and say so.
     """
     numbers = {key: number for number, key in enumerate(members)}
-    releases = {
-        (numbers[message.head.sender], message.head.included)
-        for message in _of(messages, Release)
-        if message.head.sid == sid and message.head.sender in numbers
-    }
-    dealt = frozenset(numbers[key] for key in colluders if key in numbers)
-    needed = tolerance(len(members), dropouts).threshold
     everybody = 2 ** len(members) - 1
-    certificates = [message for message in _of(messages, ResultCertificate) if message.sid == sid]
-    sets = {included for _, included in releases} | {message.included for message in certificates}
-    results = {message.included for message in certificates} | {
-        included for included in sets if len(dealt | _who(releases, {included})) >= needed
-    }
+    needed = tolerance(len(members), dropouts).threshold
+    dealt = frozenset(numbers[key] for key in colluders if key in numbers)
+    releases = [message.head for message in _of(messages, Release) if message.head.sid == sid]
+    selves = {(numbers[head.sender], head.included) for head in releases}
+    others = {(who, everybody & ~included) for who, included in selves}
+    results = {message.included for message in _of(messages, ResultCertificate) if message.sid == sid}
+    full = {u for _, u in selves if len(dealt | {who for who, included in selves if included == u}) >= needed}
     return MaskedSession(
         sid=sid,
         offers=offers,
         sent=_bits(numbers[m.head.sender] for m in _of(messages, Masked) if m.head.sid == sid),
-        self_masks=_opened(releases, dealt, needed, members) | _union(results),
-        mask_keys=_opened({(who, everybody & ~u) for who, u in releases}, dealt, needed, members)
-        | _union(everybody & ~included for included in results),
-        included=min(results, default=0),
+        self_masks=_opened(selves, dealt, needed) | _union(results),
+        mask_keys=_opened(others, dealt, needed) | _union(everybody & ~included for included in results),
+        included=min(full | results, default=0),
         colluders=_bits(dealt),
     )
 
 
-def _opened(
-    shares: set[tuple[int, int]], dealt: frozenset[int], needed: int, members: Sequence[Key]
-) -> int:
+def _opened(shares: set[tuple[int, int]], dealt: frozenset[int], needed: int) -> int:
     """Of whom enough shares are known; `shares`: who gave some, and of whom."""
+    named = _union(whose for _, whose in shares)
     return _bits(
         member
-        for member in range(len(members))
-        if len(dealt | {who for who, whose in shares if whose >> member & 1}) >= needed
+        for member in range(named.bit_length())
+        if named >> member & 1
+        and len(dealt | {who for who, whose in shares if whose >> member & 1}) >= needed
     )
-
-
-def _who(releases: set[tuple[int, int]], sets: set[int]) -> frozenset[int]:
-    return frozenset(who for who, included in releases if included in sets)
 
 
 def _bits(numbers: Iterable[int]) -> int:

@@ -85,7 +85,9 @@ def _opened(votes: Votes, pattern: tuple[int, ...], member: int) -> str:
     said = [int(votes.choices[choice][member]) for choice in pattern]
     has_self = said.count(1) + votes.colluders >= votes.threshold
     has_key = said.count(-1) + votes.colluders >= votes.threshold
-    return {(True, True): "both", (True, False): "self", (False, True): "key"}.get((has_self, has_key), "neither")
+    return {(True, True): "both", (True, False): "self", (False, True): "key"}.get(
+        (has_self, has_key), "neither"
+    )
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -113,7 +115,8 @@ def _session(votes: Votes, pattern: tuple[int, ...]) -> MaskedSession:
 
 
 @pytest.mark.parametrize(
-    ("group", "more"), [(Tolerance(4, 1), 0), (Tolerance(4, 1), 1), (Tolerance(5, 1), 0), (Tolerance(5, 1), 1)]
+    ("group", "more"),
+    [(Tolerance(4, 1), 0), (Tolerance(4, 1), 1), (Tolerance(5, 1), 0), (Tolerance(5, 1), 1)],
 )
 def test_linear_algebra_says_the_same(group, more):
     """One member's vector is determined exactly by the patterns that the model counts as failures."""

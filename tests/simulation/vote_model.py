@@ -47,7 +47,9 @@ class Votes:
         The colluders are in every set: a set without them opens no more of an honest member's.
         """
         least = max(0, max(self.threshold, LEAST_IN_A_SUM) - self.colluders)
-        sets = [set(c) for size in range(least, self.honest + 1) for c in combinations(range(self.honest), size)]
+        sets = [
+            set(c) for size in range(least, self.honest + 1) for c in combinations(range(self.honest), size)
+        ]
         rows = [[1 if member in chosen else -1 for member in range(self.honest)] for chosen in sets]
         return np.array([[0] * self.honest, *rows], dtype=np.int8)
 
