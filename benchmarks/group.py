@@ -5,17 +5,16 @@ from __future__ import annotations
 import hashlib
 
 from protocol import codec
-from protocol.additive import Seat
 from protocol.identity import NodeKey
 from protocol.messages import NO_SID, Announce, Base, Group, Ready
 from protocol.sealing import Ephemeral
-from protocol.shares import ShareSettings
+from protocol.seat import Seat
 
 PARAMETERS = codec.parameters_hash("{}")
 TIMEOUT_S = 3600.0
 
 
-def seats(count: int, dimension: int, kind: str, clip: float, max_share_value: float) -> list[Seat]:
+def seats(count: int, dimension: int) -> list[Seat]:
     """The seats of `count` members in one session over (d,) vectors, in key order."""
     numbered = ((NodeKey(_seed("key", number)), number) for number in range(count))
     members = sorted(numbered, key=lambda member: member[0].public)
@@ -25,9 +24,8 @@ def seats(count: int, dimension: int, kind: str, clip: float, max_share_value: f
         _ready(key, ephemeral, coordinator) for (key, _), ephemeral in zip(members, ephemerals, strict=True)
     )
     group = codec.sign(Group(readys, 0, coordinator.public), coordinator)
-    shares = ShareSettings(kind, clip, max_share_value).for_group(count)
     return [
-        Seat(group, 1, key, ephemeral, dimension, shares, TIMEOUT_S, TIMEOUT_S)
+        Seat(group, 1, key, ephemeral, dimension, TIMEOUT_S, TIMEOUT_S)
         for (key, _), ephemeral in zip(members, ephemerals, strict=True)
     ]
 

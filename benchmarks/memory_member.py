@@ -18,8 +18,10 @@ from benchmarks.group import seats
 from benchmarks.residence import OwnPeak
 from protocol import codec
 from protocol.actions import Action, Completed, Send
-from protocol.additive import Additive, Seat
+from protocol.additive import Additive
 from protocol.messages import Key, Message, Share, Sum
+from protocol.seat import Seat
+from protocol.shares import Shares, ShareSettings
 from protocol.vectors import Floats, piece_count
 
 CLIP, MAX_SHARE_VALUE = 4.0, 100.0
@@ -38,7 +40,12 @@ class Cell:
 
     def seats(self, dimension: int) -> list[Seat]:
         """All places, in key order; the last one is the member that is measured."""
-        return seats(self.members, dimension, self.kind, CLIP, MAX_SHARE_VALUE)
+        return seats(self.members, dimension)
+
+    @property
+    def shares(self) -> Shares:
+        """The arithmetic of this kind."""
+        return ShareSettings(self.kind, CLIP, MAX_SHARE_VALUE).for_group(self.members)
 
 
 def vector(member: int, dimension: int) -> Floats:
@@ -50,18 +57,17 @@ def vector(member: int, dimension: int) -> Floats:
 
 def measure(cell: Cell, others: Connection, results: Connection) -> None:
     """The measured process: a small session first, to load everything, then the one that counts."""
-    _in_session(cell.seats(WARM_UP_DIMENSION), WARM_UP_DIMENSION, others)
-    places = cell.seats(cell.dimension)
+    _in_session(cell, WARM_UP_DIMENSION, others)
     gc.collect()
     with OwnPeak() as peak:
-        mean = _in_session(places, cell.dimension, others)
+        mean = _in_session(cell, cell.dimension, others)
     results.send((peak.above_rest, _error(mean, cell)))
 
 
-def _in_session(places: list[Seat], dimension: int, others: Connection) -> Floats:
+def _in_session(cell: Cell, dimension: int, others: Connection) -> Floats:
     """A whole session; the group's mean (d,). `x` is held to the end, as a node holds what it offered."""
-    x = vector(len(places) - 1, dimension)
-    machine = Additive(places[-1])
+    x = vector(cell.members - 1, dimension)
+    machine = Additive(cell.seats(dimension)[-1], cell.shares)
     actions = machine.start(x, bytes(32), 0.0)
     while (completed := _carry_out(actions, others)) is None:
         others.send_bytes(_NEXT)
@@ -106,11 +112,11 @@ class _Others:
 
     def __init__(self, cell: Cell, dimension: int) -> None:
         places = cell.seats(dimension)
-        each = places[0].shares.payload_count(dimension) + piece_count(dimension)
+        each = cell.shares.payload_count(dimension) + piece_count(dimension)
         self._left = each * (cell.members - 1)
         self._late = cell.late
         self._member = places[-1].key.public
-        self._machines = {seat.key.public: Additive(seat) for seat in places[:-1]}
+        self._machines = {seat.key.public: Additive(seat, cell.shares) for seat in places[:-1]}
         self._for_member: deque[tuple[Key, Iterator[Message]]] = deque()
         self._among: deque[tuple[Key, Iterator[Message]]] = deque()
         for number, (key, machine) in enumerate(self._machines.items()):

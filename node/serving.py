@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from node.state import State
+from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import BasePiece, CertificateRequest, Message, PieceRequest, Sid, Sum
+from protocol.names import NOBODY
 from protocol.vectors import piece, piece_count, raw
 
 
@@ -26,11 +28,14 @@ def _base_piece(state: State, digest: bytes, index: int) -> BasePiece | None:
     return BasePiece(digest, index, raw(vector, piece(len(vector), index)))
 
 
-def _sum_piece(state: State, sid: Sid, of: bytes, index: int) -> Sum | None:
+def _sum_piece(state: State, sid: Sid, of: bytes, index: int) -> Sum | TotalPiece | None:
     kept = state.sessions.get(sid)
-    headers = kept.certificate.sums if kept else ()
-    header = next((header for header in headers if header.sender == of), None)
-    payload = state.kept_sum(sid, of, index)
-    if header is None or payload is None:
+    payload = state.kept_part(sid, of, index)
+    if payload is not None and of == NOBODY:
+        return TotalPiece(sid, index, payload)  # its digest tells whether it is the right one
+    if kept is None or payload is None or isinstance(kept.certificate, ResultCertificate):
+        return None
+    header = next((header for header in kept.certificate.sums if header.sender == of), None)
+    if header is None:
         return None
     return Sum(sid, of, header.contributors, header.pieces, header.signature, index, payload)

@@ -32,10 +32,11 @@ from node.errors import ConfigError
 from node.privacy import Receipt
 from node.vectors import Floats, VectorFiles
 from protocol import codec
+from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import NO_SID, Base, Certificate, Group, Key, Sid, Sum
 from protocol.recovery import Past
 from protocol.standing import Standing
-from protocol.vectors import PIECE_BYTES, base_digest
+from protocol.vectors import base_digest
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -49,7 +50,7 @@ class Kept:
 
     group: Group
     base: Base
-    certificate: Certificate
+    certificate: Certificate | ResultCertificate
 
 
 def _written(events: Iterable[Event]) -> str:
@@ -300,9 +301,9 @@ class State:
         self._judged = None
 
     @_alone
-    def ban(self, key: Key, evidence: tuple[Sum, Sum]) -> None:
-        """Never again with this key; the two sums that show why are kept."""
-        frames = b"".join(codec.encode(one.header).join() for one in evidence)
+    def ban(self, key: Key, evidence: tuple[codec.Signed, ...]) -> None:
+        """Never again with this key; the signed records that show why are kept."""
+        frames = b"".join(codec.evidence(record) for record in evidence)
         with self._database.step() as connection:
             connection.execute("insert or replace into banned values (?, ?)", (key, frames))
         self.banned.add(key)
@@ -315,25 +316,28 @@ class State:
     # -- certificates ------------------------------------------------------------------------------
 
     @_alone
-    def keep_sum(self, part: Sum) -> None:
-        """Store a piece of a partial sum: a certificate may need it."""
-        folder = self._sums / part.sid.hex()
-        folder.mkdir(exist_ok=True)
-        path = folder / part.sender.hex()
-        with path.open("r+b" if path.exists() else "w+b") as file:
-            file.seek(part.index * PIECE_BYTES)
-            file.write(part.payload)
+    def keep_part(self, part: Sum | TotalPiece) -> None:
+        """Store a piece of a partial sum, or of a total: a certificate may need it.
+
+        A later one takes the place of an earlier one, whatever their lengths.
+        """
+        path = self._part(part.sid, part.owner, part.index)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(part.payload)
 
     @_alone
-    def kept_sum(self, sid: Sid, sender: Key, index: int) -> bytes | None:
-        """A stored piece; None if there is none."""
-        path = self._sums / sid.hex() / sender.hex()
+    def kept_part(self, sid: Sid, owner: Key, index: int) -> bytes | None:
+        """A stored piece of `owner`'s sum (`NOBODY`: of the group's total); None if there is none.
+
+        Cut short where the process was killed as it wrote: whoever asked sees that by its digest.
+        """
         try:
-            with path.open("rb") as file:
-                file.seek(index * PIECE_BYTES)
-                return file.read(PIECE_BYTES) or None
+            return self._part(sid, owner, index).read_bytes() or None
         except OSError:
             return None
+
+    def _part(self, sid: Sid, owner: Key, index: int) -> Path:
+        return self._sums / sid.hex() / f"{owner.hex()}.{index}"
 
     def _insert(self, connection: object, sid: Sid, number: int, kept: Kept) -> None:
         group = codec.encode(kept.group).join()
@@ -350,7 +354,7 @@ class State:
             "select sid, frame, base, certificate from session order by number"
         ):
             match codec.decode(_bytes(frame)), codec.decode(_bytes(certificate)):
-                case Group() as group, Certificate() as proof:
+                case Group() as group, (Certificate() | ResultCertificate()) as proof:
                     sessions[_bytes(sid)] = Kept(group, _unpacked(_bytes(base)), proof)
         return sessions
 

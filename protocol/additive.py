@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from enum import Enum, auto
 
 from protocol import codec
 from protocol.actions import Action, Completed, Evidence, Failed, Keep, Reason, Send, Spend
 from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.identity import NodeKey
-from protocol.messages import Certificate, Group, Key, Ready, Share, Sid, Sum
-from protocol.sealing import Channel, Ephemeral, derive
+from protocol.messages import Certificate, Key, Message, Share, Sid, Sum
+from protocol.sealing import derive
+from protocol.seat import Seat
 from protocol.shares import Shares
 from protocol.totals import Total
 from protocol.vectors import Floats, Vector, piece_count, pieces, raw
@@ -41,25 +41,6 @@ class Phase(Enum):
     DONE = auto()
 
 
-@dataclass(frozen=True)
-class Seat:
-    """One member's place in one session: all that is fixed before it starts."""
-
-    group: Group
-    round: int
-    key: NodeKey
-    ephemeral: Ephemeral
-    dimension: int
-    shares: Shares
-    shares_timeout_s: float
-    sums_timeout_s: float
-
-    @property
-    def ephemerals(self) -> dict[Key, bytes]:
-        """Every member's X25519 key, by node key."""
-        return {ready.key: ready.ephemeral for ready in self.group.readys}
-
-
 def _header(sid: Sid, sender: Key, recipient: Key, index: int) -> bytes:
     return b"share" + sid + sender + recipient + index.to_bytes(4, "big")
 
@@ -67,16 +48,17 @@ def _header(sid: Sid, sender: Key, recipient: Key, index: int) -> bytes:
 class Additive:
     """One member of one session. Vectors are (d,) float32; `rand` is 32 secret bytes, used once."""
 
-    def __init__(self, seat: Seat) -> None:
-        self._seat = seat
-        self._me = seat.key.public
-        self.sid = codec.session_id(seat.group)
-        self.members: tuple[Key, ...] = tuple(sorted(seat.ephemerals))
+    def __init__(self, seat: Seat, shares: Shares) -> None:
+        self.seat = seat
+        self._shares = shares
+        self._me = seat.me
+        self.sid = seat.sid
+        self.members: tuple[Key, ...] = seat.members
         self._contributors = codec.contributors_hash(self.members)
-        self._others = tuple(key for key in self.members if key != self._me)
+        self._others = seat.others
         self._got: dict[Key, set[int]] = {key: set() for key in self._others}
-        self.headers: dict[Key, Sum] = {}
-        self._total = Total(seat.shares, seat.dimension, self.members)
+        self._headers: dict[Key, Sum] = {}
+        self._total = Total(shares, seat.dimension, self.members)
         self._accumulator: Vector | None = None
         self.shares_since = self.sums_since = 0.0
         self._clipped = 0
@@ -84,20 +66,20 @@ class Additive:
         self.deadline: float | None = None
 
     @property
-    def round(self) -> int:
-        """The number of this round."""
-        return self._seat.round
+    def headers(self) -> Mapping[Key, Sum]:
+        """The signed sums seen so far."""
+        return self._headers
 
-    def ready_of(self, key: Key) -> Ready | None:
-        """Another member's READY; None for oneself and for strangers."""
-        readys = (ready for ready in self._seat.group.readys if ready.key == key != self._me)
-        return next(readys, None)
+    @property
+    def stage(self) -> str:
+        """The half of a session that this one is in, as a node's figures name them."""
+        return "shares" if self.phase is Phase.SHARES else "sums"
 
     def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
         """Round 2: one sealed share to every other member. NotFiniteError leaves nothing sent."""
         if self._accumulator is not None or self.phase is not Phase.SHARES:
             raise LocalProtocolError("a session starts once")
-        shares = self._seat.shares
+        shares = self._shares
         accumulator, self._clipped = shares.encode(vector, derive(rand, b"rounding"))
         sends: list[Action] = []
         for key in self._others:
@@ -106,26 +88,26 @@ class Additive:
             sends.append(Send(key, self._sealed(key, seed)))
         self._accumulator = accumulator
         self.shares_since = now
-        self.deadline = now + self._seat.shares_timeout_s
+        self.deadline = now + self.seat.shares_timeout_s
         return sends
 
     def _sealed(self, recipient: Key, seed: bytes) -> Iterator[Share]:
-        shares, dimension = self._seat.shares, self._seat.dimension
-        channel = self._channel(self._me, recipient)
+        shares, dimension = self._shares, self.seat.dimension
+        channel = self.seat.channel(self._me, recipient)
         for index in range(shares.payload_count(dimension)):
             header = _header(self.sid, self._me, recipient, index)
             sealed = channel.seal(index, header, shares.payload(seed, dimension, index))
             yield Share(self.sid, self._me, recipient, index, sealed)
 
-    def _channel(self, sender: Key, recipient: Key) -> Channel:
-        other = recipient if sender == self._me else sender
-        return self._seat.ephemeral.channel(self._seat.ephemerals[other], self.sid, sender, recipient)
+    def takes(self, message: Message) -> bool:
+        """Shares and sums of this session."""
+        return isinstance(message, Share | Sum) and message.sid == self.sid
 
-    def receive(self, message: Share | Sum, now: float) -> list[Action]:
+    def receive(self, message: Message, now: float) -> list[Action]:
         """Take in one share or sum; RemoteProtocolError, and nothing changed, if it does not belong here."""
         if self.phase is Phase.DONE or self._accumulator is None:
             raise RemoteProtocolError(f"{type(message).__name__} for a session that is not running")
-        if message.sid != self.sid or message.sender not in self._got:
+        if not isinstance(message, Share | Sum) or message.sid != self.sid or message.sender not in self._got:
             raise RemoteProtocolError(f"{type(message).__name__} of another session or sender")
         match message:
             case Share():
@@ -135,14 +117,14 @@ class Additive:
 
     def _receive_share(self, share: Share, accumulator: Vector, now: float) -> list[Action]:
         got = self._got[share.sender]
-        count = self._seat.shares.payload_count(self._seat.dimension)
+        count = self._shares.payload_count(self.seat.dimension)
         if self.phase is not Phase.SHARES or share.recipient != self._me:
             raise RemoteProtocolError("a share in the wrong phase or for another member")
         if share.index >= count or share.index in got:
             raise RemoteProtocolError(f"share piece {share.index} is out of range or here already")
         header = _header(self.sid, share.sender, self._me, share.index)
-        plain = self._channel(share.sender, self._me).open(share.index, header, share.payload)
-        self._seat.shares.absorb(accumulator, share.index, plain)
+        plain = self.seat.channel(share.sender, self._me).open(share.index, header, share.payload)
+        self._shares.absorb(accumulator, share.index, plain)
         got.add(share.index)
         if any(len(pieces_got) < count for pieces_got in self._got.values()):
             return []
@@ -151,32 +133,32 @@ class Additive:
     def _send_sums(self, partial: Vector, now: float) -> list[Action]:
         self.phase = Phase.SUMS
         self.sums_since = now
-        self.deadline = now + self._seat.sums_timeout_s
+        self.deadline = now + self.seat.sums_timeout_s
         header = self._own_header(partial)
-        self.headers[self._me] = header
+        self._headers[self._me] = header
         for index, part in pieces(len(partial)):
             self._total.add(self._me, index, raw(partial, part))
-        spend = Spend(self.sid, self._seat.round, self._clipped)
+        spend = Spend(self.sid, self.seat.round, self._clipped)
         sends = [Send(key, _whole(header, partial)) for key in self._others]
         return [spend, *sends, Keep(_whole(header, partial)), *self._result()]
 
     def _own_header(self, partial: Vector) -> Sum:
         digests = tuple(hashlib.sha256(raw(partial, part)).digest() for _, part in pieces(len(partial)))
         unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
-        return codec.sign(unsigned, self._seat.key)
+        return codec.sign(unsigned, self.seat.key)
 
     def _receive_sum(self, message: Sum) -> list[Action]:
         header = message.header
-        known = self.headers.get(message.sender)
+        known = self._headers.get(message.sender)
         if header != known:
             codec.verify(message, message.sender)
             if known is not None:
                 return [Evidence(message.sender, TWO_SUMS, (known, header))]
             if message.contributors != self._contributors:
                 return self._fail(Reason.CONTRIBUTORS_DIFFER, (message.sender,))
-        check_piece(message, self._seat.dimension)
+        check_piece(message, self.seat.dimension)
         self._total.add(message.sender, message.index, message.payload)
-        self.headers[message.sender] = header
+        self._headers[message.sender] = header
         return [Keep((message,)), *self._result()]
 
     def _result(self) -> list[Action]:
@@ -184,15 +166,15 @@ class Additive:
             return []
         self._close()
         mean = self._total.mean()
-        certificate = Certificate(self.sid, tuple(self.headers[key] for key in self.members))
-        seat = self._seat
+        certificate = Certificate(self.sid, tuple(self._headers[key] for key in self.members))
+        seat = self.seat
         return [Completed(seat.group, self.sid, seat.round, mean, self.members, certificate)]
 
     def waiting_for(self) -> tuple[Key, ...]:
         """The members whose share, or then whose sum, is not whole yet."""
         match self.phase:
             case Phase.SHARES:
-                count = self._seat.shares.payload_count(self._seat.dimension)
+                count = self._shares.payload_count(self.seat.dimension)
                 return tuple(key for key in self._others if len(self._got[key]) < count)
             case Phase.SUMS:
                 return self._total.missing()
@@ -206,6 +188,10 @@ class Additive:
     def gave_up(self, key: Key, now: float) -> list[Action]:
         """A member ended this session: so does this one, for want of the members that both waited for."""
         return self._without(key, tuple(late for late in self.waiting_for() if late != key) or (key,))
+
+    def finished(self, key: Key, now: float) -> list[Action]:
+        """Where one sum is missing, nothing but the certificate helps: that is for afterwards."""
+        return []
 
     def _without(self, key: Key, missing: tuple[Key, ...]) -> list[Action]:
         if self.phase is Phase.DONE or key not in self._total.missing():
@@ -224,7 +210,7 @@ class Additive:
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
         self._close()
-        return [Failed(reason, self._seat.round, missing, self.sid)]
+        return [Failed(reason, self.seat.round, missing, self.sid)]
 
     def _close(self) -> None:
         self.phase = Phase.DONE

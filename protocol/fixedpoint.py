@@ -18,6 +18,8 @@ from protocol.errors import NotFiniteError
 from protocol.vectors import Floats, Words, pieces
 
 _WORD = 2.0**-32
+_BLOCK_WORDS = 1 << 14
+"""What is worked on at a time: small enough for the core's cache."""
 MIN_UNITS = 1 << 16
 
 
@@ -47,23 +49,45 @@ class FixedPoint:
         out = np.empty(len(vector), dtype="<u4")
         clipped = 0
         for _, part in pieces(len(vector)):
-            exact = vector[part].astype(np.float64)
-            if not np.isfinite(exact).all():
-                raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
-            clipped += int(np.count_nonzero(np.abs(exact) > self.bound))
+            clipped += self.clipped(vector[part])
+            out[part] = self.encoded(vector[part], seed, part.start)
+        return out, clipped
+
+    def clipped(self, values: Floats) -> int:
+        """How many of these (w,) float32 values are beyond the bound; NotFiniteError on NaN or infinity."""
+        least, most = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+        if not (np.isfinite(least) and np.isfinite(most)):
+            raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
+        if -self.bound <= least and most <= self.bound:
+            return 0
+        return int(np.count_nonzero(np.abs(values.astype(np.float64)) > self.bound))
+
+    def encoded(self, values: Floats, seed: bytes, start: int) -> Words:
+        """(w,) uint32 words of these finite (w,) float32 values, which stand at `start` in their vector.
+
+        At most a piece, from the start of a cipher block on.
+        """
+        rounding = stream.words(seed, start, len(values))
+        out = np.empty(len(values), dtype="<i4")
+        for first in range(0, len(values), _BLOCK_WORDS):
+            part = slice(first, first + _BLOCK_WORDS)
+            exact = values[part].astype(np.float64)
             np.clip(exact, -self.bound, self.bound, out=exact)
             exact *= self.scale
-            exact += (stream.words(seed, part.start, len(exact)) + 0.5) * _WORD
-            out[part] = np.floor(exact, out=exact).astype(np.int64).astype(np.uint32)
-        return out, clipped
+            unit = rounding[part] + 0.5
+            unit *= _WORD
+            exact += unit
+            np.floor(exact, out=exact)
+            out[part] = exact
+        return out.view("<u4")
 
     def decode_sum(self, total: Words) -> NDArray[np.float64]:
         """(d,) float64: the sum of `members` encoded vectors from their (d,) ring sum, within n/s."""
         return total.view("<i4") / self.scale
 
-    def decode_mean(self, total: Words) -> Floats:
-        """(d,) float32 mean of `members` encoded vectors from their (d,) ring sum; `total` is overwritten."""
+    def decode_mean(self, total: Words, summands: int) -> Floats:
+        """(d,) float32 mean of `summands` encoded vectors, from their ring sum, which is overwritten."""
         mean = total.view("<f4")
         for _, part in pieces(len(total)):
-            mean[part] = self.decode_sum(total[part]) / self.members
+            mean[part] = self.decode_sum(total[part]) / summands
         return mean

@@ -19,8 +19,6 @@ from protocol.membership import Members
 from protocol.messages import (
     Announce,
     Base,
-    BasePiece,
-    Certificate,
     CertificateRequest,
     Key,
     Message,
@@ -28,8 +26,9 @@ from protocol.messages import (
     Sid,
     Sum,
 )
-from protocol.recovery import BaseFetch, CertificateFetch, Past
+from protocol.recovery import BaseFetch, CertificateFetch, Fetched, Past, ResultFetch
 from protocol.standing import Settings, Standing
+from protocol.tolerance import LEAST_MEMBERS
 
 REMEMBERED_SESSIONS = 8
 RETRY_S = 2.0
@@ -42,7 +41,7 @@ class Healer:
         self._settings = settings
         self._standing = standing
         self._members = members
-        self._fetch: CertificateFetch | BaseFetch | None = None
+        self._fetch: CertificateFetch | ResultFetch | BaseFetch | None = None
         self._tried: dict[tuple[bytes, Key, bool], float] = {}
         self._retry_at: float | None = None
         self.past: OrderedDict[Sid, Past] = OrderedDict()
@@ -85,7 +84,7 @@ class Healer:
         self._tried[base.digest, source, certified] = now + RETRY_S
         return True
 
-    def _by_certificate(self, now: float) -> CertificateFetch | None:
+    def _by_certificate(self, now: float) -> CertificateFetch | ResultFetch | None:
         mine = self._standing.base
         for base, source in self._members.showing(self._standing.round):
             past = self.past.get(base.sid)
@@ -94,8 +93,14 @@ class Healer:
             if past is None or past.base not in (mine, self._standing.previous):
                 continue
             if self._fresh(base, source, True, now):
-                return CertificateFetch(past, base.sid, source, self._settings)
+                return self._fetch_for(past, base.sid, source)
         return None
+
+    def _fetch_for(self, past: Past, sid: Sid, source: Key) -> CertificateFetch | ResultFetch:
+        masked = self._settings.masked
+        if masked is not None and len(past.members) >= LEAST_MEMBERS:
+            return ResultFetch(past, sid, source, self._settings, masked)
+        return CertificateFetch(past, sid, source, self._settings)
 
     def _by_majority(self, now: float) -> BaseFetch | None:
         found = self._members.majority(self._standing, self._settings.min_participants)
@@ -108,7 +113,7 @@ class Healer:
                 return BaseFetch(base, trusted, source, self._settings)
         return None
 
-    def receive(self, message: Certificate | Sum | BasePiece, now: float) -> list[Action]:
+    def receive(self, message: Fetched, now: float) -> list[Action]:
         """A reply to what is being fetched."""
         if self._fetch is None:
             raise RemoteProtocolError(f"{type(message).__name__} that was not asked for")

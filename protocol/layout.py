@@ -22,6 +22,8 @@ class Layout:
 
     dimension: int
     members: int
+    all_to_all_bytes: int = ALL_TO_ALL_BYTES
+    """Below this size of a vector everybody adds up: a parameter, equal for all members."""
 
     @property
     def words(self) -> int:
@@ -31,7 +33,7 @@ class Layout:
     @property
     def everybody_adds(self) -> bool:
         """Whether there is one chunk, which every member has from every other."""
-        return 4 * self.dimension < ALL_TO_ALL_BYTES
+        return 4 * self.dimension < self.all_to_all_bytes
 
     @property
     def _chunk_words(self) -> int:

@@ -55,10 +55,11 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class JoinCertificate:
-    """2': all n votes, in key order. Each member that comes to hold it passes it on once."""
+    """2': the signatures of all n votes for the same joins. Who comes to hold it passes it on once."""
 
     sid: Sid
-    votes: tuple[JoinVote, ...]
+    joins: bytes
+    signatures: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +108,16 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class CheckVote:
-    """5, signed: random products of `sender`'s own chunks, `lincheck.CHECKS` for each, for these totals."""
+    """5, signed: random products of `sender`'s own chunks, for these totals.
+
+    `products`: lincheck.CHECKS little-endian 32-bit numbers for each chunk.
+    """
 
     sid: Sid
     sender: Key
     included: int
     totals: bytes
-    products: tuple[int, ...]
+    products: bytes
     signature: bytes = b""
 
 
@@ -227,6 +231,17 @@ class Propose:
 
 
 @dataclass(frozen=True, slots=True)
+class Dispute:
+    """5', signed: the total of chunk `index` does not fit the products: everybody is to publish its own."""
+
+    sid: Sid
+    sender: Key
+    included: int
+    index: int
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
 class TotalPiece:
     """10: chunk `index` of the total of a session, to who asked for it."""
 
@@ -257,6 +272,30 @@ class ResultCertificate:
 
 
 MaskedMessage = (
-    Join | Joined | JoinCertificate | Masked | Total | Check | Ack | Release | ViewChange | Propose
+    Join | Joined | JoinCertificate | Masked | Total | Check | Dispute | Ack | Release | ViewChange | Propose
 )
-"""What a masked session's machine takes in."""
+"""What a masked session's machine takes in from the other members."""
+
+
+def session_of(message: MaskedMessage | TotalPiece | ResultCertificate) -> Sid:
+    """The session that a message belongs to."""
+    match message:
+        case Join() | Masked() | Total() | Release() | Propose():
+            return message.head.sid
+        case Joined() | Check() | Ack() | ViewChange():
+            return message.vote.sid
+        case _:
+            return message.sid
+
+
+def sender_of(message: MaskedMessage) -> Key | None:
+    """Who signed a message; None for a certificate, which anybody may pass on."""
+    match message:
+        case Join() | Masked() | Total() | Release() | Propose():
+            return message.head.sender
+        case Joined() | Check() | Ack() | ViewChange():
+            return message.vote.sender
+        case Dispute():
+            return message.sender
+        case JoinCertificate():
+            return None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from protocol.masked_messages import (
     Ack,
     Check,
+    Dispute,
     Join,
     JoinCertificate,
     Joined,
@@ -293,6 +294,7 @@ Message = (
     | Masked
     | Total
     | Check
+    | Dispute
     | Ack
     | Release
     | ViewChange

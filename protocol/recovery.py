@@ -6,6 +6,7 @@ moves on. A machine that ends without a result says so with `failed`; the sessio
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,10 @@ from protocol import codec
 from protocol.actions import Action, Adopted, Evidence, Healed, Keep, Send
 from protocol.additive import TWO_SUMS, check_piece
 from protocol.errors import RemoteProtocolError
+from protocol.fixedpoint import FixedPoint
 from protocol.identity import NodeKey
+from protocol.layout import Layout
+from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import (
     Base,
     BasePiece,
@@ -29,8 +33,12 @@ from protocol.messages import (
     Sid,
     Sum,
 )
+from protocol.names import NOBODY
 from protocol.standing import Settings
+from protocol.tolerance import MaskedSettings, tolerance
+from protocol.totalling import Totals
 from protocol.totals import Total
+from protocol.unmasking import check_result, mean_of, members_in
 from protocol.vectors import base_digest, piece, piece_bytes, piece_count
 
 WINDOW = 4
@@ -64,6 +72,10 @@ def check_certificate(certificate: Certificate, members: tuple[Key, ...], dimens
         codec.verify(header, header.sender)
 
 
+Fetched = Certificate | Sum | BasePiece | ResultCertificate | TotalPiece
+"""What answers a request."""
+
+
 class _Fetch:
     """What both machines share: requests in flight, progress and its deadline."""
 
@@ -92,7 +104,7 @@ class CertificateFetch(_Fetch):
     """Fetch, verify and add up the certificate of a session this node was in."""
 
     def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings) -> None:
-        dimension = settings.dimension
+        dimension = settings.summed
         order = ((sid, member, index) for member in past.members for index in range(piece_count(dimension)))
         super().__init__(settings.key, source, order)
         self._past = past
@@ -107,7 +119,7 @@ class CertificateFetch(_Fetch):
         request = codec.sign(CertificateRequest(self._sid, self._key.public), self._key)
         return [Send(self.source, (request,))]
 
-    def receive(self, message: Certificate | Sum | BasePiece, now: float) -> list[Action]:
+    def receive(self, message: Fetched, now: float) -> list[Action]:
         """Take in the headers, then the pieces; ends with Healed."""
         match message:
             case Certificate():
@@ -115,7 +127,7 @@ class CertificateFetch(_Fetch):
             case Sum():
                 return self._piece(message, now)
             case _:
-                raise RemoteProtocolError("a piece of a base that was not asked for")
+                raise RemoteProtocolError(f"a {type(message).__name__} that was not asked for")
 
     def _headers(self, certificate: Certificate, now: float) -> list[Action]:
         if certificate.sid != self._sid or self._certificate is not None:
@@ -146,6 +158,63 @@ class CertificateFetch(_Fetch):
         return actions
 
 
+class ResultFetch(_Fetch):
+    """Fetch and verify the certificate of a masked session this node was in; then unmask its total."""
+
+    def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings, masked: MaskedSettings) -> None:
+        members = len(past.members)
+        self._layout = Layout(settings.summed, members, masked.all_to_all_bytes)
+        order = ((sid, NOBODY, index) for index in range(self._layout.chunks))
+        super().__init__(settings.key, source, order)
+        self._past = past
+        self._sid = sid
+        self._tolerance = tolerance(members, masked.dropouts)
+        self._point = FixedPoint(masked.clip, members)
+        self._certificate: ResultCertificate | None = None
+        self._totals: Totals | None = None
+
+    def start(self, now: float) -> list[Action]:
+        """Ask for the certificate."""
+        self.deadline = now + PATIENCE_S
+        request = codec.sign(CertificateRequest(self._sid, self._key.public), self._key)
+        return [Send(self.source, (request,))]
+
+    def receive(self, message: Fetched, now: float) -> list[Action]:
+        """Take in the certificate, then the chunks; ends with Healed, or `failed` if the count is wrong."""
+        match message:
+            case ResultCertificate() if self._certificate is None and message.sid == self._sid:
+                return self._take_certificate(message, now)
+            case TotalPiece() if self._certificate is not None and message.sid == self._sid:
+                return self._piece(message, self._certificate, now)
+            case _:
+                raise RemoteProtocolError(f"a {type(message).__name__} that was not asked for")
+
+    def _take_certificate(self, certificate: ResultCertificate, now: float) -> list[Action]:
+        check_result(certificate, self._past.members, self._tolerance, self._layout)
+        self._certificate = certificate
+        self._totals = Totals(self._sid, certificate.included, self._layout, certificate.digests)
+        self.deadline = now + PATIENCE_S
+        return self._ask(WINDOW)
+
+    def _piece(self, piece: TotalPiece, certificate: ResultCertificate, now: float) -> list[Action]:
+        totals = self._totals
+        if totals is None or piece.index not in totals.missing:
+            raise RemoteProtocolError(f"piece {piece.index} of a total that was not asked for")
+        totals.take(piece.index, piece.payload, hashlib.sha256(piece.payload).digest())
+        self.deadline = now + PATIENCE_S
+        return [Keep((piece,)), *(self._ask(1) if totals.missing else self._finish(totals, certificate))]
+
+    def _finish(self, totals: Totals, certificate: ResultCertificate) -> list[Action]:
+        self.deadline = None
+        mean = mean_of(totals.words, certificate, self._point)
+        if mean is None:
+            self.failed = True
+            return []
+        contributors = members_in(certificate.included, self._past.members)
+        past = self._past
+        return [Healed(past.group, self._sid, mean, contributors, certificate, self.source)]
+
+
 class BaseFetch(_Fetch):
     """Fetch a base that a majority of signed announcements shows, and check its digest."""
 
@@ -164,7 +233,7 @@ class BaseFetch(_Fetch):
         self.deadline = now + PATIENCE_S
         return self._ask(WINDOW)
 
-    def receive(self, message: Certificate | Sum | BasePiece, now: float) -> list[Action]:
+    def receive(self, message: Fetched, now: float) -> list[Action]:
         """Take in a piece; ends with Adopted, or with `failed` if the whole has another digest."""
         if not isinstance(message, BasePiece) or message.digest != self._base.digest:
             raise RemoteProtocolError("a reply that was not asked for")

@@ -28,15 +28,17 @@ from protocol.actions import (
     Reason,
     Send,
 )
-from protocol.additive import Additive, Seat
 from protocol.closing import Closing
 from protocol.coordination import Coordination
 from protocol.deadlines import PhasePaces
-from protocol.early import Early
+from protocol.early import EARLY_BYTES, Early
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
 from protocol.following import Follower
 from protocol.healing import Healer
 from protocol.introductions import Introductions
+from protocol.machine import SessionMachine
+from protocol.machines import farewell, machine_for
+from protocol.masked_messages import MaskedMessage, ResultCertificate, TotalPiece, session_of
 from protocol.messages import (
     Accepted,
     Announce,
@@ -55,8 +57,9 @@ from protocol.messages import (
     Sid,
     Sum,
 )
-from protocol.recovery import Past
+from protocol.recovery import Fetched, Past
 from protocol.sealing import derive
+from protocol.seat import Seat
 from protocol.seeking import group_round
 from protocol.standing import Settings, Standing
 from protocol.status import Status, status_of
@@ -77,9 +80,9 @@ class Session:
         self._coordination = Coordination(settings, standing, self._hellos)
         self._seeker = self._coordination.seeker
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
-        self._machine: Additive | None = None
+        self._machine: SessionMachine | None = None
         self._endpoints: dict[Key, str] = {}
-        self._early = Early()
+        self._early = Early(EARLY_BYTES)
         self._storing = False
         self._follower = Follower(settings, standing, self._members)
         self._closing = Closing(standing, self._members)
@@ -102,7 +105,7 @@ class Session:
         return self._after(self._hellos.open(now), now)
 
     def offer(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
-        """Seek a group for a (d,) float32 vector; ends with Completed or Failed. `rand`: 32 secret bytes."""
+        """Seek a group for an offer (summed,); ends with Completed or Failed. `rand`: 32 secret bytes."""
         if not np.isfinite(vector).all():
             raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
         self._check_idle()
@@ -218,10 +221,12 @@ class Session:
                 return self._coordination.redirect(message, now)
             case Group():
                 return self._group(message, now)
-            case Share():
-                return self._bulk(message, now)
             case Sum():
                 return self._sum(message, now)
+            case _ if isinstance(message, Share | MaskedMessage):
+                return self._bulk(message, now)
+            case TotalPiece() | ResultCertificate():
+                return self._of_result(message, now)
             case Certificate() | BasePiece():
                 return self._fetched(message, now)
             case _:
@@ -235,30 +240,30 @@ class Session:
         return actions
 
     def _gave_up(self, announce: Announce, is_ready: bool, now: float) -> list[Action]:
-        """A member that started anew, fell back, or is READY again on the old base, sends no SUM any more."""
-        machine = self._machine
-        ready = machine.ready_of(announce.key) if machine else None
-        if machine is None or ready is None or announce.issued_ms <= ready.announce.issued_ms:
-            return []
-        began_anew = announce.instance != ready.announce.instance
-        is_over = is_ready or announce.round >= machine.round
-        if not began_anew and not (is_over and announce.base == ready.announce.base):
-            return []
-        fell_back = announce.round >= machine.round and not began_anew
-        end = machine.gave_up if fell_back else machine.unreachable
-        return self._of_machine(end(announce.key, now), now)
+        """A member that finished, started anew, fell back or is READY again sends nothing more."""
+        event = farewell(self._machine, announce, is_ready) if self._machine else None
+        return self._of_machine(event(announce.key, now), now) if event else []
 
-    def _bulk(self, message: Share | Sum, now: float) -> list[Action]:
+    def _bulk(self, message: Share | Sum | MaskedMessage, now: float) -> list[Action]:
         machine = self._machine
-        if machine is not None and machine.sid == message.sid:
+        if machine is not None and machine.takes(message):
             return self._of_machine(machine.receive(message, now), now)
+        if isinstance(message, MaskedMessage) and session_of(message) in self._healer.past:
+            return []  # what t members sufficed for, the others say as well
         if self._seeker.offer is None or machine is not None:
             raise RemoteProtocolError(f"{type(message).__name__} of a session that is not this node's")
         self._early.hold(message)
         return []
 
+    def _of_result(self, message: TotalPiece | ResultCertificate, now: float) -> list[Action]:
+        """For the session that runs, if it asked; else for what is being fetched."""
+        machine = self._machine
+        if machine is not None and machine.takes(message):
+            return self._of_machine(machine.receive(message, now), now)
+        return self._fetched(message, now)
+
     def _sum(self, message: Sum, now: float) -> list[Action]:
-        if self._machine is not None and self._machine.sid == message.sid:
+        if self._machine is not None and self._machine.takes(message):
             return self._bulk(message, now)
         if self._healer.busy:
             return self._fetched(message, now)
@@ -266,7 +271,7 @@ class Session:
             self._ban(evidence.sender)
         return [evidence] if evidence else self._bulk(message, now)
 
-    def _fetched(self, message: Certificate | Sum | BasePiece, now: float) -> list[Action]:
+    def _fetched(self, message: Fetched, now: float) -> list[Action]:
         actions = self._healer.receive(message, now)
         self._storing = self._storing or any(isinstance(action, Healed | Adopted) for action in actions)
         for action in actions:
@@ -294,27 +299,25 @@ class Session:
             self._members.learn(announce, self.round, now, direct=True)
         self._healer.abandon(now)
         offer, ephemeral = self._seeker.found(now)
-        members = len(group.readys)
         seat = Seat(
             group=group,
             round=group_round(group),
             key=self._settings.key,
             ephemeral=ephemeral,
-            dimension=self._settings.dimension,
-            shares=self._settings.shares.for_group(members),
+            dimension=self._settings.summed,
             shares_timeout_s=self._paces.shares_s,
             sums_timeout_s=self._paces.sums_s,
         )
-        self._machine = Additive(seat)
+        self._machine = machine_for(seat, self._settings)
         self._endpoints = {ready.key: ready.announce.endpoint for ready in group.readys}
-        self._healer.remember(self._machine.sid, Past(group, self.base, self._machine.headers))
+        self._healer.remember(self._machine.seat.sid, Past(group, self.base, self._machine.headers))
         actions = self._of_machine(self._machine.start(offer.vector, offer.rand, now), now)
         return [*actions, *self._replay(self._machine, now)]
 
-    def _replay(self, machine: Additive, now: float) -> list[Action]:
+    def _replay(self, machine: SessionMachine, now: float) -> list[Action]:
         """Shares and sums that came before the GROUP."""
         actions: list[Action] = []
-        for message in self._early.take(machine.sid):
+        for message in self._early.take(machine.seat.sid):
             with suppress(RemoteProtocolError):
                 actions += self._of_machine(machine.receive(message, now), now)
         return actions

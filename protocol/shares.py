@@ -116,7 +116,7 @@ class RingShares:
 
     def decode_mean(self, total: Vector) -> Floats:
         """Back from fixed point, in place."""
-        return self.point.decode_mean(total)
+        return self.point.decode_mean(total, self.point.members)
 
 
 @dataclass(frozen=True, slots=True)

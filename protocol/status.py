@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from protocol.additive import Additive, Phase
 from protocol.healing import Healer
 from protocol.introductions import Introductions
+from protocol.machine import SessionMachine
 from protocol.messages import Key
 from protocol.seeking import Offer
 
@@ -22,7 +22,7 @@ class Status:
 
 
 def status_of(
-    machine: Additive | None,
+    machine: SessionMachine | None,
     healer: Healer,
     hellos: Introductions,
     offer: Offer | None,
@@ -32,8 +32,7 @@ def status_of(
 ) -> Status:
     """The innermost thing that is going on; `name` says a member's endpoint."""
     if machine is not None:
-        phase = "shares" if machine.phase is Phase.SHARES else "sums"
-        return Status(phase, tuple(name(key) for key in machine.waiting_for()), machine.deadline)
+        return Status(machine.stage, tuple(name(key) for key in machine.waiting_for()), machine.deadline)
     if healer.busy:
         return Status("catching up", (), healer.deadline)
     if hellos.joining:

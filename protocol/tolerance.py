@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from protocol.layout import ALL_TO_ALL_BYTES
+
 LEAST_MEMBERS = 4
 ONE_IN = 5
 
@@ -46,10 +48,14 @@ def most_dropouts(members: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MaskedSettings:
-    """The parameters of a swarm's masked sums: coordinates within +-`clip`; `dropouts` None: a fifth."""
+    """The parameters of a swarm's masked sums: coordinates within +-`clip`; `dropouts` None: a fifth.
+
+    `all_to_all_bytes`: see protocol.layout.
+    """
 
     clip: float
     dropouts: int | None
+    all_to_all_bytes: int = ALL_TO_ALL_BYTES
 
 
 def tolerance(members: int, dropouts: int | None) -> Tolerance:

@@ -29,6 +29,7 @@ from protocol.actions import (
 )
 from protocol.identity import NodeKey
 from protocol.machine import Machine
+from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import (
     NO_SID,
     Base,
@@ -41,6 +42,7 @@ from protocol.messages import (
     Sid,
     Sum,
 )
+from protocol.names import NOBODY
 from protocol.recovery import Past
 from protocol.session import Session
 from protocol.standing import Settings, Standing
@@ -213,7 +215,7 @@ class SimulatedPeer(Host):
         before = action.group.readys[0].announce.base
         vector = self.disk.bases[before.digest] + action.mean
         digest = base_digest(codec.parameters_hash(PARAMETERS), before.generation + 1, vector)
-        base = Base(before.generation + 1, digest, len(action.group.readys), action.sid)
+        base = Base(before.generation + 1, digest, len(action.contributors), action.sid)
         self.disk.certificates[action.sid] = (action.group, before, action.certificate)
         self._take_base(base, vector)
 
@@ -250,19 +252,19 @@ class SimulatedPeer(Host):
                 vector = self.disk.bases[digest]
                 part = raw(vector, piece(len(vector), index))
                 self.send_all(action.to, (BasePiece(digest, index, part),))
-            case PieceRequest(sid=sid, of=of, index=index) if sid in self.disk.certificates:
-                payload = self.disk.sums.get((sid, of, index))
-                answer = _answer(self.disk.certificates[sid][2], of, index, payload)
+            case PieceRequest(sid=sid, of=of, index=index) if (sid, of, index) in self.disk.sums:
+                payload = self.disk.sums[sid, of, index]
+                certificate = self.disk.certificates.get(sid)
+                answer = _answer(certificate[2] if certificate else None, action.request, payload)
                 if answer is not None:
                     self.send_all(action.to, (answer,))
 
 
 def _answer(
-    proof: Certificate | ResultCertificate, of: Key, index: int, payload: bytes | None
+    proof: Certificate | ResultCertificate | None, request: PieceRequest, payload: bytes
 ) -> Sum | TotalPiece | None:
-    if payload is None:
-        return None
-    if isinstance(proof, ResultCertificate):
-        return TotalPiece(proof.sid, index, payload) if of == NOBODY else None
-    header = next((header for header in proof.sums if header.sender == of), None)
-    return None if header is None else replace(header, index=index, payload=payload)
+    if request.of == NOBODY:
+        return TotalPiece(request.sid, request.index, payload)
+    sums = proof.sums if isinstance(proof, Certificate) else ()
+    header = next((header for header in sums if header.sender == request.of), None)
+    return None if header is None else replace(header, index=request.index, payload=payload)

@@ -12,10 +12,11 @@ import numpy as np
 
 from protocol import codec
 from protocol.actions import Action, Send
-from protocol.additive import Additive, Seat
+from protocol.additive import Additive
 from protocol.identity import NodeKey
 from protocol.messages import NO_SID, Announce, Base, Group, Key, Ready, Share, Sum
 from protocol.sealing import Ephemeral
+from protocol.seat import Seat
 from protocol.shares import ShareSettings
 from protocol.standing import Settings, Standing
 from protocol.vectors import Floats, base_digest
@@ -128,7 +129,7 @@ def machines(
     keys = members(count)
     common = group(keys, attempt)
     return [
-        Additive(Seat(common, 1, key, ephemeral(key), dimension, shares.for_group(count), 15.0, 10.0))
+        Additive(Seat(common, 1, key, ephemeral(key), dimension, 15.0, 10.0), shares.for_group(count))
         for key in keys
     ]
 

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import msgpack
 
 from protocol import codec
+from protocol.masked_messages import MaskedMessage, session_of
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Watch:
     done: bool = False
 
     def saw(self, way: str, message: Any) -> None:
-        sid = getattr(message, "sid", None)
+        masked = isinstance(message, MaskedMessage)
+        sid = session_of(message) if masked else getattr(message, "sid", None)
         if sid is not None and sid not in self.sids:
             self.sids.append(sid)
         if self.fate is None or self.done:

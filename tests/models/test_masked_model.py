@@ -57,9 +57,9 @@ def _found(output: str) -> str | None:
     broken = re.search(r"assertion violated\s+!\((\w+)\)", output)
     if broken:
         return broken[1]
-    if "invalid end state" in output.split("(Spin Version")[0]:
+    if "invalid end state" in output.split("(Spin Version", maxsplit=1)[0]:
         return STUCK
-    if "non-progress cycle" in output.split("(Spin Version")[0]:
+    if "non-progress cycle" in output.split("(Spin Version", maxsplit=1)[0]:
         return ENDLESS
     assert errors[1] == "0", output
     assert "Search not completed" not in output, output

@@ -46,9 +46,10 @@ def test_equivocation_is_evidence_and_the_liar_is_banned(liar: Liar, seed):
     for accusation in accusations:
         evidence = accusation.evidence
         assert evidence.sender == key
-        assert evidence.first.header != evidence.second.header
-        codec.verify(evidence.first, key)
-        codec.verify(evidence.second, key)
+        first, second = evidence.records
+        assert first.header != second.header
+        codec.verify(first, key)
+        codec.verify(second, key)
         assert key in network.peers[accusation.by].disk.standing.banned
 
 

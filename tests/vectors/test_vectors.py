@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from protocol import codec, stream
-from protocol.additive import Additive, Seat
+from protocol.additive import Additive
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
 from protocol.fixedpoint import FixedPoint
 from protocol.identity import NodeKey
 from protocol.messages import Announce, Base, Group, Ready, Sum
 from protocol.sealing import Ephemeral
+from protocol.seat import Seat
 from protocol.shares import ShareSettings
 from protocol.totals import Total
 from protocol.vectors import base_digest
@@ -248,10 +249,10 @@ def run(session: Any, group: Group, kind: str) -> tuple[str, list[Sum], Any, lis
     settings = ShareSettings(kind, known["clip"], known["max_share_value"])
     vectors = [np.array(line, dtype="<f4") for line in known["vectors"]]
     seats = [
-        Seat(group, 1, key, Ephemeral(binary(secret)), len(vectors[0]), settings.for_group(3), 15.0, 15.0)
+        Seat(group, 1, key, Ephemeral(binary(secret)), len(vectors[0]), 15.0, 15.0)
         for key, secret in zip(keys_of(session), session["ephemeral_secrets"], strict=True)
     ]
-    machines = [Additive(seat) for seat in seats]
+    machines = [Additive(seat, settings.for_group(3)) for seat in seats]
     rands = [binary(rand) for rand in known["rands"]]
     starts = [m.start(x, rand, NOW) for m, x, rand in zip(machines, vectors, rands, strict=True)]
     keys = machines[0].members

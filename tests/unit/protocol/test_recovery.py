@@ -169,7 +169,7 @@ def test_a_certificate_with_another_sum_than_the_one_that_was_seen_is_evidence(f
     fetch = finished.fetch(seen={TWO: seen, ONE: finished.certificate.sums[0]})
     evidence = only(fetch.receive(finished.certificate, NOW), Evidence)
 
-    assert (evidence.sender, evidence.first, evidence.second) == (TWO, seen, finished.certificate.sums[1])
+    assert (evidence.sender, evidence.records) == (TWO, (seen, finished.certificate.sums[1]))
 
 
 def test_a_certificate_of_nobody_certifies_nothing():

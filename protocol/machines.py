@@ -1,0 +1,47 @@
+"""Which machine runs a session, and what other members' announcements tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from protocol.actions import Action
+from protocol.additive import Additive
+from protocol.fixedpoint import FixedPoint
+from protocol.layout import Layout
+from protocol.machine import SessionMachine
+from protocol.masked import DoubleMasked
+from protocol.messages import Announce, Key
+from protocol.seat import Seat
+from protocol.standing import Settings
+from protocol.tolerance import LEAST_MEMBERS, tolerance
+
+Farewell = Callable[[Key, float], list[Action]]
+
+
+def machine_for(seat: Seat, settings: Settings) -> SessionMachine:
+    """Masked sums for the groups that they are made for; shares for the others."""
+    members, masked = len(seat.members), settings.masked
+    if masked is None or members < LEAST_MEMBERS:
+        return Additive(seat, settings.shares.for_group(members))
+    layout = Layout(seat.dimension, members, masked.all_to_all_bytes)
+    return DoubleMasked(seat, tolerance(members, masked.dropouts), FixedPoint(masked.clip, members), layout)
+
+
+def farewell(machine: SessionMachine, announce: Announce, is_ready: bool) -> Farewell | None:
+    """What a member's newer announcement means for the session that it was in.
+
+    It has the base that this session made; or it started anew, fell back, or (`is_ready`) is READY again on
+    the old base, and sends nothing of this session any more. None: it says nothing of the kind.
+    """
+    seat = machine.seat
+    ready = seat.ready_of(announce.key)
+    if ready is None or announce.issued_ms <= ready.announce.issued_ms:
+        return None
+    if announce.base.sid == seat.sid:
+        return machine.finished
+    began_anew = announce.instance != ready.announce.instance
+    is_over = is_ready or announce.round >= seat.round
+    if not began_anew and not (is_over and announce.base == ready.announce.base):
+        return None
+    fell_back = announce.round >= seat.round and not began_anew
+    return machine.gave_up if fell_back else machine.unreachable

@@ -1,0 +1,300 @@
+"""The second half of a masked session: from the certificate of all joins to the result.
+
+    masks --totals, checked--> ACK to all --t ACKs--> RELEASE to all --t RELEASEs--> Completed
+      |
+      +-- a deadline, a loss: the next view, without who is silent
+
+`Spend` comes before anything else. One acknowledgement and one release, and no release before t
+acknowledgements of the same. Failed at the end of the time, when too many are lost, when somebody lied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from protocol.actions import Action, Completed, Evidence, Failed, Reason, Send, Spend
+from protocol.errors import RemoteProtocolError
+from protocol.fixedpoint import FixedPoint
+from protocol.joining import Joining
+from protocol.layout import Layout
+from protocol.masked_messages import (
+    Ack,
+    Check,
+    Dispute,
+    Masked,
+    MaskedMessage,
+    Proof,
+    Propose,
+    Release,
+    ResultCertificate,
+    Total,
+    TotalPiece,
+    ViewChange,
+)
+from protocol.masked_vector import MaskedVector
+from protocol.names import Key
+from protocol.pulling import Result
+from protocol.releasing import Releasing
+from protocol.seat import Seat
+from protocol.summing import Summing
+from protocol.tolerance import Tolerance
+from protocol.unmasking import mean_of, members_in
+from protocol.view import Choice, View
+from protocol.viewing import LEAST_INCLUDED, Viewing
+
+MaskedReply = TotalPiece | ResultCertificate
+
+
+class Masking:
+    """One member's part. `point` decodes what comes out; `over` once there is a result, or none to come."""
+
+    def __init__(
+        self,
+        seat: Seat,
+        tolerance: Tolerance,
+        layout: Layout,
+        point: FixedPoint,
+        joining: Joining,
+        vector: MaskedVector,
+        now: float,
+    ) -> None:
+        self._seat = seat
+        self._tolerance = tolerance
+        self._point = point
+        self._viewing = Viewing(seat, tolerance, layout)
+        view_s = seat.sums_timeout_s / (self._viewing.last + 2)
+        self._summing = Summing(seat, layout, vector, self._viewing.begin(now, view_s))
+        self._releasing = Releasing(seat, tolerance, layout, joining)
+        self._result = Result(seat, tolerance, layout)
+        self._proofs: tuple[Proof, ...] = ()
+        self._end_at = now + seat.sums_timeout_s
+        self.over = False
+
+    def open(self, clipped: int, now: float) -> list[Action]:
+        """Spend the offer, and send it under its masks."""
+        spend = Spend(self._seat.sid, self._seat.round, clipped)
+        return [spend, *self._summing.open(), *self._advance(now)]
+
+    @property
+    def view(self) -> View:
+        """What is summed now."""
+        return self._summing.view
+
+    @property
+    def expects(self) -> bool:
+        """Whether anything was asked for."""
+        return self._result.expects
+
+    @property
+    def deadline(self) -> float:
+        """When something is due."""
+        return min(self._end_at, self._viewing.deadline, self._result.deadline)
+
+    def waiting_for(self) -> tuple[Key, ...]:
+        """Who is waited for, at this step."""
+        others = self._seat.others
+        number = self._viewing.number
+        if number > self._summing.view.number:
+            voted = self._viewing.voted(number)
+            return tuple(key for key in others if key not in voted) or (self._viewing.leader(number),)
+        late = self._summing.waiting_for()
+        if late or self._result.certificate is not None:
+            return late
+        here = self._releasing.released if self._releasing.quorum() else self._releasing.acknowledged
+        return tuple(key for key in others if key not in here)
+
+    def _to_all(self, message: MaskedMessage) -> list[Action]:
+        return [Send(key, (message,)) for key in self._seat.others]
+
+    # -- messages ----------------------------------------------------------------------------------
+
+    def receive(self, message: MaskedMessage, now: float) -> list[Action]:
+        """A message of another member; NotYet, and nothing changed, for what belongs to another view."""
+        return [*self._taken(message, now), *self._advance(now)]
+
+    def _taken(self, message: MaskedMessage, now: float) -> list[Action]:
+        match message:
+            case Masked():
+                return self._summing.take_chunk(message)
+            case Total():
+                return self._summing.take_total(message)
+            case Check():
+                return self._summing.take_check(message)
+            case Dispute():
+                return self._summing.take_dispute(message)
+            case Ack():
+                evidence = self._releasing.take_ack(message)
+                return _listed(evidence) or self._summing.compare_inputs(message.inputs)
+            case Release():
+                return _listed(self._releasing.take_release(message))
+            case ViewChange():
+                return self._take_vote(message, now)
+            case Propose():
+                return self._take_proposal(message, now)
+            case _:
+                raise RemoteProtocolError(f"{type(message).__name__} in the wrong phase")
+
+    def reply(self, reply: MaskedReply, now: float) -> list[Action]:
+        """Something that was asked for: a chunk of the total, or the certificate of who has finished."""
+        if isinstance(reply, ResultCertificate):
+            self._result.take(reply)
+            return self._advance(now)
+        kept = self._summing.take_piece(reply)
+        return [*kept, *self._result.got(reply.index, now), *self._advance(now)]
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def _advance(self, now: float) -> list[Action]:
+        """Acknowledge, release, open, complete: whatever is possible by now."""
+        if self.over:
+            return []
+        if self._summing.caught is not None:
+            return self._fail(Reason.CAUGHT, (self._summing.caught,))
+        actions = [*self._acknowledge(), *self._release()]
+        if self._result.certificate is None:
+            match self._releasing.opened():
+                case Evidence() as evidence:
+                    return [*actions, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
+                case ResultCertificate() as certificate:
+                    self._result.certificate = certificate
+        if self._result.certificate is not None:
+            return [*actions, *self._complete(self._result.certificate, now)]
+        return [*actions, *self._give_up_if_hopeless()]
+
+    def _acknowledge(self) -> list[Action]:
+        totals = self._summing.totals
+        enough = totals.included.bit_count() >= max(self._tolerance.threshold, LEAST_INCLUDED)
+        if not self._summing.verified or self._releasing.lock is not None or not enough:
+            return []
+        choice = Choice(totals.included, totals.digest)
+        members = members_in(totals.included, self._seat.members)
+        checks = tuple(totals.checks[key] for key in members if key in totals.checks)
+        self._proofs = (Proof(totals.digests, checks),)
+        return self._to_all(self._releasing.acknowledge(choice, totals.digests, self._summing.inputs()))
+
+    def _release(self) -> list[Action]:
+        choice = self._releasing.quorum()
+        if choice is None or self._releasing.own is not None:
+            return []
+        if choice.included.bit_count() < max(self._tolerance.threshold, LEAST_INCLUDED):
+            return []
+        return self._to_all(self._releasing.release(choice))
+
+    def _complete(self, certificate: ResultCertificate, now: float) -> list[Action]:
+        """The secrets are open: with the totals that they are for, that is the result."""
+        totals = self._summing.totals
+        if totals.missing or totals.included != certificate.included or totals.digests != certificate.digests:
+            return self._fetch_totals(certificate, now)
+        mean = mean_of(totals.words, certificate, self._point)
+        if mean is None:
+            return self._fail(Reason.WRONG_COUNT, ())
+        self.over = True
+        contributors = members_in(certificate.included, self._seat.members)
+        seat = self._seat
+        return [Completed(seat.group, seat.sid, seat.round, mean, contributors, certificate)]
+
+    def _fetch_totals(self, certificate: ResultCertificate, now: float) -> list[Action]:
+        if self._summing.totals.wanted == certificate.digests:
+            return []
+        self._summing.want(certificate.included, certificate.digests, ())
+        choice = Choice(certificate.included, certificate.releases[0].totals)
+        known = self._releasing.digests_of(choice)
+        return self._pull(known[1] if known else (), now)
+
+    def _pull(self, sources: Iterable[Key], now: float) -> list[Action]:
+        return self._result.pull(self._summing.totals.missing, sources, now)
+
+    def finished(self, key: Key) -> list[Action]:
+        """A member shows the base that this session made: ask it for the certificate."""
+        return self._result.ask(key)
+
+    # -- views -------------------------------------------------------------------------------------
+
+    def _change_view(self, number: int, now: float) -> list[Action]:
+        """Vote for a later view."""
+        lock = self._releasing.lock
+        locks = () if lock is None else (lock.vote,)
+        votes = self._viewing.change(number, self._summing.chunks.holds, locks, self._proofs, now)
+        return [*(send for vote in votes for send in self._to_all(vote)), *self._lead(now)]
+
+    def _take_vote(self, change: ViewChange, now: float) -> list[Action]:
+        evidence = self._viewing.take_vote(change)
+        return [*_listed(evidence), *self._change_view(change.vote.view, now)]
+
+    def _lead(self, now: float) -> list[Action]:
+        propose = self._viewing.lead(now)
+        return [] if propose is None else [*self._to_all(propose), *self._accept(propose, now)]
+
+    def _take_proposal(self, propose: Propose, now: float) -> list[Action]:
+        if propose.head.view < max(self._viewing.number, self._summing.view.number + 1):
+            raise RemoteProtocolError("a proposal for a view that is over")
+        return self._accept(propose, now)
+
+    def _accept(self, propose: Propose, now: float) -> list[Action]:
+        view = self._viewing.take_proposal(propose)
+        if isinstance(view, Evidence):
+            return [view]
+        self._viewing.entered(view.number, now)
+        holds = self._viewing.holds
+        entered = self._summing.enter(view, lambda key, owner, index: holds(view.number, key, owner, index))
+        again = self._again(view)
+        return [*entered, *again, *self._take_lock(view, propose.proofs, now)]
+
+    def _again(self, view: View) -> list[Action]:
+        """Where what this member acknowledged is proposed again: what it said of it may have been lost."""
+        lock, release = self._releasing.lock, self._releasing.own
+        if lock is None or not any(other.totals == lock.vote.totals for other in view.locks):
+            return []
+        return [*self._to_all(lock), *(self._to_all(release) if release is not None else [])]
+
+    def _take_lock(self, view: View, proofs: tuple[Proof, ...], now: float) -> list[Action]:
+        """Totals that somebody acknowledged: fetch them, and check them by their proof."""
+        if not view.locks or not view.reducers or self._summing.verified or not proofs:
+            return []
+        lock, proof = view.locks[0], proofs[0]
+        actions = self._summing.want(lock.included, proof.digests, proof.checks)
+        return [*actions, *self._pull((lock.sender,), now)]
+
+    # -- time and loss -----------------------------------------------------------------------------
+
+    def tick(self, now: float) -> list[Action]:
+        """What is due."""
+        if now >= self._end_at:
+            return self._fail(Reason.MASKS_TIMEOUT, self.waiting_for())
+        actions = [*self._lead(now), *self._result.tick(now)]
+        if now >= self._viewing.until:
+            actions += self._change_view(self._viewing.number + 1, now)
+        return [*actions, *self._advance(now)]
+
+    def heard(self, key: Key) -> None:
+        """A member is there, whatever was said of it."""
+        self._viewing.gone.discard(key)
+
+    def lost(self, keys: Iterable[Key], now: float) -> list[Action]:
+        """Nothing more comes from these: the others go on without them, as far as that is possible."""
+        self._viewing.gone.update(keys)
+        late, gone = self.waiting_for(), self._viewing.gone
+        leader = self._viewing.leader(self._viewing.number)
+        if self._viewing.number > self.view.number:
+            is_needed = leader in gone  # who is gone votes for no view: that it is said again ends none
+        else:
+            is_needed = not self._summing.verified and any(key in gone for key in late)
+        changed = self._change_view(self._viewing.number + 1, now) if is_needed else self._lead(now)
+        return [*changed, *self._advance(now)]
+
+    def _give_up_if_hopeless(self) -> list[Action]:
+        """More are lost than this group tolerates."""
+        releasing, there = self._releasing, frozenset(self._seat.members) - self._viewing.gone
+        could_release = len(there | releasing.released)
+        could_acknowledge = len(there | releasing.acknowledged)
+        if min(could_release, could_acknowledge) >= self._tolerance.threshold or self._result.asked:
+            return []
+        return self._fail(Reason.MASKS_TIMEOUT, tuple(sorted(self._viewing.gone)))
+
+    def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
+        self.over = True
+        return [Failed(reason, self._seat.round, missing, self._seat.sid)]
+
+
+def _listed(evidence: Evidence | None) -> list[Action]:
+    return [] if evidence is None else [evidence]

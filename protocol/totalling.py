@@ -1,0 +1,96 @@
+"""The totals over one set of members: chunks of words and carries, their digests, the votes on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from protocol import lincheck
+from protocol.errors import RemoteProtocolError
+from protocol.layout import Layout
+from protocol.lincheck import Carries, Coefficients
+from protocol.masked_messages import CheckVote
+from protocol.names import Key, Sid
+from protocol.sealing import derive
+from protocol.unmasking import totals_digest
+from protocol.vectors import Words, raw
+
+
+class Totals:
+    """What `included` add up to. `words` is (d + 1,) uint32; carries and digests are by chunk.
+
+    `wanted`: the digests that the chunks must have, where they are known beforehand.
+    """
+
+    def __init__(self, sid: Sid, included: int, layout: Layout, wanted: Sequence[bytes] | None) -> None:
+        self.included = included
+        self.wanted = wanted
+        self._sid = sid
+        self._layout = layout
+        self.words: Words = np.empty(layout.words, dtype="<u4")
+        self._carries: list[Carries | None] = [None] * layout.chunks
+        self._digests: list[bytes | None] = [None] * layout.chunks
+        self._coefficients: Coefficients | None = None
+        self.checks: dict[Key, CheckVote] = {}
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The chunks that are not here."""
+        return tuple(index for index, digest in enumerate(self._digests) if digest is None)
+
+    def digest_of(self, index: int) -> bytes | None:
+        """Of a chunk; None if it is not here."""
+        return self._digests[index]
+
+    @property
+    def digests(self) -> tuple[bytes, ...]:
+        """Of all chunks; fewer where some are missing."""
+        return tuple(digest for digest in self._digests if digest is not None)
+
+    @property
+    def digest(self) -> bytes:
+        """What votes name, once no chunk is missing."""
+        return totals_digest(self._sid, self.included, self.digests)
+
+    def take(self, index: int, payload: bytes | memoryview, digest: bytes) -> None:
+        """A chunk and its SHA-256; RemoteProtocolError unless length, carries and digest are right."""
+        length, members = self._layout.length(index), self._layout.members
+        if len(payload) != payload_bytes(length, members):
+            raise RemoteProtocolError(f"chunk {index} of a total has {len(payload)} bytes")
+        if self.wanted is not None and self.wanted[index] != digest:
+            raise RemoteProtocolError(f"chunk {index} of a total is not the one that was voted for")
+        view = memoryview(payload)
+        self._carries[index] = lincheck.unpack(view[4 * length :], length, members)
+        self.words[self._layout.chunk(index)] = np.frombuffer(view[: 4 * length], dtype="<u4")
+        self._digests[index] = digest
+
+    @property
+    def coefficients(self) -> Coefficients:
+        """The random vectors that all chunks' digests give, once none is missing (Fiat and Shamir 1986)."""
+        if self._coefficients is None:
+            self._coefficients = Coefficients(derive(self.digest, b"check"), self._layout)
+        return self._coefficients
+
+    def products(self, coefficients: Coefficients, index: int) -> lincheck.Products:
+        """Of a chunk of the total; RemoteProtocolError if it is missing."""
+        carries = self._carries[index]
+        if carries is None:
+            raise RemoteProtocolError(f"chunk {index} of a total is missing")
+        return coefficients.total_products(index, self.words[self._layout.chunk(index)], carries)
+
+
+def product_bytes(layout: Layout) -> int:
+    """How long the products of a check are."""
+    return 4 * lincheck.CHECKS * layout.chunks
+
+
+def payload_bytes(length: int, members: int) -> int:
+    """How long the payload of a total's chunk of `length` words is."""
+    return 4 * length + lincheck.packed_bytes(length, members)
+
+
+def added_up(parts: Sequence[memoryview | bytes], length: int, members: int) -> bytes:
+    """The payload of the sum of these chunks."""
+    words, carries = lincheck.add_up(parts, length)
+    return bytes(raw(words, slice(None))) + lincheck.pack(carries, members)

@@ -1,0 +1,138 @@
+"""From the total of masked vectors to the mean, and the certificate that proves it.
+
+    X = T - sum over i in U of G(b_i) - sum over i in U, k not in U of +-G(K_ik)   mod 2^32
+
+(Bonawitz et al. 2017, section 4). The last word of X counts U: it is |U| unless somebody's masks were not
+those that the protocol says. A certificate holds what was reconstructed, and at least t signed releases for
+these totals: an honest member releases only what t have acknowledged, and acknowledges only what it checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+
+from protocol import codec, masks, shamir
+from protocol.errors import RemoteProtocolError
+from protocol.fixedpoint import FixedPoint
+from protocol.joining import joins_digest
+from protocol.layout import COUNT_SLOTS, Layout
+from protocol.masked_messages import JoinHead, ResultCertificate
+from protocol.masks import add_stream, subtract_stream
+from protocol.names import Key, Sid
+from protocol.tolerance import Tolerance
+from protocol.vectors import Floats, Words, pieces
+
+
+def members_in(chosen: int, members: Sequence[Key]) -> tuple[Key, ...]:
+    """The members of a set, in key order."""
+    return tuple(key for number, key in enumerate(members) if chosen >> number & 1)
+
+
+def set_of(keys: Iterable[Key], members: Sequence[Key]) -> int:
+    """The set of these members."""
+    wanted = set(keys)
+    return sum(1 << number for number, key in enumerate(members) if key in wanted)
+
+
+def everybody(members: int) -> int:
+    """The set of all members."""
+    return (1 << members) - 1
+
+
+def totals_digest(sid: Sid, included: int, digests: Sequence[bytes]) -> bytes:
+    """What votes name: SHA-256 of who is included and of every chunk's digest."""
+    whole = hashlib.sha256(b"murmuration/1/totals" + sid + included.to_bytes(8, "little"))
+    for digest in digests:
+        whole.update(digest)
+    return whole.digest()
+
+
+def secret_fits(secret: bytes, head: JoinHead, included: bool) -> bool:
+    """Whether a reconstructed secret is the one that its dealer committed to."""
+    value = shamir.from_bytes(secret)
+    if included:
+        return masks.commitment(value, head.sid, head.sender) == head.commitment
+    return masks.public_key(value) == head.mask_key
+
+
+def check_result(
+    certificate: ResultCertificate, members: tuple[Key, ...], tolerance: Tolerance, layout: Layout
+) -> None:
+    """RemoteProtocolError unless this proves a total of its session."""
+    included, sid = certificate.included, certificate.sid
+    if included > everybody(len(members)) or included.bit_count() < max(tolerance.threshold, 3):
+        raise RemoteProtocolError("a certificate over too few members, or strangers")
+    if tuple(head.sender for head in certificate.heads) != members or len(certificate.secrets) != len(
+        members
+    ):
+        raise RemoteProtocolError("a certificate of another group")
+    if len(certificate.digests) != layout.chunks:
+        raise RemoteProtocolError("a certificate over vectors of another length")
+    _check_releases(certificate, members, tolerance.threshold)
+    for number, (head, secret) in enumerate(zip(certificate.heads, certificate.secrets, strict=True)):
+        if head.sid != sid or not secret_fits(secret, head, bool(included >> number & 1)):
+            raise RemoteProtocolError("a certificate with a secret that was not committed to")
+
+
+def _check_releases(certificate: ResultCertificate, members: tuple[Key, ...], threshold: int) -> None:
+    sid, included = certificate.sid, certificate.included
+    named = (
+        sid,
+        included,
+        totals_digest(sid, included, certificate.digests),
+        joins_digest(certificate.heads),
+    )
+    senders = {head.sender for head in certificate.releases}
+    if len(senders) < max(threshold, len(certificate.releases)) or not senders <= set(members):
+        raise RemoteProtocolError("a certificate with too few releases")
+    for head in certificate.releases:
+        if (head.sid, head.included, head.totals, head.joins) != named:
+            raise RemoteProtocolError("a certificate with a release for something else")
+        codec.verify(head, head.sender)
+
+
+def release_digest(shares: Iterable[bytes]) -> bytes:
+    """What a release's head names of its shares."""
+    return hashlib.sha256(b"murmuration/1/released" + b"".join(shares)).digest()
+
+
+def _seeds(certificate: ResultCertificate) -> tuple[list[bytes], list[bytes]]:
+    """The seeds that are still in the total with a plus, and those with a minus."""
+    plus: list[bytes] = []
+    minus: list[bytes] = []
+    heads, sid = certificate.heads, certificate.sid
+    secrets = [shamir.from_bytes(secret) for secret in certificate.secrets]
+    for number, head in enumerate(heads):
+        if certificate.included >> number & 1:
+            plus.append(masks.self_seed(secrets[number], sid, head.sender))
+            continue
+        for other, partner in _included(certificate):
+            seed = masks.pair_seed(secrets[number], partner.mask_key, sid, head.sender, partner.sender)
+            (plus if other < number else minus).append(seed)
+    return plus, minus
+
+
+def _included(certificate: ResultCertificate) -> Iterator[tuple[int, JoinHead]]:
+    for number, head in enumerate(certificate.heads):
+        if certificate.included >> number & 1:
+            yield number, head
+
+
+def unmask(total: Words, certificate: ResultCertificate) -> None:
+    """Take all masks out of a (d + 1,) total, in place."""
+    plus, minus = _seeds(certificate)
+    for _, part in pieces(len(total)):
+        for seed in plus:
+            subtract_stream(total[part], seed, part.start)
+        for seed in minus:
+            add_stream(total[part], seed, part.start)
+
+
+def mean_of(total: Words, certificate: ResultCertificate, point: FixedPoint) -> Floats | None:
+    """The (d,) float32 mean from a (d + 1,) total, which is used up; None if its count is wrong."""
+    unmask(total, certificate)
+    summands = certificate.included.bit_count()
+    if int(total[-1]) != summands:
+        return None
+    return point.decode_mean(total[:-COUNT_SLOTS], summands)

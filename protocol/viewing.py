@@ -1,0 +1,282 @@
+"""Changing the view: who is still there votes, and a leader that rotates proposes whom the sum includes.
+
+    a deadline, or a member that is lost --> VIEWCHANGE to all --> the leader's PROPOSE --> the next view
+
+An honest member acknowledges one (members, totals) in a session and never another. What it has acknowledged
+goes into its vote as a lock, and a leader that sees a lock must propose just that again: others may have
+released for it already (protocol, Part II, R5). Two locks that differ end the session: nobody proposes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from protocol import codec
+from protocol.actions import Evidence
+from protocol.errors import RemoteProtocolError
+from protocol.layout import Layout
+from protocol.masked_messages import AckVote, CheckVote, Proof, ProposalHead, Propose, ViewChange, ViewVote
+from protocol.names import Key
+from protocol.seat import Seat
+from protocol.tolerance import Tolerance
+from protocol.totalling import product_bytes
+from protocol.unmasking import everybody, set_of, totals_digest
+from protocol.view import View
+
+TWO_VOTES = "two different votes in one view"
+TWO_PROPOSALS = "two different proposals for one view"
+LEAST_INCLUDED = 3
+
+Holds = Callable[[Key, int], bool]
+
+
+def votes_digest(votes: Iterable[ViewVote]) -> bytes:
+    """What a proposal names of the votes that it rests on."""
+    digest = hashlib.sha256(b"murmuration/1/votes")
+    for vote in votes:
+        digest.update(vote.sender + vote.signature)
+    return digest.digest()
+
+
+class Viewing:
+    """What this member knows of the votes and proposals of a session."""
+
+    def __init__(self, seat: Seat, tolerance: Tolerance, layout: Layout) -> None:
+        self._seat = seat
+        self._tolerance = tolerance
+        self._layout = layout
+        self._votes: dict[int, dict[Key, ViewChange]] = {}
+        self._proposals: dict[int, Propose] = {}
+        self.gone: set[Key] = set()
+        """Who can not be expected to vote."""
+        self.number = 0
+        """The view that this member votes for, or is in."""
+        self.until = self._lead_at = math.inf
+
+    @property
+    def last(self) -> int:
+        """The last view that a session may come to."""
+        return self._tolerance.dropouts + 2
+
+    def leader(self, number: int) -> Key:
+        """Who proposes in a view: another member in each, and no member in every session's first."""
+        members = self._seat.members
+        return members[(number + int.from_bytes(self._seat.sid[:8], "big")) % len(members)]
+
+    def begin(self, now: float, view_s: float) -> View:
+        """View 0: everybody is included. Each view may take `view_s` seconds."""
+        self._view_s = view_s
+        self.until = now + view_s
+        return View(0, everybody(len(self._seat.members)), self._layout.reducers, ())
+
+    def entered(self, number: int, now: float) -> None:
+        """A proposal was accepted."""
+        self.number, self.until, self._lead_at = number, now + self._view_s, math.inf
+
+    @property
+    def deadline(self) -> float:
+        """When this view is over, or its leader is to propose with the votes that it has."""
+        lead_at = self._lead_at if self._lead_at > -math.inf else math.inf
+        return min(self.until if self.number < self.last else math.inf, lead_at)
+
+    # -- votes -------------------------------------------------------------------------------------
+
+    def change(
+        self, number: int, holds: Holds, locks: tuple[AckVote, ...], proofs: tuple[Proof, ...], now: float
+    ) -> list[ViewChange]:
+        """One's own votes for a later view and, while a leader is gone, for the one after it.
+
+        `holds`: whether this member has a chunk.
+        """
+        votes: list[ViewChange] = []
+        while self.number < number <= self.last:
+            self.number = number
+            votes.append(self._vote(number, holds, locks, proofs))
+            self.until = now + self._view_s
+            self._lead_at = now + self._view_s / 2 if self._leads else math.inf
+            number += self.leader(number) in self.gone
+        return votes
+
+    @property
+    def _leads(self) -> bool:
+        return self.leader(self.number) == self._seat.me
+
+    def _vote(
+        self, number: int, holds: Holds, locks: tuple[AckVote, ...], proofs: tuple[Proof, ...]
+    ) -> ViewChange:
+        seat = self._seat
+        unsigned = ViewVote(seat.sid, seat.me, number, self._bitmap(holds), locks)
+        change = ViewChange(codec.sign(unsigned, seat.key), proofs)
+        self._votes.setdefault(number, {})[seat.me] = change
+        return change
+
+    def _bitmap(self, holds: Holds) -> bytes:
+        chunks = self._layout.chunks
+        bits = 0
+        for number, key in enumerate(self._seat.members):
+            for index in range(chunks):
+                bits |= holds(key, index) << (number * chunks + index)
+        return bits.to_bytes(-(-len(self._seat.members) * chunks // 8), "little")
+
+    def take_vote(self, change: ViewChange) -> Evidence | None:
+        """Another member's vote."""
+        vote = change.vote
+        if not 1 <= vote.view <= self.last:
+            raise RemoteProtocolError(f"a vote for view {vote.view}; 1 to {self.last} are allowed")
+        codec.verify(vote, vote.sender)
+        self._check_lock(vote)
+        known = self._votes.setdefault(vote.view, {}).get(vote.sender)
+        if known is not None and known.vote != vote:
+            return Evidence(vote.sender, TWO_VOTES, (known.vote, vote))
+        self._votes[vote.view][vote.sender] = change
+        return None
+
+    def _check_lock(self, vote: ViewVote) -> None:
+        for lock in vote.locks:
+            if lock.sender != vote.sender or lock.sid != vote.sid:
+                raise RemoteProtocolError("a vote with another member's lock")
+            codec.verify(lock, lock.sender)
+
+    def voted(self, number: int) -> Collection[Key]:
+        """Who has voted for a view."""
+        return self._votes.get(number, {}).keys()
+
+    # -- proposals ---------------------------------------------------------------------------------
+
+    def lead(self, now: float) -> Propose | None:
+        """This leader's proposal, once all that can be expected have voted, or half the time is over."""
+        if self.number == 0 or not self._leads or self.number in self._proposals:
+            return None
+        voted = self._votes.get(self.number, {})
+        if now >= self._lead_at:
+            self._lead_at = -math.inf  # from now on t votes are enough, whenever they are here
+        elif not all(key in voted or key in self.gone for key in self._seat.others):
+            return None
+        return self._propose(self.number)
+
+    def _propose(self, number: int) -> Propose | None:
+        changes = self._votes.get(number, {})
+        if len(changes) < self._tolerance.threshold:
+            return None
+        votes = tuple(changes[key].vote for key in sorted(changes))
+        locks = _locks_of(votes)
+        included = set_of(changes, self._seat.members)
+        if len(locks) > 1 or included.bit_count() < LEAST_INCLUDED:
+            return None
+        lock = tuple(locks.values())
+        proofs = tuple(proof for one in lock for proof in changes[one.sender].proofs)
+        included = lock[0].included if lock else included
+        return self._signed(number, included, votes, lock, proofs)
+
+    def _signed(
+        self,
+        number: int,
+        included: int,
+        votes: tuple[ViewVote, ...],
+        locks: tuple[AckVote, ...],
+        proofs: tuple[Proof, ...],
+    ) -> Propose:
+        seat = self._seat
+        head = ProposalHead(
+            sid=seat.sid,
+            sender=seat.me,
+            view=number,
+            included=included,
+            reducers=self._reducers(included),
+            votes=votes_digest(votes),
+            locks=locks,
+        )
+        propose = Propose(codec.sign(head, seat.key), votes, proofs)
+        self._proposals[number] = propose
+        return propose
+
+    def _reducers(self, included: int) -> tuple[int, ...]:
+        """Who is included keeps its chunks; the chunks of the others are dealt out in turn."""
+        there = [number for number in range(len(self._seat.members)) if included >> number & 1]
+        first = self._layout.reducers
+        return tuple(r if r in there else there[index % len(there)] for index, r in enumerate(first))
+
+    def take_proposal(self, propose: Propose) -> Evidence | View:
+        """The view that a leader proposes; RemoteProtocolError unless its votes bear it."""
+        head = propose.head
+        if not 1 <= head.view <= self.last or head.sender != self.leader(head.view):
+            raise RemoteProtocolError(f"a proposal for view {head.view} of somebody who does not lead it")
+        codec.verify(head, head.sender)
+        known = self._proposals.get(head.view)
+        if known is not None and known.head != head:
+            return Evidence(head.sender, TWO_PROPOSALS, (known.head, head))
+        self._check_votes(propose)
+        self._check_included(propose)
+        self._check_proofs(propose)
+        self._proposals[head.view] = propose
+        return View(head.view, head.included, head.reducers, head.locks)
+
+    def _check_votes(self, propose: Propose) -> None:
+        head, votes = propose.head, propose.votes
+        senders = [vote.sender for vote in votes]
+        if senders != sorted(set(senders)) or len(senders) < self._tolerance.threshold:
+            raise RemoteProtocolError("a proposal on too few votes")
+        if votes_digest(votes) != head.votes or not set(senders) <= set(self._seat.members):
+            raise RemoteProtocolError("a proposal on other votes than it names")
+        for vote in votes:
+            known = self._votes.get(head.view, {}).get(vote.sender)
+            if known is None or known.vote != vote:
+                if (vote.sid, vote.view) != (head.sid, head.view):
+                    raise RemoteProtocolError("a proposal on votes for another view")
+                codec.verify(vote, vote.sender)
+                self._check_lock(vote)
+
+    def _check_included(self, propose: Propose) -> None:
+        head = propose.head
+        locks = _locks_of(propose.votes)
+        fits = len(locks) == len(head.locks) <= 1 and all(lock in locks.values() for lock in head.locks)
+        if not fits or any(lock.included != head.included for lock in head.locks):
+            raise RemoteProtocolError("a proposal that passes over a lock")
+        voted = set_of((vote.sender for vote in propose.votes), self._seat.members)
+        least = max(self._tolerance.threshold, LEAST_INCLUDED)
+        if head.included.bit_count() < least or not (head.locks or head.included & ~voted == 0):
+            raise RemoteProtocolError("a proposal that includes too few, or members that are silent")
+        if len(head.reducers) != len(self._layout.reducers) or any(
+            not head.included >> reducer & 1 for reducer in head.reducers
+        ):
+            raise RemoteProtocolError("a proposal with chunks that nobody adds up")
+
+    def _check_proofs(self, propose: Propose) -> None:
+        """Where totals are checked by products, a lock comes with those that prove it."""
+        for lock in propose.head.locks:
+            for proof in propose.proofs:
+                if totals_digest(lock.sid, lock.included, proof.digests) != lock.totals:
+                    raise RemoteProtocolError("a proof of other totals than the lock names")
+                if len(proof.digests) != self._layout.chunks:
+                    raise RemoteProtocolError("a proof of totals of another length")
+                for vote in proof.checks:
+                    self._check_product(vote, lock)
+
+    def _check_product(self, vote: CheckVote, lock: AckVote) -> None:
+        named = (vote.sid, vote.included, vote.totals) == (lock.sid, lock.included, lock.totals)
+        if not named or vote.sender not in self._seat.numbers:
+            raise RemoteProtocolError("a proof with a check of something else")
+        if len(vote.products) != product_bytes(self._layout):
+            raise RemoteProtocolError(f"a check of {len(vote.products)} bytes of products")
+        codec.verify(vote, vote.sender)
+
+    def holds(self, number: int, key: Key, owner: Key, index: int) -> bool:
+        """Whether a member said, in its vote for this view, that it has this chunk."""
+        propose = self._proposals.get(number)
+        votes: Iterator[ViewVote] = iter(propose.votes if propose else ())
+        vote = next((vote for vote in votes if vote.sender == key), None)
+        if vote is None:
+            return False
+        bit = self._seat.numbers[owner] * self._layout.chunks + index
+        return bit < 8 * len(vote.holds) and bool(vote.holds[bit // 8] >> bit % 8 & 1)
+
+
+def _locks_of(votes: Iterable[ViewVote]) -> dict[tuple[int, bytes], AckVote]:
+    """What voters are locked on: one of them for each (members, totals)."""
+    locks: dict[tuple[int, bytes], AckVote] = {}
+    for vote in votes:
+        for lock in vote.locks:
+            locks.setdefault((lock.included, lock.totals), lock)
+    return locks
