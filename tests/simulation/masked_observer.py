@@ -4,10 +4,10 @@ Of a session it has every masked vector that anybody ever sent, late and useless
 
     y_i = x_i + G(b_i) + sum over j > i of G(K_ij) - sum over j < i of G(K_ij)      (protocol, Part II, D)
 
-Unknowns are the units in the offers x, the self masks G(b_i) and the pairwise masks G(K_ij); an opened b_i, or
-mask key s_k (then K_kj for all j), is none any more. Offers of the same unit in several sessions are one
-unknown, so that sessions are seen together. A set of members is an int, as in the messages. A protocol without
-self masks is one whose self masks are all known. Arithmetic as in `observer`.
+Unknowns are the units in the offers x, the self masks G(b_i) and the pairwise masks G(K_ij); an opened b_i,
+or mask key s_k (then K_kj for all j), is none any more. Offers of the same unit in several sessions are one
+unknown, so that sessions are seen together. A set of members is an int, as in the messages. A protocol
+without self masks is one whose self masks are all known. Arithmetic as in `observer`.
 """
 
 from __future__ import annotations

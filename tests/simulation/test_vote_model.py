@@ -1,7 +1,7 @@
 """However the releases of honest members differ, nobody's secrets are both opened, and nobody is left alone.
 
-Exhaustive up to 8 members (but for 8 with 3 dropouts); t and m are the product's own, and m is not one too small:
-with one colluder more, both happen.
+Exhaustive up to 8 members (but for 8 with 3 dropouts); t and m are the product's own, and m is not one too
+small: with one colluder more, both happen.
 """
 
 from __future__ import annotations
