@@ -6,7 +6,7 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
@@ -20,13 +20,25 @@ from benchmarks.machine import machine, versions
 from benchmarks.memory import MEMORY
 from benchmarks.noise import NOISE
 from benchmarks.rounds import ROUNDS
+from benchmarks.secagg import SECAGG
 from benchmarks.shares import SHARES
-from benchmarks.spec import Figure
+from benchmarks.spec import Figure, Row
 from node.errors import ConfigError, UserError, reason
 
 BENCHMARKS = {
     benchmark.name: benchmark
-    for benchmark in (AGGREGATORS, ALLOCATION, AUDIT, CALIBRATION, CLIENTS, MEMORY, NOISE, ROUNDS, SHARES)
+    for benchmark in (
+        AGGREGATORS,
+        ALLOCATION,
+        AUDIT,
+        CALIBRATION,
+        CLIENTS,
+        MEMORY,
+        NOISE,
+        ROUNDS,
+        SECAGG,
+        SHARES,
+    )
 }
 INTERRUPTED = 130
 
@@ -79,13 +91,21 @@ def _run(arguments: argparse.Namespace, command: str) -> int:
     ran_on = {"command": command, "machine": machine(), "versions": versions()}
     print(ran_on["machine"])
     print(", ".join(f"{name} {version}" for name, version in versions().items()))
-    figures = []
+    records: list[dict[str, object]] = []
     for found in found_one_by_one:
-        figures.append(found)
-        print(line(found), flush=True)
-    if arguments.json is not None:
-        _write(arguments.json, [{**asdict(found), "holds": found.holds, **ran_on} for found in figures])
+        print(found.text if isinstance(found, Row) else line(found), flush=True)
+        records += [{**record, **ran_on} for record in _recorded(found)]
+        if arguments.json is not None:
+            _write(arguments.json, records)
     return 0
+
+
+def _recorded(found: Figure | Row) -> Iterator[Mapping[str, object]]:
+    """What the JSON file says about it."""
+    if isinstance(found, Figure):
+        yield {**asdict(found), "holds": found.holds}
+    elif found.record is not None:
+        yield found.record
 
 
 def line(found: Figure) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -49,10 +49,18 @@ def figure(
 
 
 @dataclass(frozen=True)
+class Row:
+    """A line of a table of its own, and what the JSON file says of it: nothing, or an object."""
+
+    text: str
+    record: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True)
 class Benchmark:
-    """A benchmark of the command line. `run` judges the options at once, then gives figures as they come."""
+    """A benchmark of the command line. `run` judges the options at once, then gives what it finds."""
 
     name: str
     summary: str
     add_options: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], Iterator[Figure]]
+    run: Callable[[argparse.Namespace], Iterator[Figure] | Iterator[Row]]

@@ -18,6 +18,8 @@ from protocol.errors import NotFiniteError
 from protocol.vectors import Floats, Words, pieces
 
 _WORD = 2.0**-32
+_BLOCK_WORDS = 1 << 14
+"""What is worked on at a time: small enough for the core's cache."""
 MIN_UNITS = 1 << 16
 
 
@@ -65,11 +67,19 @@ class FixedPoint:
 
         At most a piece, from the start of a cipher block on.
         """
-        exact = values.astype(np.float64)
-        np.clip(exact, -self.bound, self.bound, out=exact)
-        exact *= self.scale
-        exact += (stream.words(seed, start, len(exact)) + 0.5) * _WORD
-        return np.floor(exact, out=exact).astype("<i4").view("<u4")
+        rounding = stream.words(seed, start, len(values))
+        out = np.empty(len(values), dtype="<i4")
+        for first in range(0, len(values), _BLOCK_WORDS):
+            part = slice(first, first + _BLOCK_WORDS)
+            exact = values[part].astype(np.float64)
+            np.clip(exact, -self.bound, self.bound, out=exact)
+            exact *= self.scale
+            unit = rounding[part] + 0.5
+            unit *= _WORD
+            exact += unit
+            np.floor(exact, out=exact)
+            out[part] = exact
+        return out.view("<u4")
 
     def decode_sum(self, total: Words) -> NDArray[np.float64]:
         """(d,) float64: the sum of `members` encoded vectors from their (d,) ring sum, within n/s."""

@@ -55,6 +55,7 @@ class Joining:
             me: (shamir.to_bytes(self._self_shares[number]), shamir.to_bytes(self._pair_shares[number]))
         }
         self.pair_seeds: dict[Key, bytes] = {}
+        self._digest: bytes | None = None
         self._joined: dict[Key, Joined] = {}
         self._votes: dict[Key, JoinVote] = {}
         self.certificate: JoinCertificate | None = None
@@ -164,7 +165,9 @@ class Joining:
     @property
     def digest(self) -> bytes:
         """Of all heads, once none is missing."""
-        return joins_digest(self.in_order)
+        if self._digest is None:
+            self._digest = joins_digest(self.in_order)
+        return self._digest
 
     # -- votes -------------------------------------------------------------------------------------
 
@@ -208,18 +211,18 @@ class Joining:
         """Make the certificate, once all n votes are here, and for the same JOINs."""
         votes = tuple(self._votes[key] for key in self._seat.members if key in self._votes)
         if len(votes) == len(self._seat.members) and all(vote.joins == self.digest for vote in votes):
-            self.certificate = JoinCertificate(self._seat.sid, votes)
+            signatures = tuple(vote.signature for vote in votes)
+            self.certificate = JoinCertificate(self._seat.sid, self.digest, signatures)
 
     def _take_certificate(self, certificate: JoinCertificate) -> None:
         """All votes at once, from somebody who has them; RemoteProtocolError unless they are right."""
-        senders = tuple(vote.sender for vote in certificate.votes)
-        if not self.voted or senders != self._seat.members:
+        members = self._seat.members
+        if not self.voted or certificate.joins != self.digest or len(certificate.signatures) != len(members):
             raise RemoteProtocolError("a certificate of other votes than its session's")
-        for vote in certificate.votes:
-            if vote.sid != self._seat.sid or vote.joins != self.digest:
-                raise RemoteProtocolError("a certificate of votes for other joins")
-            if vote != self._votes.get(vote.sender):
-                codec.verify(vote, vote.sender)
+        for sender, signature in zip(members, certificate.signatures, strict=True):
+            vote = JoinVote(self._seat.sid, sender, certificate.joins, signature)
+            if vote != self._votes.get(sender):
+                codec.verify(vote, sender)
         self.certificate = certificate
 
 

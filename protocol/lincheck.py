@@ -21,7 +21,9 @@ are different modulo p; so it vanishes with probability <= 2 / 2^30 (Schwartz 19
     P(a wrong total passes) <= (3 / N) 2^-58 + 2^-87 < 2^-81
 
 for one seed; more chunks that are wrong only make it less. Who tries k totals on its own, hashing each,
-passes with one of them with probability < k 2^-81.
+passes with one of them with probability < k 2^-81. What is proven is "the sum of what the members say that
+they sent": a member that is in league with who adds up can answer for y_i + e instead of y_i, which it was
+free to send in the first place.
 
 **Exactness.** The products Y v are of float64: words are below 2^32, v is cut into pieces of 10 bits, and
 1024 terms below 2^42 add up to less than 2^53, in any order and with or without fused operations.
@@ -30,7 +32,8 @@ passes with one of them with probability < k 2^-81.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
+from functools import partial
+from itertools import chain, count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +50,7 @@ _ROWS = 16
 """At a time: 128 KiB of float64, in the core's cache, and too little for BLAS to call other threads."""
 _PIECE_BITS = 10
 _PIECES = 3
-_ADDED_WORDS = 1 << 15
+_ADDED_WORDS = 1 << 16
 _NIBBLE_MEMBERS = 16
 _WITNESSES = (2, 3, 5, 7)
 _DRAWN_WORDS = 1024
@@ -192,21 +195,23 @@ def _times(vector: Words | Carries, matrix: NDArray[np.float64]) -> _Numbers:
 
 def _draw_primes(seed: bytes) -> Products:
     """Three different ones, uniform among those between 2^30 and 2^31."""
-    found: list[int] = []
-    for candidate in _candidates(seed):
-        if candidate not in found and _is_prime(candidate):
-            found.append(candidate)
-        if len(found) == CHECKS:
-            break
+    primes = filter(_is_prime, _candidates(seed))
+    found: dict[int, None] = {}
+    while len(found) < CHECKS:
+        found[next(primes)] = None
     one, two, three = found
     return one, two, three
 
 
 def _candidates(seed: bytes) -> Iterator[int]:
-    """Uniform odd numbers between 2^30 and 2^31, one after the other."""
-    for block in count():
-        for word in stream.words(seed, block * _DRAWN_WORDS, _DRAWN_WORDS).tolist():
-            yield 1 << 30 | word >> 2 | 1
+    """Uniform odd numbers between 2^30 and 2^31, without end."""
+    return chain.from_iterable(map(partial(_drawn, seed), count()))
+
+
+def _drawn(seed: bytes, block: int) -> list[int]:
+    words = stream.words(seed, block * _DRAWN_WORDS, _DRAWN_WORDS)
+    numbers: list[int] = (words >> 2 | 1 << 30 | 1).tolist()
+    return numbers
 
 
 def _is_prime(number: int) -> bool:

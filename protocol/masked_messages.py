@@ -55,10 +55,11 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class JoinCertificate:
-    """2': all n votes, in key order. Each member that comes to hold it passes it on once."""
+    """2': the signatures of all n votes for the same joins. Who comes to hold it passes it on once."""
 
     sid: Sid
-    votes: tuple[JoinVote, ...]
+    joins: bytes
+    signatures: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +108,16 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class CheckVote:
-    """5, signed: random products of `sender`'s own chunks, `lincheck.CHECKS` for each, for these totals."""
+    """5, signed: random products of `sender`'s own chunks, for these totals.
+
+    `products`: lincheck.CHECKS little-endian 32-bit numbers for each chunk.
+    """
 
     sid: Sid
     sender: Key
     included: int
     totals: bytes
-    products: tuple[int, ...]
+    products: bytes
     signature: bytes = b""
 
 

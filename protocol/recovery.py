@@ -6,6 +6,7 @@ moves on. A machine that ends without a result says so with `failed`; the sessio
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -199,7 +200,7 @@ class ResultFetch(_Fetch):
         totals = self._totals
         if totals is None or piece.index not in totals.missing:
             raise RemoteProtocolError(f"piece {piece.index} of a total that was not asked for")
-        totals.take(piece.index, piece.payload)
+        totals.take(piece.index, piece.payload, hashlib.sha256(piece.payload).digest())
         self.deadline = now + PATIENCE_S
         return [Keep((piece,)), *(self._ask(1) if totals.missing else self._finish(totals, certificate))]
 

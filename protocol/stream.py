@@ -6,7 +6,6 @@ see the same words. A seed is never used for two vectors.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -34,32 +33,34 @@ def words(seed: bytes, start: int, count: int) -> Words:
     return out
 
 
-_BUFFER_WORDS = 1 << 16
-_here = threading.local()
+_BUFFER_WORDS = 1 << 17
+_idle: list[Words] = []
 
 
 def blocks(seed: bytes, start: int, count: int) -> Iterator[tuple[slice, Words]]:
     """(place from 0 on, its words) of the words that `words` gives, in a buffer that each block overwrites.
 
-    Every thread has one buffer, 256 KiB that stay in its core's cache: be done with a block, and with one
-    stream, before the next. Errors as `words`.
+    A buffer is 512 KiB that stay in the cache; there are as many as threads were ever in here at once.
+    Errors as `words`.
     """
     _check(start, count)
     encryptor = _encryptor(seed, start)
-    buffer = _buffer()
-    for first in range(0, count, _BUFFER_WORDS):
-        length = min(_BUFFER_WORDS, count - first)
-        block = buffer[:length]
-        encryptor.update_into(memoryview(_ZEROS)[: 4 * length], block.data.cast("B"))
-        yield slice(first, first + length), block
+    buffer = _borrowed()
+    try:
+        for first in range(0, count, _BUFFER_WORDS):
+            block = buffer[: min(_BUFFER_WORDS, count - first)]
+            encryptor.update_into(memoryview(_ZEROS)[: 4 * len(block)], block.data.cast("B"))
+            yield slice(first, first + len(block)), block
+    finally:
+        _idle.append(buffer)
 
 
-def _buffer() -> Words:
-    """This thread's: uint32, little-endian."""
-    if not hasattr(_here, "buffer"):
-        _here.buffer = np.empty(_BUFFER_WORDS, dtype="<u4")
-    buffer: Words = _here.buffer
-    return buffer
+def _borrowed() -> Words:
+    """One that nobody else uses: a list's `pop` is atomic."""
+    try:
+        return _idle.pop()
+    except IndexError:
+        return np.empty(_BUFFER_WORDS, dtype="<u4")
 
 
 def _check(start: int, count: int) -> None:

@@ -32,7 +32,7 @@ from protocol.masked_vector import MaskedVector
 from protocol.messages import Message
 from protocol.names import Key
 from protocol.seat import Seat
-from protocol.totalling import Totals, added_up
+from protocol.totalling import Totals, added_up, product_bytes
 from protocol.unmasking import members_in, totals_digest
 from protocol.view import Choice, NotYet, View
 
@@ -168,18 +168,18 @@ class Summing:
         payload = self._sum(parts, index)
         inputs = tuple(part.head for part in parts)
         self._inputs[index] = inputs
-        kept: list[Action] = [self._take(index, payload)]
+        digest = hashlib.sha256(payload).digest()
+        kept: list[Action] = [self._take(index, payload, digest)]
         if not self.view.reducers:
             return kept
-        digest = hashlib.sha256(payload).digest()
         seat = self._seat
         head = TotalHead(seat.sid, seat.me, self.view.included, index, inputs_digest(inputs), digest)
         total = Total(codec.sign(head, seat.key), inputs, payload)
         self._heads[index] = total.head
         return [*kept, *self._to_all(lambda: [total])]
 
-    def _take(self, index: int, payload: bytes | memoryview) -> Keep:
-        self.totals.take(index, payload)
+    def _take(self, index: int, payload: bytes | memoryview, digest: bytes) -> Keep:
+        self.totals.take(index, payload, digest)
         return Keep((TotalPiece(self._seat.sid, index, payload),))
 
     # -- totals ------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class Summing:
             return self._caught(Evidence(head.sender, TWO_TOTALS, (known, head)))
         if hashlib.sha256(total.payload).digest() != head.digest:
             raise RemoteProtocolError("a total that is not what its head names")
-        kept = self._take(head.index, total.payload)
+        kept = self._take(head.index, total.payload, head.digest)
         self._heads[head.index], self._inputs[head.index] = head, total.inputs
         return [kept, *self._progress()]
 
@@ -214,7 +214,8 @@ class Summing:
         """A chunk of totals that others voted for, from who has them."""
         if self.totals.wanted is None or piece.index not in self.totals.missing:
             raise RemoteProtocolError("a piece of a total that was not asked for")
-        return [self._take(piece.index, piece.payload), *self._progress()]
+        digest = hashlib.sha256(piece.payload).digest()
+        return [self._take(piece.index, piece.payload, digest), *self._progress()]
 
     def choice_of(self, digests: tuple[bytes, ...]) -> Choice:
         """What acknowledgements of these totals, of whom this view includes, name."""
@@ -246,8 +247,9 @@ class Summing:
     def _say(self, coefficients: lincheck.Coefficients) -> list[Action]:
         seat = self._seat
         chunks = range(self._layout.chunks)
-        own = [p for c in chunks for p in coefficients.products(c, self.chunks.own.words(c))]
-        vote = CheckVote(seat.sid, seat.me, self.view.included, self.totals.digest, tuple(own))
+        own = [coefficients.products(c, self.chunks.own.words(c)) for c in chunks]
+        packed = np.array(own, dtype="<u4").tobytes()
+        vote = CheckVote(seat.sid, seat.me, self.view.included, self.totals.digest, packed)
         vote = codec.sign(vote, seat.key)
         self.totals.checks[seat.me] = vote
         check = Check(vote, tuple(head for head in self._heads if head is not None))
@@ -270,8 +272,8 @@ class Summing:
         known = self.totals.checks.get(vote.sender)
         if vote.included != self.totals.included or vote.sender not in self._seat.numbers:
             raise RemoteProtocolError("a check of other members' totals")
-        if len(vote.products) != lincheck.CHECKS * self._layout.chunks:
-            raise RemoteProtocolError(f"a check of {len(vote.products)} products")
+        if len(vote.products) != product_bytes(self._layout):
+            raise RemoteProtocolError(f"a check of {len(vote.products)} bytes of products")
         if known is None:
             self.totals.checks[vote.sender] = vote
         elif known != vote and known.totals == vote.totals:
@@ -375,5 +377,6 @@ class Summing:
         return tuple(sorted(late)) or self.unchecked
 
 
-def _of_chunk(products: tuple[int, ...], index: int) -> tuple[int, ...]:
-    return products[lincheck.CHECKS * index : lincheck.CHECKS * (index + 1)]
+def _of_chunk(products: bytes, index: int) -> tuple[int, ...]:
+    numbers = np.frombuffer(products, dtype="<u4", count=lincheck.CHECKS, offset=4 * lincheck.CHECKS * index)
+    return tuple(numbers.tolist())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,6 +31,7 @@ class Totals:
         self.words: Words = np.empty(layout.words, dtype="<u4")
         self._carries: list[Carries | None] = [None] * layout.chunks
         self._digests: list[bytes | None] = [None] * layout.chunks
+        self._coefficients: Coefficients | None = None
         self.checks: dict[Key, CheckVote] = {}
 
     @property
@@ -53,12 +53,11 @@ class Totals:
         """What votes name, once no chunk is missing."""
         return totals_digest(self._sid, self.included, self.digests)
 
-    def take(self, index: int, payload: bytes | memoryview) -> None:
-        """A chunk; RemoteProtocolError unless its length, its carries and its digest are right."""
+    def take(self, index: int, payload: bytes | memoryview, digest: bytes) -> None:
+        """A chunk and its SHA-256; RemoteProtocolError unless length, carries and digest are right."""
         length, members = self._layout.length(index), self._layout.members
         if len(payload) != payload_bytes(length, members):
             raise RemoteProtocolError(f"chunk {index} of a total has {len(payload)} bytes")
-        digest = hashlib.sha256(payload).digest()
         if self.wanted is not None and self.wanted[index] != digest:
             raise RemoteProtocolError(f"chunk {index} of a total is not the one that was voted for")
         view = memoryview(payload)
@@ -69,7 +68,9 @@ class Totals:
     @property
     def coefficients(self) -> Coefficients:
         """The random vectors that all chunks' digests give, once none is missing (Fiat and Shamir 1986)."""
-        return Coefficients(derive(self.digest, b"check"), self._layout)
+        if self._coefficients is None:
+            self._coefficients = Coefficients(derive(self.digest, b"check"), self._layout)
+        return self._coefficients
 
     def products(self, coefficients: Coefficients, index: int) -> lincheck.Products:
         """Of a chunk of the total; RemoteProtocolError if it is missing."""
@@ -77,6 +78,11 @@ class Totals:
         if carries is None:
             raise RemoteProtocolError(f"chunk {index} of a total is missing")
         return coefficients.total_products(index, self.words[self._layout.chunk(index)], carries)
+
+
+def product_bytes(layout: Layout) -> int:
+    """How long the products of a check are."""
+    return 4 * lincheck.CHECKS * layout.chunks
 
 
 def payload_bytes(length: int, members: int) -> int:

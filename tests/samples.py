@@ -1,6 +1,31 @@
 """One signed or tagged sample of every message."""
 
 from protocol import codec
+from protocol.masked_messages import (
+    Ack,
+    AckVote,
+    Check,
+    CheckVote,
+    Dispute,
+    Join,
+    JoinCertificate,
+    Joined,
+    JoinHead,
+    JoinVote,
+    Masked,
+    MaskedHead,
+    Proof,
+    ProposalHead,
+    Propose,
+    Release,
+    ReleaseHead,
+    ResultCertificate,
+    Total,
+    TotalHead,
+    TotalPiece,
+    ViewChange,
+    ViewVote,
+)
 from protocol.messages import (
     Accepted,
     BasePiece,
@@ -27,6 +52,40 @@ ONE, TWO, THREE = members(3)
 SID, NONCE, DIGEST, RUN = b"s" * 32, b"n" * 16, b"d" * 32, b"r" * 32
 SUM = codec.sign(Sum(SID, ONE.public, bytes(32), (DIGEST, DIGEST), b"", 0, b"\0\1\2\3"), ONE)
 
+JOIN_HEADS = tuple(codec.sign(JoinHead(SID, key.public, DIGEST, NONCE * 2, RUN), key) for key in (ONE, TWO))
+JOIN_VOTE = codec.sign(JoinVote(SID, ONE.public, DIGEST), ONE)
+MASKED_HEAD = codec.sign(MaskedHead(SID, TWO.public, 4095, DIGEST), TWO)
+TOTAL_HEAD = codec.sign(TotalHead(SID, ONE.public, 2**64 - 1, 4095, RUN, DIGEST), ONE)
+CHECK_VOTE = codec.sign(CheckVote(SID, ONE.public, 0b1011, DIGEST, b"\0\1\2\xff" * 3), ONE)
+DISPUTE = codec.sign(Dispute(SID, TWO.public, 0b1011, 4095), TWO)
+ACK_VOTE = codec.sign(AckVote(SID, ONE.public, 0b1011, DIGEST), ONE)
+RELEASE_HEAD = codec.sign(ReleaseHead(SID, ONE.public, 0b1011, DIGEST, RUN, NONCE * 2), ONE)
+UNLOCKED = codec.sign(ViewVote(SID, TWO.public, 1, b"", ()), TWO)
+LOCKED = codec.sign(ViewVote(SID, ONE.public, 64, b"\xff\x03", (ACK_VOTE,)), ONE)
+PROOF = Proof((DIGEST, RUN), (CHECK_VOTE,))
+PROPOSAL = codec.sign(ProposalHead(SID, ONE.public, 1, 0b1011, (0, 1, 3, 63), DIGEST, ()), ONE)
+LOCKED_PROPOSAL = codec.sign(ProposalHead(SID, TWO.public, 2, 1, (0,), RUN, (ACK_VOTE,)), TWO)
+
+MASKED_SAMPLES: tuple[Message, ...] = (
+    Join(JOIN_HEADS[0], (DIGEST, RUN) * 3, TWO.public, b"sealed"),
+    Joined(JOIN_VOTE, JOIN_HEADS),
+    JoinCertificate(SID, DIGEST, (bytes(64), b"\xff" * 64)),
+    Masked(MASKED_HEAD, b"words"),
+    Total(TOTAL_HEAD, (MASKED_HEAD, MASKED_HEAD), b"words and carries"),
+    Check(CHECK_VOTE, (TOTAL_HEAD, TOTAL_HEAD)),
+    DISPUTE,
+    Ack(ACK_VOTE, (DIGEST, RUN)),
+    Ack(ACK_VOTE, (DIGEST,), (MASKED_HEAD,)),
+    Release(RELEASE_HEAD, (DIGEST, RUN)),
+    ViewChange(UNLOCKED, ()),
+    ViewChange(LOCKED, (PROOF,)),
+    Propose(PROPOSAL, (UNLOCKED, LOCKED), ()),
+    Propose(LOCKED_PROPOSAL, (LOCKED,), (PROOF,)),
+    TotalPiece(SID, 4095, b"words"),
+    ResultCertificate(SID, 0b1011, (DIGEST,), JOIN_HEADS, (RUN, DIGEST), (RELEASE_HEAD,)),
+)
+"""Of the masked protocol: with and without what may be absent, and the largest numbers."""
+
 SAMPLES: tuple[Message, ...] = (
     Hello(announce(ONE, base=base(3, 9)), NONCE, True, '{"k":1}', (announce(TWO), announce(THREE))),
     Hello(announce(ONE, leaving=True), NONCE, False, "", ()),
@@ -44,6 +103,7 @@ SAMPLES: tuple[Message, ...] = (
     codec.sign(PieceRequest(DIGEST, b"", 0, ONE.public), ONE),
     BasePiece(DIGEST, 1, b"floats"),
     Hello(announce(ONE, following=True), NONCE, False, "", (announce(TWO, following=True),)),
+    *MASKED_SAMPLES,
     codec.tag(Enlist(11, NONCE, "127.0.0.1:9000"), RUN),
     codec.tag(Enlisted(NONCE), RUN),
     codec.tag(Order(NONCE, 7, (3, 15, 4095)), RUN),

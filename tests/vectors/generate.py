@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.vectors import masked_cases
 from tests.vectors import reference as ref
 
 HERE = Path(__file__).parent
@@ -253,6 +254,8 @@ def base() -> Json:
 def files() -> dict[str, Json]:
     """Every file by its name, as the reference yields it now."""
     makers = (masks, rounding, session, sealing, sums, base)
+    makers += (masked_cases.shamir, masked_cases.masks_of_members)
+    makers += (masked_cases.masked_sum, masked_cases.masked_chunks)
     return {f"{maker.__name__}.json": maker() for maker in makers}
 
 

@@ -15,7 +15,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     listed = capsys.readouterr().out
     names = {
         *("aggregators", "allocation", "audit", "calibration", "clients", "memory", "noise", "rounds"),
-        "shares",
+        *("secagg", "shares"),
     }
     assert set(BENCHMARKS) == names
     assert all(name in helped and name in listed for name in BENCHMARKS)
@@ -36,6 +36,14 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("clients --block 0", "--block 0: allowed are 1"),
         ("clients --momentum 1", "--momentum 1.0: allowed are 0 to below 1"),
         ("memory --kinds seed,ropes", "--kinds seed,ropes: allowed are seed, ring, float"),
+        ("secagg --n 2,4", "--n 2,4: allowed are 3 to 64"),
+        ("secagg --n 65", "--n 65: allowed are 3 to 64"),
+        ("secagg --d many", "--d many: allowed are 1 to 1000000000"),
+        ("secagg --d 0", "--d 0: allowed are 1 to"),
+        ("secagg --d ,", "--d ,: allowed are 1 to"),
+        ("secagg --rounds 0", "--rounds 0: allowed are 1"),
+        ("secagg --protocols additive", "--protocols additive: allowed are additive-ring, additive-seed,"),
+        ("secagg --flwr-python nowhere/python", "--flwr-python nowhere/python: there is no such file"),
         ("shares --json nowhere/figures.json", "there is no such folder"),
     ],
 )

@@ -1,16 +1,51 @@
 """Bytes <-> messages: every message survives, and nothing else gets in."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any, get_args
 
 import msgpack
 import pytest
 
 from protocol import codec
 from protocol.errors import RemoteProtocolError
-from protocol.messages import Accepted, Announce, BasePiece, Share
-from protocol.vectors import PIECE_BYTES
+from protocol.masked_messages import (
+    Ack,
+    AckVote,
+    Check,
+    Join,
+    JoinCertificate,
+    Joined,
+    MaskedHead,
+    Propose,
+    Release,
+    ResultCertificate,
+    Total,
+    TotalPiece,
+    ViewChange,
+)
+from protocol.messages import Accepted, Announce, BasePiece
+from protocol.vectors import PIECE_BYTES, PIECE_WORDS
 from tests.parts import announce, group, members, ready
-from tests.samples import SAMPLES
+from tests.samples import (
+    ACK_VOTE,
+    CHECK_VOTE,
+    DIGEST,
+    DISPUTE,
+    JOIN_HEADS,
+    JOIN_VOTE,
+    LOCKED,
+    LOCKED_PROPOSAL,
+    MASKED_HEAD,
+    MASKED_SAMPLES,
+    ONE,
+    PROOF,
+    RELEASE_HEAD,
+    RUN,
+    SAMPLES,
+    SID,
+    TOTAL_HEAD,
+    UNLOCKED,
+)
 
 
 def framed(header: object, after: bytes = b"") -> bytes:
@@ -50,12 +85,12 @@ def test_bytes_after_the_header_inside_its_length_are_refused():
         codec.decode(framed(header))
 
 
-def test_a_payload_may_be_a_piece_and_its_tag_and_not_a_byte_more():
-    share = Share(bytes(32), bytes(32), bytes(32), 0, bytes(PIECE_BYTES + 16))
-    assert codec.decode(codec.encode(share).join()) == share
+def test_a_payload_may_be_a_piece_and_its_carries_and_not_a_byte_more():
+    total = TotalPiece(bytes(32), 0, bytes(PIECE_BYTES + PIECE_WORDS))
+    assert codec.decode(codec.encode(total).join()) == total
 
     with pytest.raises(RemoteProtocolError, match="a payload of"):
-        codec.decode(codec.encode(replace(share, payload=bytes(PIECE_BYTES + 17))).join())
+        codec.decode(codec.encode(replace(total, payload=total.payload + b"x")).join())
 
 
 @pytest.mark.parametrize("size", [0, 3, codec.MAX_FRAME_BYTES + 1])
@@ -75,21 +110,21 @@ def test_a_header_beyond_its_limit_is_refused_before_it_is_read():
         codec.decode(framed(bytes(codec.MAX_HEADER_BYTES + 1)))
 
 
-@pytest.mark.parametrize("version", [0, 1, 3, True, 2.0, None, b"\x01", "1", [1]])
+@pytest.mark.parametrize("version", [0, 1, 2, 4, True, 3.0, None, b"\x03", "3", [3]])
 def test_another_version_is_refused(version):
-    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 2"):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 3"):
         codec.decode(framed([version, 3, bytes(16)]))
 
 
 @pytest.mark.parametrize("header", [None, 1, b"", "text", [], [1]])
 def test_a_header_that_is_no_list_of_version_and_type_is_refused(header):
-    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 2"):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 3"):
         codec.decode(framed(msgpack.packb(header)))
 
 
-@pytest.mark.parametrize("kind", [-1, 19, 2**40, True, "3", None, [3]])
+@pytest.mark.parametrize("kind", [-1, len(codec._TYPES), 2**40, True, "3", None, [3]])
 def test_an_unknown_type_is_refused(kind):
-    with pytest.raises(RemoteProtocolError, match="an integer from 0 to 18"):
+    with pytest.raises(RemoteProtocolError, match=f"an integer from 0 to {len(codec._TYPES) - 1}"):
         codec.decode(framed([codec.VERSION, kind, bytes(16)]))
 
 
@@ -146,6 +181,159 @@ def test_a_group_of_65_is_refused():
 def test_a_list_where_none_is_expected_is_refused():
     with pytest.raises(RemoteProtocolError, match="a list of at most 256"):
         codec.decode(framed([codec.VERSION, 1, bytes(32), bytes(16), b"no list"]))
+
+
+def sample(kind: type) -> Any:
+    """The last of its kind: with what may be absent."""
+    return [message for message in MASKED_SAMPLES if type(message) is kind][-1]
+
+
+def refused(message: Any) -> bool:
+    """Whether the codec lets no such frame in."""
+    try:
+        codec.decode(codec.encode(message).join())
+    except RemoteProtocolError:
+        return True
+    return False
+
+
+ITEMS = {
+    (Join, "hashes"): (DIGEST, 128),
+    (Joined, "heads"): (JOIN_HEADS[0], 64),
+    (JoinCertificate, "signatures"): (bytes(64), 64),
+    (Total, "inputs"): (MASKED_HEAD, 64),
+    (Ack, "digests"): (DIGEST, 4096),
+    (Ack, "inputs"): (MASKED_HEAD, 64),
+    (Release, "shares"): (DIGEST, 64),
+    (ViewChange, "proofs"): (PROOF, 1),
+    (Propose, "votes"): (UNLOCKED, 64),
+    (Propose, "proofs"): (PROOF, 1),
+    (ResultCertificate, "digests"): (DIGEST, 4096),
+    (ResultCertificate, "heads"): (JOIN_HEADS[0], 64),
+    (ResultCertificate, "secrets"): (DIGEST, 64),
+    (ResultCertificate, "releases"): (RELEASE_HEAD, 64),
+}
+"""What a list of a masked session's message is of, and how many there may be."""
+
+
+@pytest.mark.parametrize(("kind", "name"), ITEMS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_list_of_a_masked_session_ends_at_its_limit(kind, name):
+    item, most = ITEMS[kind, name]
+    longest = replace(sample(kind), **{name: (item,) * most})
+
+    assert codec.decode(codec.encode(longest).join()) == longest
+    with pytest.raises(RemoteProtocolError, match=f"a list of at most {most}|not msgpack within the limits"):
+        codec.decode(codec.encode(replace(longest, **{name: (item,) * (most + 1)})).join())
+
+
+@pytest.mark.parametrize(("kind", "name"), ITEMS, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize("item", [b"short", 7, None, [], [7]], ids=repr)
+def test_a_list_of_a_masked_session_holds_nothing_else(kind, name, item):
+    assert refused(replace(sample(kind), **{name: (item,)}))
+
+
+RECORDS = (
+    *(JOIN_HEADS[0], MASKED_HEAD, TOTAL_HEAD, RELEASE_HEAD, LOCKED_PROPOSAL),
+    *(JOIN_VOTE, CHECK_VOTE, ACK_VOTE, LOCKED, DISPUTE),
+)
+BAD_VALUES = {
+    "sid": [bytes(31), bytes(33), "s" * 32, None],
+    "sender": [bytes(31), 7],
+    "signature": [bytes(63), bytes(65), b""],
+    "mask_key": [bytes(31)],
+    "commitment": [bytes(33)],
+    "shares": [bytes(31)],
+    "joins": [bytes(31), 1],
+    "digest": [bytes(31)],
+    "inputs": [bytes(33)],
+    "totals": [bytes(31)],
+    "index": [-1, 4096, True, 1.0],
+    "included": [-1, True, b"\xff", 1.5],
+    "products": ["text", None, 7, bytes(codec.MAX_PRODUCT_BYTES + 1)],
+    "view": [-1, 65, True],
+    "holds": [bytes(codec.MAX_BITMAP_BYTES + 1), 3, "f"],
+    "locks": [(ACK_VOTE, ACK_VOTE), (JOIN_VOTE,), 7],
+    "reducers": [(64,), (-1,), (True,), (0,) * 4097],
+    "votes": [bytes(31)],
+}
+CHANGES = [
+    (record, name, value)
+    for record in RECORDS
+    for name, values in BAD_VALUES.items()
+    if hasattr(record, name)
+    for value in values
+]
+
+
+def carrying(record: Any) -> Any:
+    """A message whose head or vote is this record, or which is one itself."""
+    for message in MASKED_SAMPLES:
+        if type(message) is type(record):
+            return record
+        for where in ("head", "vote"):
+            if type(getattr(message, where, None)) is type(record):
+                return replace(message, **{where: record})
+    raise AssertionError(f"no message carries {type(record).__name__}")
+
+
+@pytest.mark.parametrize(("record", "name", "value"), CHANGES)
+def test_a_record_of_a_masked_session_with_a_field_out_of_range_is_refused(record, name, value):
+    assert not refused(carrying(record))
+    assert refused(carrying(replace(record, **{name: value})))
+
+
+def test_every_signed_record_of_a_masked_session_was_tried_with_every_field_out_of_range():
+    assert {type(record) for record in RECORDS} == set(get_args(codec.MaskedRecord))
+    assert {field.name for record in RECORDS for field in fields(record)} == set(BAD_VALUES)
+
+
+def test_a_set_of_more_than_64_members_is_refused():
+    """msgpack itself packs no number beyond 64 bits."""
+    with pytest.raises(OverflowError):
+        codec.encode(replace(sample(Total), head=replace(TOTAL_HEAD, included=2**64)))
+
+
+def test_a_piece_of_a_total_has_a_place_among_4096():
+    assert refused(TotalPiece(bytes(32), 4096))
+    assert refused(TotalPiece(bytes(32), -1))
+
+
+def test_a_proof_needs_digests_and_check_votes():
+    for broken in (replace(PROOF, digests=(b"",)), replace(PROOF, checks=(ACK_VOTE,))):
+        assert refused(ViewChange(LOCKED, (broken,)))
+        assert refused(replace(sample(Propose), proofs=(broken,)))
+
+
+def test_a_check_with_the_heads_of_more_totals_than_a_vector_has_pieces_is_refused():
+    one = codec._plain(Check(CHECK_VOTE, (TOTAL_HEAD,)))
+    with pytest.raises(RemoteProtocolError, match="a list of at most 4096"):
+        codec._build(Check, [one[0], one[1] * 4097], memoryview(b""))
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
+def test_a_signature_covers_every_field_of_a_masked_session_s_records(record):
+    """Also the records inside them; and of two kinds with equal fields, one's is not the other's."""
+    codec.verify(record, record.sender)
+    others = {int: 5, bytes: RUN[::-1] * 3, tuple: (1, 2)}
+    for field in fields(record):
+        changed = replace(record, **{field.name: others[type(getattr(record, field.name))]})
+        with pytest.raises(RemoteProtocolError, match="signature"):
+            codec.verify(changed, record.sender)
+
+
+def test_a_vote_to_ack_is_not_signed_by_a_signature_over_another_record_of_the_same_fields():
+    head = codec.sign(MaskedHead(SID, ONE.public, 3, DIGEST), ONE)
+    vote = AckVote(head.sid, head.sender, head.index, head.digest, head.signature)
+
+    assert codec.canonical(head) == codec.canonical(vote)
+    with pytest.raises(RemoteProtocolError, match="bad ack signature"):
+        codec.verify(vote, ONE.public)
+
+
+def test_evidence_says_what_kind_of_record_was_signed():
+    labels = {codec.evidence(record).split(b"\0")[0] for record in RECORDS}
+
+    assert len(labels) == len(RECORDS)
 
 
 def test_a_signature_covers_every_field_of_a_record_but_itself():

@@ -1,0 +1,197 @@
+"""One peer of a secure sum in a process of its own: session, shell and transport as in a node.
+
+What a node does beside that is left out: no training, no database (what others may still ask for is kept in
+files), and a base is known by its session, not by the digest of a model. The parent says when a round begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import socket
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from benchmarks.secagg_cells import CLIP, MASKED, RING, Cell
+from benchmarks.secagg_meter import Meter, settle
+from benchmarks.secagg_store import Store
+from node.errors import UserError
+from node.peer import HEAVY_BYTES
+from node.shell import Clock, Shell
+from node.transport import Transport
+from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
+from protocol.codec import parameters_hash
+from protocol.identity import NodeKey
+from protocol.masked_messages import ResultCertificate
+from protocol.messages import NO_SID, Base, Group, Message
+from protocol.session import Session
+from protocol.shares import ShareSettings
+from protocol.standing import Settings, Standing
+from protocol.tolerance import MaskedSettings
+from protocol.vectors import WORD_BYTES, Floats
+
+PHASE_TIMEOUT_S = 900.0
+_PARAMETERS = "{}"
+_MAX_SHARE_VALUE = 100.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which member of which cell a process is, and where everybody listens."""
+
+    cell: Cell
+    member: int
+    endpoints: tuple[str, ...]
+
+    def settings(self) -> Settings:
+        """What a node would have from its task and its options."""
+        here = self.endpoints[self.member]
+        kind = "ring" if self.cell.protocol == RING else "seed"
+        return Settings(
+            key=NodeKey(hashlib.sha256(f"benchmark key {self.member}".encode()).digest()),
+            endpoint=here,
+            task="secagg",
+            parameters=_PARAMETERS,
+            dimension=self.cell.d,
+            shares=ShareSettings(kind, CLIP, _MAX_SHARE_VALUE),
+            masked=MaskedSettings(CLIP, None) if self.cell.protocol == MASKED else None,
+            min_participants=self.cell.n,
+            seeds=tuple(endpoint for endpoint in self.endpoints if endpoint != here),
+            tracker=None,
+            pins={},
+            allow=None,
+            group_timeout_s=PHASE_TIMEOUT_S,
+            shares_timeout_s=PHASE_TIMEOUT_S,
+            sums_timeout_s=PHASE_TIMEOUT_S,
+            instance=os.urandom(16),
+            started_ms=int(Clock().now() * 1000),
+        )
+
+
+def run(place: Place, folder: Path, listener: socket.socket, parent: Connection) -> int:
+    """The whole life of the process; its exit status. `folder`: for what it keeps, not there yet."""
+    asyncio.run(_live(place, Store(folder), listener, parent))
+    return 0
+
+
+async def _live(place: Place, store: Store, listener: socket.socket, parent: Connection) -> None:
+    member = Member(place, store)
+    await member.transport.start(listener, dict)
+    timer = asyncio.create_task(member.shell.keep_time())
+    rounds = asyncio.create_task(_rounds(member, place, parent))
+    try:
+        await asyncio.wait((rounds, member.shell.broken), return_when=asyncio.FIRST_COMPLETED)
+        (member.shell.broken if member.shell.broken.done() else rounds).result()
+    finally:
+        for task in (timer, rounds):
+            task.cancel()
+        await asyncio.gather(timer, rounds, return_exceptions=True)
+        await member.transport.close()
+
+
+async def _rounds(member: Member, place: Place, parent: Connection) -> None:
+    """Answers the parent, step by step, until it says that it was the last round."""
+    await member.meet()
+    settle()
+    parent.send(None)
+    while (number := await told(parent)) is not None:
+        meter = await asyncio.to_thread(Meter, place.cell, place.member, number)
+        parent.send(None)
+        await told(parent)
+        meter.go(member.transport.counts.sent)
+        mean, at = await member.offer(meter.vector)
+        parent.send(at)
+        await told(parent)
+        sent = member.transport.counts.sent
+        parent.send(await asyncio.to_thread(meter.sample, mean, sent, at - member.grouped_at))
+        del meter, mean
+
+
+async def told(parent: Connection) -> Any:
+    """What the parent says next; waiting costs no thread."""
+    loop = asyncio.get_running_loop()
+    said: asyncio.Future[None] = loop.create_future()
+
+    def hear() -> None:
+        if not said.done():
+            said.set_result(None)
+
+    loop.add_reader(parent.fileno(), hear)
+    try:
+        await said
+    finally:
+        loop.remove_reader(parent.fileno())
+    return parent.recv()
+
+
+class Member:
+    """A node without a model."""
+
+    def __init__(self, place: Place, store: Store) -> None:
+        self._cell = place.cell
+        self._store = store
+        self._met = asyncio.Event()
+        self._outcome: asyncio.Future[tuple[Floats, float]] | None = None
+        self.grouped_at = 0.0
+        """When this peer had the GROUP of the last round, in monotonic seconds."""
+        base = Base(0, parameters_hash(_PARAMETERS), 0, NO_SID)
+        self._session = Session(place.settings(), Standing(0, base, None, set()), {}, os.urandom(32))
+        heavy = WORD_BYTES * place.cell.d > HEAVY_BYTES
+        self.shell = Shell(self._session, self._perform, heavy)
+        self.transport = Transport(self._receive, self.shell.unreachable, self.shell.reconnected, heavy)
+
+    async def meet(self) -> None:
+        """Greet the others, and wait until all have answered."""
+        await self.shell.feed(self._session.open)
+        await self._met.wait()
+
+    async def offer(self, vector: Floats) -> tuple[Floats, float]:
+        """The group's mean (d,) float32, and when it was there, in monotonic seconds."""
+        self._outcome = asyncio.get_running_loop().create_future()
+        rand = os.urandom(32)
+        await self.shell.feed(lambda now: self._session.offer(vector, rand, now))
+        return await self._outcome
+
+    async def _receive(self, message: Message) -> None:
+        if isinstance(message, Group):
+            self.grouped_at = time.monotonic()
+        await self.shell.receive(message)
+        if not self._met.is_set() and self._session.status.phase != "joining":
+            self._met.set()
+
+    async def _perform(self, action: Action) -> list[Action]:
+        match action:
+            case Send(to=str() as endpoint):
+                if isinstance(action.messages, tuple) and isinstance(action.messages[0], Group):
+                    self.grouped_at = time.monotonic()  # it is the coordinator
+                self.transport.send(endpoint, action.messages)
+            case Keep():
+                await asyncio.to_thread(self._store.keep, action.parts)
+            case Serve():
+                message = await asyncio.to_thread(self._store.answer, action.request)
+                if message is not None:
+                    self.transport.send(action.to, (message,))
+            case Completed():
+                return self._completed(action, time.monotonic())
+            case Failed() | Fatal() | Healed() | Evidence():
+                raise UserError(f"secagg: {self._cell} did not end well: {action!r:.300}")
+        return []
+
+    def _completed(self, completed: Completed, at: float) -> list[Action]:
+        is_masked = isinstance(completed.certificate, ResultCertificate)
+        if is_masked != (self._cell.protocol == MASKED):
+            raise UserError(f"secagg: {self._cell} was summed up by another protocol")
+        if len(completed.contributors) < self._cell.n:
+            raise UserError(f"secagg: {self._cell}: {len(completed.contributors)} peers are in the mean")
+        self._store.certify(completed.sid, completed.certificate)
+        if self._outcome is not None and not self._outcome.done():
+            self._outcome.set_result((completed.mean, at))
+        return self._session.adopted(self._next_base(completed), self.shell.clock.now())
+
+    def _next_base(self, completed: Completed) -> Base:
+        generation = self._session.base.generation + 1
+        return Base(generation, hashlib.sha256(completed.sid).digest(), self._cell.n, completed.sid)

@@ -1,0 +1,111 @@
+"""The parent's side of a cell: n processes, all given the go of each round at the same moment."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from benchmarks.secagg_cells import GLOO, Cell, Result, Sample, Taken
+from benchmarks.secagg_member import Place
+from node.errors import UserError
+from scenarios.processes import Children, warm_up
+
+STEP_S = 1200.0
+_LOOK_S = 0.5
+
+
+def measure(cell: Cell, rounds: int) -> Result:
+    """A warm-up round, then those that count. UserError where a process or a round goes wrong."""
+    warm_up(("benchmarks.secagg_member", "benchmarks.secagg_gloo"))
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        children = stack.enter_context(Children())
+        pipes = [stack.enter_context(pipe) for pipe in _started(cell, children, Path(folder), stack)]
+        group = _Processes(children, pipes)
+        group.answers()
+        taken = [_round(group, number) for number in range(rounds + 1)]
+        group.tell(None)
+    for one in taken:
+        _check(cell, one)
+    return Result(cell, taken[1:])
+
+
+def _started(cell: Cell, children: Children, folder: Path, stack: ExitStack) -> list[Connection]:
+    """A process for each member; the parent's ends of their pipes."""
+    listeners = _listeners(cell, stack)
+    endpoints = tuple(f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners)
+    ours: list[Connection] = []
+    for member in range(cell.n):
+        mine, theirs = Pipe()
+        with theirs:
+            log = folder / f"{member}.txt"
+            if cell.protocol == GLOO:
+                arguments: tuple[Any, ...] = (cell, member, str(folder / "store"), theirs)
+                children.start(f"process {member}", log, "benchmarks.secagg_gloo:run", *arguments)
+            else:
+                place = Place(cell, member, endpoints)
+                arguments = (place, folder / str(member), listeners[member], theirs)
+                children.start(f"peer {member}", log, "benchmarks.secagg_member:run", *arguments)
+        ours.append(mine)
+    return ours
+
+
+def _listeners(cell: Cell, stack: ExitStack) -> list[socket.socket]:
+    count = 0 if cell.protocol == GLOO else cell.n
+    return [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+
+
+class _Processes:
+    """All of a cell's processes, told the same and asked in step."""
+
+    def __init__(self, children: Children, pipes: Sequence[Connection]) -> None:
+        self._children = children
+        self._pipes = pipes
+
+    def tell(self, what: object) -> None:
+        """The same to everybody."""
+        for pipe in self._pipes:
+            pipe.send(what)
+
+    def answers(self) -> list[Any]:
+        """One from each, in the members' order; UserError when a process ends or the time is over."""
+        got: dict[Connection, Any] = {}
+        deadline = time.monotonic() + STEP_S
+        while len(got) < len(self._pipes):
+            for pipe in wait([pipe for pipe in self._pipes if pipe not in got], _LOOK_S):
+                if isinstance(pipe, Connection):
+                    got[pipe] = self._answer(pipe)
+            if time.monotonic() > deadline:
+                raise UserError(f"secagg: no answer from {len(self._pipes) - len(got)} processes")
+        return [got[pipe] for pipe in self._pipes]
+
+    def _answer(self, pipe: Connection) -> Any:
+        try:
+            return pipe.recv()
+        except (EOFError, ConnectionError) as ended:
+            self._children.wait(_LOOK_S)
+            self._children.running()
+            raise UserError("secagg: a process ended before its time") from ended
+
+
+def _round(group: _Processes, number: int) -> Taken:
+    group.tell(number)
+    group.answers()
+    begun = time.monotonic()
+    group.tell("go")
+    done = max(group.answers())
+    group.tell("over")
+    samples: list[Sample] = group.answers()
+    return Taken(done - begun, samples)
+
+
+def _check(cell: Cell, taken: Taken) -> None:
+    means = {sample.mean for sample in taken.samples}
+    if len(means) > 1:
+        raise UserError(f"secagg: the peers of {cell} came to {len(means)} different means")

@@ -1,0 +1,382 @@
+/* Messages 6 to 9 of a masked session (ACK, RELEASE, VIEWCHANGE, PROPOSE; protocol, Part II, D), for spin 6.5.
+
+   n = 4 members, of which f = 1 may fall silent; t = n - f = 3 shares open a secret; m = n - 2 f - 1 = 1 may lie.
+
+   NETWORK. What was sent stays in reach of every receiver, who may act on it at any later time, or never:
+   that is any delay, any reordering, and any loss. `...To` masks say which receivers a message can reach; a
+   crash takes any of the sender's messages away from any receiver, whether it was in the middle of a
+   broadcast or the rest still lay in its buffers.
+
+   LIARS are the LIARS last members, and are not processes: their every message is there at any time, for any
+   value, and different ones for different receivers. They acknowledge and release for whatever anybody
+   wants; vote in every view, without a lock or with any lock that can be proved; as leaders they propose to
+   each member whatever can be justified to it. Of totals there are two, T and T', wherever a liar is
+   included: it may add to its input after the fact.
+
+   VALUES. What is acknowledged is (U, H(T)), written w = 1..10: (w - 1) / 2 = 0 includes everybody,
+   k + 1 everybody but member k; odd w is T, even w is T'. A proposal is 0 (none), 1..5 (a new U; the totals
+   are still to be made) or 5 + w (a lock, proposed again with its proof).
+
+   WHAT CHOOSES A RUN (-D...):
+     LIARS=0..2       how many members lie (default 1)
+     CRASH            one member may crash, at any step
+     VIEWS=3          views 0 .. VIEWS-1
+     ORDERED          a view after the first is left only when nothing else can happen any more (deadlines are
+                      longer than deliveries), and a leader waits for all who live; without it, both may
+                      happen at any time
+     PROMPT           with ORDERED: the first view is left in that way, too
+     AGREEMENT=0      do not claim that all release for one value
+     UNREACHED=k      claim that what the k-th line of `happened` says never happens: shows what is covered
+   PLANTED FAULTS: RELEASES_AGAIN, ACKS_AGAIN, RELEASES_ON_ONE_ACK, IGNORES_LOCKS, RELEASED_IS_DEAF,
+   NO_RELAY. */
+
+#define N 4
+#define T 3
+#ifndef LIARS
+#define LIARS 1
+#endif
+#ifndef VIEWS
+#define VIEWS 3
+#endif
+#ifndef AGREEMENT
+#define AGREEMENT 1
+#endif
+#ifndef ONCE
+#define ONCE 1
+#endif
+#ifndef UNREACHED
+#define UNREACHED 0
+#endif
+
+#define HONEST(j) ((j) < N - LIARS)
+#define ALL(P, a, b) (P(0, a, b) && P(1, a, b) && P(2, a, b) && P(3, a, b))
+#define ANY(P, a, b) (P(0, a, b) || P(1, a, b) || P(2, a, b) || P(3, a, b))
+#define COUNT(P, a, b) (P(0, a, b) + P(1, a, b) + P(2, a, b) + P(3, a, b))
+#define HAS(set, element) (((set) >> (element)) & 1)
+
+#define SET(w) (((w) - 1) / 2)
+#define INCLUDES(set, j) ((set) != (j) + 1)
+#define FRESH(set) ((set) + 1)
+#define AGAIN(w) ((w) + 5)
+#define LEADER(v) (((v) + offset) % N)
+#define AT(v, j) ((v) * N + (j))
+
+/* Of the releases in `sets`, those that leave member k out, and those that include it. */
+#define WITHOUT(sets, k) ((sets) & (3 << (2 * (k) + 3)))
+#define WITH(sets, k) ((sets) & (2046 - (3 << (2 * (k) + 3))))
+
+byte offset;              /* the session's id, modulo n: who leads first */
+byte crashed = N;         /* which member; N: none */
+byte view[N];
+byte accepted[N] = 1;     /* the proposal of one's view; view 0 needs none: everybody is included */
+byte completed[N];        /* w */
+byte completedTo[N];      /* whom the relayed releases reach */
+
+byte checkTo[5 * N];      /* [set, member]: whom its part in totals over that set reached: messages 3, 4, 5 */
+byte lock[N];             /* what was acknowledged last */
+short acks[N];            /* bit w: acknowledged */
+byte ackTo[N];
+short releases[N];        /* bit w: released */
+byte times[N];            /* how often */
+byte releaseTo[N];
+byte vote[VIEWS * N];     /* VIEWCHANGE: 0 none, else 1 + lock */
+byte voteTo[VIEWS * N];
+byte proposal[VIEWS];     /* of an honest leader */
+byte proposalTo[VIEWS];
+#ifdef MIDWAY
+byte latest[N] = 3;       /* the broadcast that a member made last */
+#define SENDS(kind) latest[i] = kind
+#define LOST(kind) (latest[i] == (kind))
+#else
+#define SENDS(kind) skip
+#define LOST(kind) (1)
+#endif
+
+bit both_opened, two_results, released_twice, two_values_released, happened;
+
+/* ---- what member i sees ---- */
+#define CHECKED(j, w, i) (!HONEST(j) || !INCLUDES(SET(w), j) || HAS(checkTo[AT(SET(w), j)], i))
+#define ACKED(j, w, i) (!HONEST(j) || (HAS(acks[j], w) && HAS(ackTo[j], i)))
+#define RELEASED(j, w, i) (!HONEST(j) || (HAS(releases[j], w) && HAS(releaseTo[j], i)))
+#define RELAYED(j, w, i) (HONEST(j) && completed[j] == (w) && HAS(completedTo[j], i))
+
+#define VOTED(j, v, i) (!HONEST(j) || (vote[AT(v, j)] != 0 && HAS(voteTo[AT(v, j)], i)))
+#define VOTED_HONESTLY(j, v, i) (HONEST(j) && VOTED(j, v, i))
+#ifdef IGNORES_LOCKS
+#define FREE(j, v, i) VOTED(j, v, i)
+#else
+#define FREE(j, v, i) (!HONEST(j) || (vote[AT(v, j)] == 1 && HAS(voteTo[AT(v, j)], i)))
+#endif
+/* That a member answered, without a lock, if a vote of it is needed for a new U: at least t = n - 1 are. */
+#define FREE_0(j, v, i) (FREE(j, v, i))
+#define FREE_1(j, v, i) ((j) == 0 || FREE(j, v, i))
+#define FREE_2(j, v, i) ((j) == 1 || FREE(j, v, i))
+#define FREE_3(j, v, i) ((j) == 2 || FREE(j, v, i))
+#define FREE_4(j, v, i) ((j) == 3 || FREE(j, v, i))
+#define LOCKED(j, v, w) (HONEST(j) && vote[AT(v, j)] == 1 + (w))
+#define LOCK_SHOWN(j, v, w) (LOCKED(j, v, w) && HAS(voteTo[AT(v, j)], i))
+/* A liar's lock needs the CHECK of every honest member that it includes. */
+#define LOCK_MADE(w) (LIARS > 0 && ALL(CHECKED, w, i))
+#define LOCK_SEEN(v, w) (ANY(LOCK_SHOWN, v, w) || LOCK_MADE(w))
+
+#ifdef ORDERED
+#define ANSWERED(j, v, i) (crashed == (j) || VOTED(j, v, i))
+#define ALL_ANSWERED(v) ALL(ANSWERED, v, i)
+/* Those who answered are included: all but k only if k did not. */
+#define EXACTLY(set, v) (!((set) > 0 && VOTED((set) - 1, v, i)))
+#else
+#define ALL_ANSWERED(v) (1)
+#define EXACTLY(set, v) (1)
+#endif
+
+#ifdef ORDERED
+#ifdef PROMPT
+#define DEADLINE(i) timeout
+#else
+#define DEADLINE(i) (view[i] == 0 || timeout)
+#endif
+#else
+#define DEADLINE(i) (1)
+#endif
+
+#ifdef RELEASED_IS_DEAF
+#define LISTENS(i) (times[i] == 0)
+#else
+#define LISTENS(i) (1)
+#endif
+
+/* ---- what must hold ---- */
+#define SHARE_OF_SELF(j, k, unused) (!HONEST(j) || WITH(releases[j], k) != 0)
+#define SHARE_OF_KEY(j, k, unused) (!HONEST(j) || WITHOUT(releases[j], k) != 0)
+#define BOTH(k, unused, unused2) (COUNT(SHARE_OF_SELF, k, 0) >= T && COUNT(SHARE_OF_KEY, k, 0) >= T)
+#define OTHER_RELEASE(j, w, unused) (HONEST(j) && (releases[j] & ~(1 << (w))) != 0)
+#define RESULT(w) (COUNT(RELEASED, w, i) >= T)
+#define TRUE_RESULTS (RESULT(1) + RESULT(3) + RESULT(5) + RESULT(7) + RESULT(9))
+#define FALSE_RESULTS (RESULT(2) + RESULT(4) + RESULT(6) + RESULT(8) + RESULT(10))
+
+inline check_release(w) {
+    both_opened = ANY(BOTH, 0, 0);
+    assert(!both_opened);
+        two_results = TRUE_RESULTS + FALSE_RESULTS > 1;
+    assert(!two_results);
+#if ONCE
+    released_twice = times[i] > 1;
+    assert(!released_twice);
+#endif
+#if AGREEMENT
+    two_values_released = ANY(OTHER_RELEASE, w, 0);
+    assert(!two_values_released);
+#endif
+#if UNREACHED
+    happened = RESULT(w) && (
+           (UNREACHED == 1 && view[i] == 0)
+        || (UNREACHED == 2 && view[i] == 2 && accepted[i] == FRESH(SET(w)) && SET(w) != 0)
+        || (UNREACHED == 3 && view[i] == 2 && accepted[i] == AGAIN(w) && SET(w) == 0)
+        || (UNREACHED == 4 && w % 2 == 0)
+        || (UNREACHED == 5 && !INCLUDES(SET(w), i))
+        || (UNREACHED == 6 && crashed < N && SET(w) == crashed + 1)
+        || (UNREACHED == 7 && crashed < N && SET(w) == 0 && view[i] > 0));
+    assert(!happened);
+#endif
+}
+
+/* ---- what a member does; `i` is the member that does it ---- */
+inline enter(v) {
+    view[i] = v;
+    accepted[i] = 0;
+    vote[AT(v, i)] = 1 + lock[i];
+    voteTo[AT(v, i)] = 15;
+    SENDS(8 + v)
+}
+
+/* Member i takes up what is proposed in its view; its part in new totals, if it is included, is sent. */
+inline take_up(set) {
+    accepted[i] = FRESH(set);
+    if :: INCLUDES(set, i) -> checkTo[AT(set, i)] = 15; SENDS(3 + set) :: else fi
+}
+
+inline acknowledge(w) {
+    lock[i] = w;
+    acks[i] = acks[i] | (1 << (w));
+    ackTo[i] = 15;
+    SENDS(0)
+}
+
+#ifdef ACKS_AGAIN
+#define MAY_ACK(w) (!HAS(acks[i], w))
+#else
+#define MAY_ACK(w) (acks[i] == 0)
+#endif
+#define ACKS(w) \
+    :: atomic { MAY_ACK(w) && accepted[i] == FRESH(SET(w)) && ALL(CHECKED, w, i) -> acknowledge(w) }
+
+#ifdef RELEASES_ON_ONE_ACK
+#define MAY_RELEASE(w) (times[i] == 0 && HAS(acks[i], w))
+#else
+#ifdef RELEASES_AGAIN
+#define MAY_RELEASE(w) (times[i] < 2 && COUNT(ACKED, w, i) >= T)
+#else
+#define MAY_RELEASE(w) (times[i] == 0 && COUNT(ACKED, w, i) >= T)
+#endif
+#endif
+#define RELEASES(w) \
+    :: atomic { MAY_RELEASE(w) -> \
+        times[i]++; releases[i] = releases[i] | (1 << (w)); releaseTo[i] = 15; SENDS(1); check_release(w) }
+
+#ifdef NO_RELAY
+#define RELAYS 0
+#define HOLDS_RESULT(w) (COUNT(RELEASED, w, i) >= T)
+#else
+#define RELAYS 15
+#define HOLDS_RESULT(w) (COUNT(RELEASED, w, i) >= T || ANY(RELAYED, w, i))
+#endif
+#define COMPLETES(w) \
+    :: atomic { HOLDS_RESULT(w) -> completed[i] = w; completedTo[i] = RELAYS; SENDS(2); break }
+
+/* An honest leader: of the votes that it sees, any t or more; a lock among them binds it. */
+#define LEADS(v) (LEADER(v) == i && view[i] == (v) && proposal[v] == 0 && ALL_ANSWERED(v))
+#define PROPOSES(v, set, FREE_ONES) \
+    :: atomic { LEADS(v) && EXACTLY(set, v) && ALL(FREE_ONES, v, i) -> \
+        proposal[v] = FRESH(set); proposalTo[v] = 15; SENDS(12 + v) }
+#ifdef IGNORES_LOCKS
+#define PROPOSES_AGAIN(v, w)
+#else
+#define PROPOSES_AGAIN(v, w) \
+    :: atomic { LEADS(v) && COUNT(VOTED, v, i) >= T && LOCK_SEEN(v, w) -> \
+        proposal[v] = AGAIN(w); proposalTo[v] = 15; SENDS(12 + v) }
+#endif
+
+/* An honest leader's proposal, in this view or a later one. */
+#define ACCEPTS(v, set, FREE_ONES) \
+    :: atomic { MAY_TAKE(v) && proposal[v] == FRESH(set) && HAS(proposalTo[v], i) -> catch_up(v); take_up(set) }
+#define ACCEPTS_AGAIN(v, w) \
+    :: atomic { MAY_TAKE(v) && proposal[v] == AGAIN(w) && HAS(proposalTo[v], i) -> \
+        catch_up(v); accepted[i] = AGAIN(w); if :: MAY_ACK(w) -> acknowledge(w) :: else fi }
+#define MAY_TAKE(v) (LISTENS(i) && (view[i] < (v) || (view[i] == (v) && accepted[i] == 0)))
+inline catch_up(v) {
+    if :: view[i] < (v) -> enter(v) :: else fi
+}
+/* A lying leader's: whatever t votes justify; it shows each member other ones. */
+#define MAY_BE_TOLD(v) (!HONEST(LEADER(v)) && view[i] == (v) && accepted[i] == 0)
+#define IS_TOLD(v, set, FREE_ONES) \
+    :: atomic { MAY_BE_TOLD(v) && ALL(FREE_ONES, v, i) -> take_up(set) }
+#define IS_TOLD_AGAIN(v, w) \
+    :: atomic { MAY_BE_TOLD(v) && MAY_ACK(w) && COUNT(VOTED, v, i) >= T && (ANY(LOCKED, v, w) || LOCK_MADE(w)) -> \
+        accepted[i] = AGAIN(w); acknowledge(w) }
+
+#define GIVES_UP(v) \
+    :: atomic { LISTENS(i) && view[i] == (v) - 1 && DEADLINE(i) -> enter(v) }
+#define FOLLOWS(v) \
+    :: atomic { LISTENS(i) && view[i] < (v) && ANY(VOTED_HONESTLY, v, i) -> enter(v) }
+
+/* For every value: T' only where a liar is included (and no liar, no T'). */
+#define EACH_TRUE(OPTION) OPTION(1) OPTION(3) OPTION(5) OPTION(7) OPTION(9)
+#define EACH_TRUE_OF(OPTION, v) OPTION(v, 1) OPTION(v, 3) OPTION(v, 5) OPTION(v, 7) OPTION(v, 9)
+#if LIARS == 0
+#define EACH_VALUE(OPTION) EACH_TRUE(OPTION)
+#define EACH_VALUE_OF(OPTION, v) EACH_TRUE_OF(OPTION, v)
+#else
+#if LIARS == 1
+#define EACH_VALUE(OPTION) EACH_TRUE(OPTION) OPTION(2) OPTION(4) OPTION(6) OPTION(8)
+#define EACH_VALUE_OF(OPTION, v) EACH_TRUE_OF(OPTION, v) OPTION(v, 2) OPTION(v, 4) OPTION(v, 6) OPTION(v, 8)
+#else
+#define EACH_VALUE(OPTION) EACH_TRUE(OPTION) OPTION(2) OPTION(4) OPTION(6) OPTION(8) OPTION(10)
+#define EACH_VALUE_OF(OPTION, v) EACH_TRUE_OF(OPTION, v) OPTION(v, 2) OPTION(v, 4) OPTION(v, 6) OPTION(v, 8) OPTION(v, 10)
+#endif
+#endif
+#define EACH_SET_OF(OPTION, v) \
+    OPTION(v, 0, FREE_0) OPTION(v, 1, FREE_1) OPTION(v, 2, FREE_2) OPTION(v, 3, FREE_3) OPTION(v, 4, FREE_4)
+#if LIARS == 0
+#define LIES_IN(v)
+#else
+#define LIES_IN(v) EACH_SET_OF(IS_TOLD, v) EACH_VALUE_OF(IS_TOLD_AGAIN, v)
+#endif
+#define IN_VIEW(v) \
+    GIVES_UP(v) FOLLOWS(v) EACH_SET_OF(PROPOSES, v) EACH_VALUE_OF(PROPOSES_AGAIN, v) \
+    EACH_SET_OF(ACCEPTS, v) EACH_VALUE_OF(ACCEPTS_AGAIN, v) LIES_IN(v)
+
+/* What a receiver has no more use for makes no difference; it is lost. */
+inline lose(to, wanted, r) {
+    if
+    :: HAS(to, r) && wanted
+    :: HAS(to, r) -> to = to & ~(1 << r)
+    :: else
+    fi
+}
+#define LOSE_EACH(to, WANTS) lose(to, WANTS(0), 0); lose(to, WANTS(1), 1); lose(to, WANTS(2), 2); lose(to, WANTS(3), 3)
+#define GOES_ON(r) (r != i && completed[r] == 0)
+#define WANTS_CHECKS(r) (GOES_ON(r) && acks[r] == 0)
+#define WANTS_ACKS(r) (GOES_ON(r) && times[r] == 0)
+#define WANTS_RELEASES(r) GOES_ON(r)
+#define WANTS_VOTE(r) (GOES_ON(r) && (view[r] < k || (view[r] == k && LEADER(k) == r && proposal[k] == 0)))
+#define WANTS_PROPOSAL(r) (GOES_ON(r) && (view[r] < k || (view[r] == k && accepted[r] == 0)))
+inline crash() {
+    crashed = i;
+    if :: LOST(0) -> LOSE_EACH(ackTo[i], WANTS_ACKS) :: else fi;
+    if :: LOST(1) -> LOSE_EACH(releaseTo[i], WANTS_RELEASES) :: else fi;
+    if :: LOST(2) -> LOSE_EACH(completedTo[i], WANTS_RELEASES) :: else fi;
+    k = 0;
+    do
+    :: k < 5 -> if :: LOST(3 + k) -> LOSE_EACH(checkTo[AT(k, i)], WANTS_CHECKS) :: else fi; k++
+    :: else -> break
+    od;
+    k = 1;
+    do
+    :: k < VIEWS ->
+        if :: LOST(8 + k) -> LOSE_EACH(voteTo[AT(k, i)], WANTS_VOTE) :: else fi;
+        if :: LEADER(k) == i && LOST(12 + k) -> LOSE_EACH(proposalTo[k], WANTS_PROPOSAL) :: else fi;
+        k++
+    :: else -> break
+    od;
+    k = 0
+}
+#ifndef CRASHER
+#define CRASHER i
+#endif
+#define MAY_CRASH (crashed == N && i == CRASHER)
+#ifdef CRASH
+#define CRASHES :: atomic { MAY_CRASH -> crash(); goto gone }
+#else
+#define CRASHES :: atomic { false -> goto gone }
+#endif
+
+proctype Member(byte i) {
+    byte k;
+    do
+    EACH_VALUE(ACKS)
+    EACH_VALUE(RELEASES)
+#if LIARS == 0
+    EACH_VALUE(COMPLETES)
+#endif
+    IN_VIEW(1)
+    IN_VIEW(2)
+#if VIEWS == 4
+    IN_VIEW(3)
+#endif
+    CRASHES
+    od;
+end_completed:
+    do
+    CRASHES
+    od;
+gone:
+    skip
+}
+
+init {
+    atomic {
+#if LIARS > 0
+        if :: offset = 0 :: offset = 1 :: offset = 2 :: offset = 3 fi;
+#endif
+        byte j = 0;
+        do
+        :: j < N - LIARS -> checkTo[AT(0, j)] = 15; j++
+        :: else -> break
+        od;
+        j = 0;
+        do
+        :: j < N - LIARS -> run Member(j); j++
+        :: else -> break
+        od
+    }
+}

@@ -1,0 +1,207 @@
+"""Shares, sums, carries and the check, whatever is drawn: equal to what integers give."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from protocol import lincheck, masks
+from protocol.errors import RemoteProtocolError
+from protocol.layout import Layout
+from protocol.lincheck import Coefficients, add_up, pack, packed_bytes, unpack
+from protocol.shamir import PRIME, combine, from_bytes, split, to_bytes, weights
+
+SEEDS = st.binary(min_size=32, max_size=32)
+SECRETS = st.integers(0, PRIME - 1) | st.sampled_from([0, 1, PRIME - 1, 2**254 - 1])
+WORDS = st.integers(0, 2**32 - 1) | st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 1])
+
+
+# -- Shamir's shares -----------------------------------------------------------------------------------
+
+
+@st.composite
+def splits(draw):
+    """(secret, threshold, members, shares)."""
+    members = draw(st.integers(1, 12))
+    threshold = draw(st.integers(1, members))
+    secret = draw(SECRETS)
+    return secret, threshold, members, split(secret, threshold, members, draw(SEEDS))
+
+
+@given(splits(), st.data())
+def test_any_threshold_or_more_shares_in_any_order_give_the_secret(case, data):
+    secret, threshold, members, shares = case
+    some = data.draw(st.permutations(range(members)))[: data.draw(st.integers(threshold, members))]
+
+    assert combine([shares[number] for number in some], weights(some)) == secret
+    assert [from_bytes(to_bytes(share)) for share in shares] == list(shares)
+
+
+@given(splits(), SECRETS, st.data())
+def test_any_threshold_less_one_shares_are_those_of_any_other_secret_too(case, other, data):
+    """The polynomial through them and the other secret at 0 has the right degree, so both are possible."""
+    _, threshold, members, shares = case
+    known = data.draw(st.permutations(range(members)))[: threshold - 1]
+    points = {0: other, **{number + 1: shares[number] for number in known}}
+    again = [_through(points, number + 1) for number in range(members)]
+    some = data.draw(st.permutations(range(members)))[:threshold]
+
+    assert [again[number] for number in known] == [shares[number] for number in known]
+    assert combine([again[number] for number in some], weights(some)) == other
+
+
+def _through(points: dict[int, int], x: int) -> int:
+    """The value at x of the polynomial of least degree through these points (Lagrange)."""
+    total = 0
+    for at, value in points.items():
+        term = value
+        for other in points:
+            if other != at:
+                term = term * (x - other) * pow(at - other, -1, PRIME) % PRIME
+        total += term
+    return total % PRIME
+
+
+@given(splits(), st.data(), st.integers(1, PRIME - 1))
+def test_a_changed_share_gives_another_secret(case, data, change):
+    secret, threshold, members, shares = case
+    some = data.draw(st.permutations(range(members)))[:threshold]
+    wrong = [shares[number] for number in some]
+    at = data.draw(st.integers(0, threshold - 1))
+    wrong[at] = (wrong[at] + change) % PRIME
+
+    assert combine(wrong, weights(some)) != secret
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_a_number_of_the_field_or_refused(data):
+    try:
+        value = from_bytes(data)
+    except RemoteProtocolError:
+        assert len(data) != 32 or int.from_bytes(data, "little") >= PRIME
+    else:
+        assert to_bytes(value) == data
+
+
+# -- masks ---------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(st.lists(SEEDS, min_size=4, max_size=6, unique=True), st.integers(0, 70), st.integers(0, 9), st.data())
+def test_in_the_sum_of_all_only_what_was_encoded_and_the_own_masks_are_left(seeds, words, block, data):
+    secrets = [masks.secret_from(seed) for seed in seeds]
+    public = [masks.public_key(secret) for secret in secrets]
+    lines = [data.draw(arrays(np.uint32, words, elements=WORDS)) for _ in seeds]
+    total = np.zeros(words, dtype="<u4")
+    for i, line in enumerate(lines):
+        masked = line.copy()
+        for j in range(len(seeds)):
+            if i != j:
+                seed = masks.pair_seed(secrets[i], public[j], bytes(32), bytes([i]) * 32, bytes([j]) * 32)
+                (masks.add_stream if i < j else masks.subtract_stream)(masked, seed, 4 * block)
+        masks.add_stream(masked, seeds[i], 4 * block)
+        total += masked
+    for seed in seeds:
+        masks.subtract_stream(total, seed, 4 * block)
+
+    np.testing.assert_array_equal(total, np.sum(lines, axis=0, dtype=np.uint32))
+
+
+# -- sums and carries ----------------------------------------------------------------------------------
+
+
+@st.composite
+def sums(draw, most: int = 8):
+    """(included vectors (m, w) uint32, group size): also one word, odd counts, and more than a row."""
+    included, words = draw(st.integers(1, most)), draw(st.integers(1, 9) | st.just(1030))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    vectors = rng.integers(0, 2**32, (included, words), dtype=np.uint32)
+    for number in range(included):
+        place = draw(st.integers(0, words - 1))
+        vectors[number, place] = draw(WORDS)
+    return vectors, draw(st.integers(included, 64))
+
+
+def integers(vectors: np.ndarray) -> list[int]:
+    return [sum(column) for column in vectors.T.tolist()]
+
+
+@given(sums())
+def test_sums_over_any_members_are_those_of_integers_and_their_carries_survive(case):
+    vectors, members = case
+    words = vectors.shape[1]
+    total, carries = add_up([line.tobytes() for line in vectors], words)
+    packed = pack(carries, members)
+
+    whole = [low + 2**32 * high for low, high in zip(total.tolist(), carries.tolist(), strict=True)]
+    assert whole == integers(vectors)
+    assert len(packed) == packed_bytes(words, members)
+    assert unpack(packed, words, members).tolist() == carries.tolist()
+
+
+@given(st.binary(max_size=12), st.integers(0, 12), st.integers(1, 64))
+def test_any_bytes_are_packed_carries_or_refused(payload, words, members):
+    try:
+        carries = unpack(payload, words, members)
+    except RemoteProtocolError:
+        return
+    assert carries.max(initial=0) < members
+    assert pack(carries, members) == payload
+
+
+# -- the check -----------------------------------------------------------------------------------------
+
+
+def accepts(check: Coefficients, vectors: np.ndarray, claimed: Sequence[int]) -> bool:
+    """Whether a total, claimed as integers, passes against the products of the members."""
+    total = np.array([number % 2**32 for number in claimed], dtype="<u4")
+    carries = np.array([number >> 32 for number in claimed], dtype=np.uint8)
+    products = [check.products(0, line) for line in vectors]
+    return check.agree(products, check.total_products(0, total, carries))
+
+
+def check_of(vectors: np.ndarray, members: int, seed: bytes) -> Coefficients:
+    return Coefficients(seed, Layout(vectors.shape[1] - 1, members))
+
+
+@given(sums(), SEEDS)
+def test_the_check_accepts_the_sum_of_any_members(case, seed):
+    vectors, members = case
+
+    assert accepts(check_of(vectors, members, seed), vectors, integers(vectors))
+
+
+@given(sums(), SEEDS, st.data())
+def test_the_check_refuses_any_error_of_words_and_carries(case, seed, data):
+    """+-1, 2^31, a carry alone, a known prime, a drawn prime, or anything, in some of the words."""
+    vectors, members = case
+    check, claimed = check_of(vectors, members, seed), integers(vectors)
+    planted = [1, 2**31, 2**32, 2**31 - 1, *check.primes, check.primes[0] * 2]
+    errors = st.sampled_from(planted + [-error for error in planted]) | st.integers(-(2**33), 2**33)
+    places = data.draw(st.lists(st.integers(0, len(claimed) - 1), min_size=1, max_size=4, unique=True))
+    for place in places:
+        claimed[place] = min(64 * 2**32 - 1, max(0, claimed[place] + data.draw(errors)))
+    assume(claimed != integers(vectors))
+
+    assert not accepts(check, vectors, claimed)
+
+
+@given(sums(), SEEDS, st.data())
+def test_the_check_refuses_two_words_changed_places(case, seed, data):
+    vectors, members = case
+    claimed = integers(vectors)
+    one, other = (data.draw(st.integers(0, len(claimed) - 1)) for _ in range(2))
+    assume(claimed[one] != claimed[other])
+    claimed[one], claimed[other] = claimed[other], claimed[one]
+
+    assert not accepts(check_of(vectors, members, seed), vectors, claimed)
+
+
+@given(SEEDS)
+def test_primes_are_three_different_ones_of_31_bits(seed):
+    primes = Coefficients(seed, Layout(3, 4)).primes
+
+    assert len(set(primes)) == lincheck.CHECKS
+    assert all(2**30 < prime < 2**31 and pow(11, prime - 1, prime) == 1 for prime in primes)

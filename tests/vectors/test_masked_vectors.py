@@ -1,0 +1,262 @@
+"""Masked sessions: the known answers are what the product yields."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from protocol import masks, shamir
+from protocol.errors import RemoteProtocolError
+from protocol.fixedpoint import FixedPoint
+from protocol.identity import NodeKey
+from protocol.layout import Layout
+from protocol.lincheck import Coefficients, add_up, pack, unpack
+from protocol.masked_vector import MaskedVector, masks_of
+from protocol.masks import Kind
+from protocol.vectors import Floats, Words
+from tests.vectors import masked_cases
+
+HERE = Path(__file__).parent
+SID = masked_cases.SID
+KEYS = sorted((NodeKey(bytes([number]) * 32) for number in (1, 2, 3, 4)), key=lambda key: key.public)
+LARGE = Layout(masked_cases.LARGE, 4)
+
+
+def load(name: str) -> Any:
+    return json.loads((HERE / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def number(value: str) -> int:
+    return int(value, 16)
+
+
+def words(value: str) -> Words:
+    return np.frombuffer(bytes.fromhex(value), dtype="<u4")
+
+
+# -- Shamir's shares -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", load("shamir")["cases"], ids=lambda case: f"{case['threshold']}")
+def test_shares_of_known_randomness_are_the_known_ones(case):
+    split = (number(case["secret"]), case["threshold"], case["members"], bytes.fromhex(case["rand"]))
+
+    assert [shamir.to_bytes(share).hex() for share in shamir.split(*split)] == case["shares"]
+
+
+@pytest.mark.parametrize("case", load("shamir")["cases"], ids=lambda case: f"{case['threshold']}")
+def test_known_shares_give_the_known_secret(case):
+    shares = [shamir.from_bytes(bytes.fromhex(case["shares"][place])) for place in case["some"]]
+
+    assert case["together"] == case["secret"]
+    assert shamir.combine(shares, shamir.weights(case["some"])) == number(case["secret"])
+
+
+def test_too_few_or_wrong_shares_give_the_known_wrong_numbers():
+    case, negative = load("shamir")["cases"][0], load("shamir")["negative"]
+    one, two, three = (shamir.from_bytes(bytes.fromhex(share)) for share in case["shares"][:3])
+    yields = {
+        "one share less": shamir.combine([one, two], shamir.weights([0, 1])),
+        "a share of another member": shamir.combine([one, two, three], shamir.weights([0, 1, 3])),
+        "a share changed": shamir.combine([one, two ^ 1, three], shamir.weights([0, 1, 2])),
+    }
+
+    assert {why: hex(value) for why, value in yields.items()} == {why: negative[why] for why in yields}
+    assert case["secret"] not in {hex(value) for value in yields.values()}
+
+
+@pytest.mark.parametrize("data", load("shamir")["negative"]["no number of the field"])
+def test_bytes_that_are_no_number_of_the_field_are_refused(data):
+    with pytest.raises(RemoteProtocolError, match="no number below"):
+        shamir.from_bytes(bytes.fromhex(data))
+
+
+# -- keys and masks ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def known() -> Any:
+    return load("masks_of_members")
+
+
+def test_the_keys_of_the_known_members_are_in_order(known):
+    assert [key.public.hex() for key in KEYS] == known["keys"]
+    assert known["sid"] == SID.hex()
+
+
+def test_secrets_public_keys_and_commitments_are_the_known_ones(known):
+    selves = [masks.secret_from(bytes.fromhex(seed)) for seed in known["seeds"]["selves"]]
+    pairs = [masks.secret_from(bytes.fromhex(seed)) for seed in known["seeds"]["pairs"]]
+    bound = [masks.commitment(secret, SID, key.public) for secret, key in zip(selves, KEYS, strict=True)]
+
+    assert [hex(secret) for secret in selves] == known["selves"]
+    assert [hex(secret) for secret in pairs] == known["pairs"]
+    assert [masks.public_key(secret).hex() for secret in pairs] == known["public"]
+    assert [value.hex() for value in bound] == known["commitments"]
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_digests_of_shares_are_the_known_ones(known, kind):
+    share, dealer = shamir.to_bytes(number(known["share"])), KEYS[2].public
+    digests = [masks.share_digest(share, SID, dealer, kind, place) for place in (0, 1, 63)]
+
+    assert [digest.hex() for digest in digests] == known["share_digests"][kind.value.decode()]
+
+
+def self_seeds() -> list[bytes]:
+    return [
+        masks.self_seed(secret, SID, key.public)
+        for secret, key in zip(masked_cases.SELVES, KEYS, strict=True)
+    ]
+
+
+@cache
+def pair_seed(i: int, j: int) -> bytes:
+    public = masks.public_key(masked_cases.PAIRS[j])
+    return masks.pair_seed(masked_cases.PAIRS[i], public, SID, KEYS[i].public, KEYS[j].public)
+
+
+def test_own_masks_begin_with_the_known_words(known):
+    for seed, expected in zip(self_seeds(), known["self_words"], strict=True):
+        target = np.zeros(9, dtype="<u4")
+        masks.add_stream(target, seed, 0)
+        assert target.tobytes().hex() == expected
+
+
+def test_pair_masks_begin_with_the_known_words_and_cancel(known):
+    for case in known["pair_words"]:
+        target = np.zeros(9, dtype="<u4")
+        i, j = case["of"], case["with"]
+        (masks.add_stream if i < j else masks.subtract_stream)(target, pair_seed(i, j), 0)
+        assert target.tobytes().hex() == case["added"]
+        (masks.add_stream if j < i else masks.subtract_stream)(target, pair_seed(j, i), 0)
+        assert not target.any()
+
+
+# -- a sum from which one member is missing ------------------------------------------------------------
+
+
+def masked_vector(member: int, x: Floats, layout: Layout) -> MaskedVector:
+    """As the product makes it."""
+    pairs = [None if other == member else pair_seed(member, other) for other in range(4)]
+    of = masks_of(member, self_seeds()[member], pairs, masked_cases.ROUNDINGS[member])
+    return MaskedVector(x, of, FixedPoint(masked_cases.BOUND, 4), layout, KEYS[member], SID)
+
+
+def unmask(total: Words, included: Iterable[int], start: int) -> Words:
+    """X from a chunk of the total: own masks out, and those with who is missing."""
+    out, missing = total.copy(), set(range(4)) - set(included)
+    for i in included:
+        masks.subtract_stream(out, self_seeds()[i], start)
+        for k in missing:
+            (masks.subtract_stream if i < k else masks.add_stream)(out, pair_seed(k, i), start)
+    return out
+
+
+@pytest.fixture(scope="module")
+def case() -> Any:
+    return load("masked_sum")
+
+
+@pytest.mark.parametrize("member", range(4))
+def test_encoded_and_masked_vectors_are_the_known_ones(case, member):
+    x = np.array(case["vectors"][member], dtype="<f4")
+    encoded, clipped = FixedPoint(case["bound"], 4).encode(x, bytes.fromhex(case["roundings"][member]))
+    made = masked_vector(member, x, Layout(7, 4))
+
+    assert encoded.tobytes().hex() + "01000000" == case["encoded"][member]
+    assert clipped == sum(abs(value) > case["bound"] for value in case["vectors"][member])
+    assert made.words(0).tobytes().hex() == case["masked"][member]
+
+
+def test_totals_and_carries_of_those_included_are_the_known_ones(case):
+    parts = [bytes.fromhex(case["masked"][member]) for member in case["included"]]
+    total, carries = add_up(parts, 8)
+
+    assert total.tobytes().hex() == case["total"]
+    assert carries.tolist() == case["carries"]
+    assert pack(carries, 4).hex() == case["packed"]
+    assert pack(carries, 17).hex() == case["packed_wide"]
+    assert unpack(bytes.fromhex(case["packed"]), 8, 3).tolist() == case["carries"]
+
+
+def test_totals_and_carries_of_all_are_the_known_ones(case):
+    total, carries = add_up([bytes.fromhex(line) for line in case["masked"]], 8)
+
+    assert total.tobytes().hex() == case["of_all"]["total"]
+    assert carries.tolist() == case["of_all"]["carries"]
+
+
+def test_the_products_of_the_check_are_the_known_ones(case):
+    check = Coefficients(bytes.fromhex(case["check_seed"]), Layout(7, 4))
+    products = [list(check.products(0, words(line))) for line in case["masked"]]
+    carries = np.array(case["carries"], dtype=np.uint8)
+    total = check.total_products(0, words(case["total"]), carries)
+
+    assert list(check.primes) == case["primes"]
+    assert products == case["products"]
+    assert list(total) == case["total_products"]
+    assert check.agree([products[member] for member in case["included"]], total)
+    assert not check.agree(products, total)
+
+
+def test_the_result_without_the_missing_member_is_the_known_one(case):
+    result = unmask(words(case["total"]), case["included"], 0)
+    plain = sum(words(case["encoded"][member]) for member in case["included"])
+
+    assert result.tobytes().hex() == case["result"]
+    np.testing.assert_array_equal(result, plain)
+    assert result[-1] == len(case["included"])
+    mean = FixedPoint(case["bound"], 4).decode_mean(result[:-1], len(case["included"]))
+    assert mean.tolist() == case["mean"]
+
+
+def test_with_the_missing_member_s_mask_key_left_out_the_count_is_wrong(case):
+    out = words(case["total"]).copy()
+    for member in case["included"]:
+        masks.subtract_stream(out, self_seeds()[member], 0)
+
+    assert out[-1] != len(case["included"])
+
+
+# -- the same in several chunks ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def chunks() -> list[list[Words]]:
+    """Each member's masked chunks, made in reverse order."""
+    vectors = [
+        masked_vector(member, np.array(masked_cases.large_vector(member), dtype="<f4"), LARGE)
+        for member in range(4)
+    ]
+    return [[made.words(index) for index in reversed(range(LARGE.chunks))][::-1] for made in vectors]
+
+
+def test_masked_chunks_are_the_known_ones(chunks):
+    digests = [[hashlib.sha256(chunk.tobytes()).hexdigest() for chunk in line] for line in chunks]
+
+    assert [LARGE.length(index) for index in range(LARGE.chunks)] == load("masked_chunks")["words"]
+    assert digests == load("masked_chunks")["masked"]
+
+
+def test_totals_products_and_results_of_chunks_are_the_known_ones(chunks):
+    known, check = load("masked_chunks"), Coefficients(masked_cases.CHECK_SEED, LARGE)
+    whole = hashlib.sha256()
+    for index in range(LARGE.chunks):
+        parts = [chunks[member][index] for member in masked_cases.INCLUDED]
+        total, carries = add_up([part.tobytes() for part in parts], LARGE.length(index))
+        products = [check.products(index, part) for part in parts]
+        together = check.total_products(index, total, carries)
+        whole.update(unmask(total, masked_cases.INCLUDED, LARGE.chunk(index).start).tobytes())
+
+        assert hashlib.sha256(total.tobytes()).hexdigest() == known["totals"][index]
+        assert hashlib.sha256(pack(carries, 4)).hexdigest() == known["packed"][index]
+        assert [list(line) for line in products] == [line[index] for line in known["products"]]
+        assert list(together) == known["total_products"][index]
+        assert check.agree(products, together)
+    assert whole.hexdigest() == known["result"]
