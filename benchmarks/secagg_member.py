@@ -160,7 +160,7 @@ class Member:
         if isinstance(message, Group):
             self.grouped_at = time.monotonic()
         await self.shell.receive(message)
-        if self._session.status.phase != "joining":
+        if not self._met.is_set() and self._session.status.phase != "joining":
             self._met.set()
 
     async def _perform(self, action: Action) -> list[Action]:

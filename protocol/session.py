@@ -105,7 +105,7 @@ class Session:
         return self._after(self._hellos.open(now), now)
 
     def offer(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
-        """Seek a group for a (d,) float32 vector; ends with Completed or Failed. `rand`: 32 secret bytes."""
+        """Seek a group for an offer (summed,); ends with Completed or Failed. `rand`: 32 secret bytes."""
         if not np.isfinite(vector).all():
             raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
         self._check_idle()
@@ -304,7 +304,7 @@ class Session:
             round=group_round(group),
             key=self._settings.key,
             ephemeral=ephemeral,
-            dimension=self._settings.dimension,
+            dimension=self._settings.summed,
             shares_timeout_s=self._paces.shares_s,
             sums_timeout_s=self._paces.sums_s,
         )

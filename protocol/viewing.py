@@ -17,11 +17,11 @@ from protocol import codec
 from protocol.actions import Evidence
 from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
-from protocol.lincheck import CHECKS
 from protocol.masked_messages import AckVote, CheckVote, Proof, ProposalHead, Propose, ViewChange, ViewVote
 from protocol.names import Key
 from protocol.seat import Seat
 from protocol.tolerance import Tolerance
+from protocol.totalling import product_bytes
 from protocol.unmasking import everybody, set_of, totals_digest
 from protocol.view import View
 
@@ -258,8 +258,8 @@ class Viewing:
         named = (vote.sid, vote.included, vote.totals) == (lock.sid, lock.included, lock.totals)
         if not named or vote.sender not in self._seat.numbers:
             raise RemoteProtocolError("a proof with a check of something else")
-        if len(vote.products) != CHECKS * self._layout.chunks:
-            raise RemoteProtocolError(f"a check of {len(vote.products)} products")
+        if len(vote.products) != product_bytes(self._layout):
+            raise RemoteProtocolError(f"a check of {len(vote.products)} bytes of products")
         codec.verify(vote, vote.sender)
 
     def holds(self, number: int, key: Key, owner: Key, index: int) -> bool:
