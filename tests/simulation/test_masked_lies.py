@@ -245,6 +245,10 @@ def test_a_wrong_mask_key_is_proved_when_it_has_to_be_opened(layout):
 @pytest.mark.parametrize("layout", BOTH)
 @pytest.mark.parametrize("proof", ["none", "fits", "other"])
 @pytest.mark.parametrize("included", [0, 0b11111, 0b11110, 0b11111 | 1 << 63])
-def test_a_forged_lock_ends_no_process_and_accuses_nobody_honest(included, proof, layout):
+def test_a_forged_lock_accuses_nobody_honest_and_with_reducers_holds_nobody_up(included, proof, layout):
+    """Where everybody adds up there is no proof of a lock: one that is forged may cost the round."""
     for view in (1, 2):
-        swarms_of(lies.forged_lock(included, view, proof), layout)
+        for swarm in swarms_of(lies.forged_lock(included, view, proof), layout):
+            assert len(swarm.completed) == 4 or layout == EVERYBODY_ADDS, (
+                f"{swarm.schedule}: {reasons(swarm)}"
+            )
