@@ -64,6 +64,7 @@ class Summing:
         self.view = view
         self.totals = Totals(self._seat.sid, view.included, self._layout, None)
         self._heads: list[TotalHead | None] = [None] * self._layout.chunks
+        self._shown: dict[int, TotalHead] = {}
         self._inputs: dict[int, tuple[MaskedHead, ...]] = {}
         self._products: list[lincheck.Products] = []
         self._disputed: set[int] = set()
@@ -196,7 +197,8 @@ class Summing:
             raise RemoteProtocolError("a total that is here already")
         codec.verify(head, head.sender)
         self._check_inputs(total)
-        if known is not None:
+        known = known or self._shown.get(head.index, head)
+        if known != head:
             return self._caught(Evidence(head.sender, TWO_TOTALS, (known, head)))
         if hashlib.sha256(total.payload).digest() != head.digest:
             raise RemoteProtocolError("a total that is not what its head names")
@@ -258,15 +260,25 @@ class Summing:
     def take_check(self, check: Check) -> list[Action]:
         """Another member's products, and the totals that they are about."""
         codec.verify(check.vote, check.vote.sender)
-        for head in check.heads:
-            known = self._heads[head.index] if head.index < self._layout.chunks else None
-            differs = known is not None and known != head and known.sender == head.sender
-            if differs and known is not None and known.included == head.included:
-                codec.verify(head, head.sender)
-                return self._caught(Evidence(head.sender, TWO_TOTALS, (known, head)))
         if check.vote.included != self.view.included:
             raise NotYet("a check of another view")
+        for head in check.heads:
+            evidence = self._compare_heads(head)
+            if evidence is not None:
+                return self._caught(evidence)
         return [*self._note(check.vote), *self._progress()]
+
+    def _compare_heads(self, head: TotalHead) -> Evidence | None:
+        """Whether who adds up a chunk signed another total of it; what a check shows first is kept for that."""
+        named = (self._seat.sid, self.view.included)
+        if head.index >= self._layout.chunks or (head.sid, head.included) != named:
+            return None
+        known = self._heads[head.index] or self._shown.get(head.index)
+        if head.sender != self.reducer(head.index) or known == head:
+            return None
+        codec.verify(head, head.sender)
+        self._shown.setdefault(head.index, head)
+        return None if known is None else Evidence(head.sender, TWO_TOTALS, (known, head))
 
     def _note(self, vote: CheckVote) -> list[Action]:
         known = self.totals.checks.get(vote.sender)

@@ -300,3 +300,10 @@ def replays(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
     if isinstance(message, Finished | GaveUp):
         return (message,)
     return (*member.heard[-20:], message, message)
+
+
+def two_totals_unshown(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    """It shows its totals in no check, so that only the others' checks tell."""
+    if isinstance(message, Check):
+        return (replace(message, heads=()),)
+    return tuple(two_totals(member, to, message))
