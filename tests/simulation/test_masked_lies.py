@@ -59,15 +59,15 @@ def reasons(swarm: Swarm) -> set[str | None]:
 
 
 CAUGHT_BY_ALL = {
-    "two joins": (lies.two_joins, BOTH),
-    "both vectors": (lies.both_vectors, BOTH[:1]),
     "both acks": (lies.both_acks, BOTH),
-    "both releases": (lies.both_releases, BOTH),
-    "wrong release": (lies.wrong_release, BOTH),
     "two checks": (lies.two_checks, BOTH[1:]),
     "wrong products": (lies.wrong_products, BOTH[1:]),
 }
 CAUGHT = {
+    "wrong release": (lies.wrong_release, BOTH),
+    "both releases": (lies.both_releases, BOTH),
+    "both vectors": (lies.both_vectors, BOTH[:1]),
+    "two joins": (lies.two_joins, BOTH),
     "two vectors": (lies.two_vectors, BOTH[:1]),
     "two totals": (lies.two_totals, BOTH[1:]),
     "wrong check and another vector": (lies.wrong_check_and_other_vector, BOTH[1:]),
@@ -107,9 +107,11 @@ def test_evidence_reaches_every_honest_member(lie, layout):
 
 
 @cases(CAUGHT)
-def test_evidence_reaches_some_honest_member(lie, layout):
-    for swarm in swarms_of(lie, layout):
-        assert accusers(swarm), f"{swarm.schedule}: {reasons(swarm)}"
+def test_evidence_reaches_some_honest_member_unless_all_completed_before(lie, layout):
+    swarms = swarms_of(lie, layout)
+    for swarm in swarms:
+        assert accusers(swarm) or len(swarm.completed) == 4, f"{swarm.schedule}: {reasons(swarm)}"
+    assert sum(bool(accusers(swarm)) for swarm in swarms) > len(SEEDS) / 2
 
 
 @cases(MISSED)
