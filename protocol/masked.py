@@ -44,7 +44,7 @@ class DoubleMasked:
         self._tolerance = tolerance
         self._point = point
         self._layout = layout
-        self._early = Early(early_bytes(layout))
+        self._early = Early(early_bytes(layout), early_bytes(layout) // layout.members)
         self._gone: set[Key] = set()
         self._offer: tuple[Floats, bytes] | None = None
         self._clipped = 0
