@@ -78,7 +78,6 @@ bit waits[N];
 #endif
 byte completed[N];        /* w */
 byte completedTo[N];      /* whom the certificate reaches (or the releases, passed on) */
-
 byte checkTo[5 * N];      /* [set, member]: whom its part in totals over that set reached: messages 3, 4, 5 */
 byte lock[N];             /* what was acknowledged last */
 short acks[N];            /* bit w: acknowledged */
@@ -115,7 +114,7 @@ bit both_opened, two_results, released_twice, two_values_released, happened;
 #define FREE(j, v, i) (!HONEST(j) || (vote[AT(v, j)] == 1 && HAS(voteTo[AT(v, j)], i)))
 #endif
 /* That member j, if it is in the set, answered and has no lock. */
-#define FREE_0(j, v, i) (FREE(j, v, i))
+#define FREE_0(j, v, i) FREE(j, v, i)
 #define FREE_1(j, v, i) ((j) == 0 || FREE(j, v, i))
 #define FREE_2(j, v, i) ((j) == 1 || FREE(j, v, i))
 #define FREE_3(j, v, i) ((j) == 2 || FREE(j, v, i))
@@ -164,7 +163,7 @@ bit both_opened, two_results, released_twice, two_values_released, happened;
 inline check_release(w) {
     both_opened = ANY(BOTH, 0, 0);
     assert(!both_opened);
-        two_results = TRUE_RESULTS + FALSE_RESULTS > 1;
+    two_results = TRUE_RESULTS + FALSE_RESULTS > 1;
     assert(!two_results);
 #if ONCE
     released_twice = times[i] > 1;
@@ -352,9 +351,8 @@ inline crash() {
 #ifndef CRASHER
 #define CRASHER i
 #endif
-#define MAY_CRASH (crashed == N && i == CRASHER)
 #ifdef CRASH
-#define CRASHES :: atomic { MAY_CRASH -> crash(); goto gone }
+#define CRASHES :: atomic { crashed == N && i == CRASHER -> crash(); goto gone }
 #else
 #define CRASHES :: atomic { false -> goto gone }
 #endif
