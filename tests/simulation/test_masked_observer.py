@@ -119,6 +119,13 @@ def test_fresh_offers_in_the_next_session_expose_nobody():
     assert not observer.knows(fresh, LAST)
 
 
+def test_masks_of_one_session_do_not_help_in_another():
+    second = replace(COMPLETE, sid=NEXT_SID, offers=_offers(training=1))
+    assert len(_determined(COMPLETE, second)) == 2
+    same_masks = replace(second, sid=SID)
+    assert len(_determined(COMPLETE, same_masks)) > 2
+
+
 def test_an_offer_of_several_units_counts_each():
     offers = (*_offers()[:4], (_x(4, 0), _x(4, 1)))
     assert _determined(replace(COMPLETE, offers=offers)) == [{**_sum(0, 1, 2, 3, 4), _x(4, 1): 1}]
