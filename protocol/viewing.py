@@ -137,6 +137,9 @@ class Viewing:
         for lock in vote.locks:
             if lock.sender != vote.sender or lock.sid != vote.sid:
                 raise RemoteProtocolError("a vote with another member's lock")
+            least = max(self._tolerance.threshold, LEAST_INCLUDED)
+            if lock.included > everybody(len(self._seat.members)) or lock.included.bit_count() < least:
+                raise RemoteProtocolError("a vote with a lock on too few members, or strangers")
             codec.verify(lock, lock.sender)
 
     def voted(self, number: int) -> Collection[Key]:

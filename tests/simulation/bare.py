@@ -48,7 +48,8 @@ from scenarios.rules import opens_both
 from tests import parts
 
 CLIP = 4.0
-DIMENSION = 5
+DIMENSION = 39
+"""So that nearly every member of up to ten has a chunk to add up."""
 JOINS_S, MASKS_S = 15.0, 15.0
 REFUSED_AFTER_S = 0.01
 AGAIN_S, AGAIN_TRIES = 0.05, 20
