@@ -162,6 +162,9 @@ class Masking:
         return [*actions, *self._give_up_if_hopeless()]
 
     def _acknowledge(self) -> list[Action]:
+        """Once, and not between a vote and its proposal: a leader would not know of the lock."""
+        if self._viewing.number > self.view.number:
+            return []
         totals = self._summing.totals
         enough = totals.included.bit_count() >= max(self._tolerance.threshold, LEAST_INCLUDED)
         if not self._summing.verified or self._releasing.lock is not None or not enough:
