@@ -62,8 +62,7 @@ class Masking:
         self._tolerance = tolerance
         self._point = point
         self._viewing = Viewing(seat, tolerance, layout)
-        view_s = seat.sums_timeout_s / (self._viewing.last + 2)
-        self._summing = Summing(seat, layout, vector, self._viewing.begin(now, view_s))
+        self._summing = Summing(seat, layout, vector, self._viewing.begin(now, seat.sums_timeout_s))
         self._releasing = Releasing(seat, tolerance, layout, joining)
         self._result = Result(seat, tolerance, layout)
         self._proofs: tuple[Proof, ...] = ()

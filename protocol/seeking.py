@@ -135,7 +135,7 @@ class Seeker:
         return offer, offer.current.ephemeral
 
     def again(self, offer: Offer, now: float) -> bool:
-        """Have an offer of which nothing was sent wait for another group, within T_group; False if it may not."""
+        """Have an unspent offer wait for another group, within its T_group; False if it may not."""
         if offer.regrouped >= MAX_REGROUPED or now >= offer.deadline:
             return False
         offer.regrouped += 1
