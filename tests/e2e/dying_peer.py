@@ -21,6 +21,7 @@ import msgpack
 
 from protocol import codec
 from protocol.masked_messages import MaskedMessage, session_of
+from tests.e2e.namespaces import enter
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,14 @@ class Orders:
     """What a process of ours does beside being a node.
 
     offers: where to note each vector that it spends. lie: the number of the offer, from 1, in whose place it
-    sends a hundred times its opposite; 0: none.
+    sends a hundred times its opposite; 0: none. namespace: the network namespace that it lives in.
     """
 
     fate: Fate | None = None
     record: Path | None = None
     offers: Path | None = None
     lie: int = 0
+    namespace: str | None = None
 
 
 def wrap(orders: Orders) -> None:
@@ -176,6 +178,8 @@ def run(module: str, argv: list[str], out: Connection, err: Connection, orders: 
         os.dup2(stream.fileno(), number)
         stream.close()
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if orders.namespace is not None:
+        enter(orders.namespace)
     if orders != Orders():
         wrap(orders)
     sys.exit(importlib.import_module(module).main(argv))
