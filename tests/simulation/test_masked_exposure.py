@@ -1,10 +1,14 @@
 """An observer of everything that masked machines said, in sessions that lose a member at any of its sends."""
 
+from dataclasses import replace
+
 import pytest
 
 from protocol.masked_messages import Masked
+from scenarios.network import Network
+from scenarios.plans import random_plan
 from tests.simulation.bare import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, Swarm, remembered
-from tests.simulation.masked_observer import MaskedObserver, MaskedSession, session_of
+from tests.simulation.masked_observer import MaskedObserver, MaskedSession, session_of, sessions_of
 
 EVERYBODY = 0b11111
 
@@ -46,7 +50,35 @@ def test_planted_fault_without_self_masks_those_left_out_would_be_bare(layout):
     left_out = [s for s in map(_observed, swarms) if s.included == 0b01111 and s.sent == EVERYBODY]
     assert left_out
     for session in left_out:
-        bare = MaskedSession(
-            session.sid, session.offers, session.sent, EVERYBODY, session.mask_keys, session.included
-        )
+        bare = replace(session, self_masks=EVERYBODY)
         assert MaskedObserver([bare]).exposed() == [{("unit", 4, 0): 1}]
+
+
+SEEDS = [seed for seed in range(10) if random_plan(seed).masked is not None]
+WITHOUT_A_RESULT, LEAVING_OUT = (25, 30, 36), (121, 128)
+"""Seeds whose masked sessions end so, now and then; the last test here shows that they still do."""
+
+
+@pytest.mark.parametrize("seed", [*SEEDS, *WITHOUT_A_RESULT, *LEAVING_OUT])
+def test_random_schedules_of_whole_nodes_expose_nobody(seed):
+    """All masked sessions of a run together: what one offered in several of them would show."""
+    sessions = _sessions(seed)
+    assert MaskedObserver(sessions).exposed() == [], f"seed {seed}"
+
+
+def test_some_of_these_schedules_leave_members_out_or_have_no_result():
+    """The test above would say nothing if every session ended well."""
+    sent_in_vain = [
+        session for seed in WITHOUT_A_RESULT for session in _sessions(seed) if not session.included
+    ]
+    assert any(session.sent for session in sent_in_vain)
+    ended = [session for seed in LEAVING_OUT for session in _sessions(seed) if session.included]
+    assert any(session.sent & ~session.included for session in ended)
+    bare = [replace(session, self_masks=session.sent) for session in ended]
+    assert MaskedObserver(bare).exposed() != []
+
+
+def _sessions(seed: int) -> list[MaskedSession]:
+    plan = random_plan(seed)
+    assert plan.masked is not None
+    return sessions_of(Network(plan, seed).run(), plan.masked.dropouts)
