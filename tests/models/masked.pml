@@ -1,6 +1,5 @@
 /* Messages 6 to 9 of a masked session (ACK, RELEASE, VIEWCHANGE, PROPOSE; protocol, Part II, D), for spin 6.5.
-
-   n = 4 members, of which f = 1 may fall silent; t = n - f = 3 shares open a secret; m = n - 2 f - 1 = 1 may lie.
+   n = 4 members; f = 1 may fall silent; t = n - f = 3 shares open a secret; m = n - 2 f - 1 = 1 may lie.
 
    NETWORK. What was sent stays in reach of every receiver, who may act on it at any later time, or never:
    that is any delay, any reordering, and any loss. `...To` masks say which receivers a message can reach; a
@@ -11,22 +10,24 @@
    value, and different ones for different receivers. They acknowledge and release for whatever anybody
    wants; vote in every view, without a lock or with any lock that can be proved; as leaders they propose to
    each member whatever can be justified to it. Of totals there are two, T and T', wherever a liar is
-   included: it may add to its input after the fact.
+   included: it may add to its input after the fact, and honest members check both, if asked. That is more
+   than a liar can do. What t members released for is a result, held by whoever looks.
 
-   VALUES. What is acknowledged is (U, H(T)), written w = 1..10: (w - 1) / 2 = 0 includes everybody,
-   k + 1 everybody but member k; odd w is T, even w is T'. A proposal is 0 (none), 1..5 (a new U; the totals
-   are still to be made) or 5 + w (a lock, proposed again with its proof).
+   VALUES. What is acknowledged is (U, H(T)), written w = 1..10: SET(w) = 0 includes everybody, k + 1
+   everybody but member k; odd w is T, even w is T'. A proposal is 0 (none), 1..5 (a new U, whose totals are
+   still to be made: messages 3, 4 and 5 are one, a member's part in them) or 5 + w (a lock, proposed again
+   with its proof, and acknowledged at once by who is free to).
 
    WHAT CHOOSES A RUN (-D...):
-     LIARS=0..2       how many members lie (default 1)
-     CRASH            one member may crash, at any step
-     VIEWS=3          views 0 .. VIEWS-1
-     ORDERED          a view after the first is left only when nothing else can happen any more (deadlines are
-                      longer than deliveries), and a leader waits for all who live; without it, both may
-                      happen at any time
-     PROMPT           with ORDERED: the first view is left in that way, too
-     AGREEMENT=0      do not claim that all release for one value
-     UNREACHED=k      claim that what the k-th line of `happened` says never happens: shows what is covered
+     LIARS=0..2   how many members lie (default 1); with none, members complete, and must
+     CRASH        one member may crash, at any step (CRASHER=i: member i)
+     MIDWAY       a crash takes away only what was sent last
+     VIEWS=3, 4   views 0 .. VIEWS-1 (default 3)
+     ORDERED      a leader waits for all who live, and a view after the first is left only when nothing else
+                  can happen any more: deadlines are longer than deliveries. Without it, nobody need wait
+     PROMPT       with ORDERED: the first view is left in that way, too
+     AGREEMENT=0  do not claim that all release for one value; ONCE=0: nor that they release once
+     UNREACHED=k  claim that line k of `happened` never happens: shows what is covered
    PLANTED FAULTS: RELEASES_AGAIN, ACKS_AGAIN, RELEASES_ON_ONE_ACK, IGNORES_LOCKS, RELEASED_IS_DEAF,
    NO_RELAY. */
 
@@ -248,7 +249,8 @@ inline acknowledge(w) {
 
 /* An honest leader's proposal, in this view or a later one. */
 #define ACCEPTS(v, set, FREE_ONES) \
-    :: atomic { MAY_TAKE(v) && proposal[v] == FRESH(set) && HAS(proposalTo[v], i) -> catch_up(v); take_up(set) }
+    :: atomic { MAY_TAKE(v) && proposal[v] == FRESH(set) && HAS(proposalTo[v], i) -> \
+        catch_up(v); take_up(set) }
 #define ACCEPTS_AGAIN(v, w) \
     :: atomic { MAY_TAKE(v) && proposal[v] == AGAIN(w) && HAS(proposalTo[v], i) -> \
         catch_up(v); accepted[i] = AGAIN(w); if :: MAY_ACK(w) -> acknowledge(w) :: else fi }
@@ -261,7 +263,8 @@ inline catch_up(v) {
 #define IS_TOLD(v, set, FREE_ONES) \
     :: atomic { MAY_BE_TOLD(v) && ALL(FREE_ONES, v, i) -> take_up(set) }
 #define IS_TOLD_AGAIN(v, w) \
-    :: atomic { MAY_BE_TOLD(v) && MAY_ACK(w) && COUNT(VOTED, v, i) >= T && (ANY(LOCKED, v, w) || LOCK_MADE(w)) -> \
+    :: atomic { MAY_BE_TOLD(v) && MAY_ACK(w) && COUNT(VOTED, v, i) >= T \
+                && (ANY(LOCKED, v, w) || LOCK_MADE(w)) -> \
         accepted[i] = AGAIN(w); acknowledge(w) }
 
 #define GIVES_UP(v) \
@@ -281,7 +284,8 @@ inline catch_up(v) {
 #define EACH_VALUE_OF(OPTION, v) EACH_TRUE_OF(OPTION, v) OPTION(v, 2) OPTION(v, 4) OPTION(v, 6) OPTION(v, 8)
 #else
 #define EACH_VALUE(OPTION) EACH_TRUE(OPTION) OPTION(2) OPTION(4) OPTION(6) OPTION(8) OPTION(10)
-#define EACH_VALUE_OF(OPTION, v) EACH_TRUE_OF(OPTION, v) OPTION(v, 2) OPTION(v, 4) OPTION(v, 6) OPTION(v, 8) OPTION(v, 10)
+#define EACH_VALUE_OF(OPTION, v) \
+    EACH_TRUE_OF(OPTION, v) OPTION(v, 2) OPTION(v, 4) OPTION(v, 6) OPTION(v, 8) OPTION(v, 10)
 #endif
 #endif
 #define EACH_SET_OF(OPTION, v) \
@@ -303,13 +307,15 @@ inline lose(to, wanted, r) {
     :: else
     fi
 }
-#define LOSE_EACH(to, WANTS) lose(to, WANTS(0), 0); lose(to, WANTS(1), 1); lose(to, WANTS(2), 2); lose(to, WANTS(3), 3)
+#define LOSE_EACH(to, WANTS) \
+    lose(to, WANTS(0), 0); lose(to, WANTS(1), 1); lose(to, WANTS(2), 2); lose(to, WANTS(3), 3)
 #define GOES_ON(r) (r != i && completed[r] == 0)
 #define WANTS_CHECKS(r) (GOES_ON(r) && acks[r] == 0)
 #define WANTS_ACKS(r) (GOES_ON(r) && times[r] == 0)
 #define WANTS_RELEASES(r) GOES_ON(r)
 #define WANTS_VOTE(r) (GOES_ON(r) && (view[r] < k || (view[r] == k && LEADER(k) == r && proposal[k] == 0)))
 #define WANTS_PROPOSAL(r) (GOES_ON(r) && (view[r] < k || (view[r] == k && accepted[r] == 0)))
+/* Where LOST is not everything, only the broadcast that was made last is taken away. */
 inline crash() {
     crashed = i;
     if :: LOST(0) -> LOSE_EACH(ackTo[i], WANTS_ACKS) :: else fi;
