@@ -41,8 +41,8 @@ def _at(kind: str, nth: int, moment: str = "before") -> Fate:
 
 
 KILLS = [
-    Kill("no-join-sent", _at("Join", 1), False, ()),
-    Kill("some-joins-sent", _at("Join", 3), False, ()),
+    Kill("no-join-sent", _at("Join", 1), False, (4,)),
+    Kill("some-joins-sent", _at("Join", 3), False, (4,)),
     Kill("certificate-not-passed-on", _at("JoinCertificate", 1), None, (4,)),
     Kill("spent-and-nothing-sent", _at("Masked", 1), True, (4,)),
     Kill("some-have-its-vector", _at("Masked", 3), True, (4, 5)),

@@ -144,6 +144,12 @@ def test_planted_faults_of_progress(tmp_path, fault):
     assert find(tmp_path, (*PROMPT, fault)) == STUCK
 
 
+def test_planted_fault_an_acknowledgement_in_the_view_that_one_voted_to_leave(tmp_path):
+    """The vote shows no lock, and then there is one: the next proposal lacks an acknowledgement."""
+    defines = (*CRASH, "MIDWAY", "VIEWS=4", "CRASHER=3", "ACKS_AFTER_VOTING")
+    assert find(tmp_path, defines) == STUCK
+
+
 def test_limit_deadlines_in_any_order_can_end_a_session_for_nothing(tmp_path):
     """An acknowledgement is for ever: who gave one in a view that others left may be one too many."""
     assert find(tmp_path, ("LIARS=0", "CRASH")) == STUCK

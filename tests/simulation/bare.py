@@ -48,7 +48,8 @@ from scenarios.rules import opens_both
 from tests import parts
 
 CLIP = 4.0
-DIMENSION = 5
+DIMENSION = 39
+"""So that nearly every member of up to ten has a chunk to add up."""
 JOINS_S, MASKS_S = 15.0, 15.0
 REFUSED_AFTER_S = 0.01
 AGAIN_S, AGAIN_TRIES = 0.05, 20
@@ -110,6 +111,7 @@ class Member:
     seat: Seat
     rand: bytes
     machine: DoubleMasked
+    layout: Layout
     sends: int = 0
     alive: bool = True
     spent: bool = False
@@ -119,6 +121,10 @@ class Member:
     early: list[Any] = field(default_factory=list)
     """What came before it was told of its group: a Session holds that."""
     started: bool = False
+    said: list[Any] = field(default_factory=list)
+    """By a liar: what it sent, as it should have sent it."""
+    heard: list[Any] = field(default_factory=list)
+    """By a liar: what came."""
     armed: float = math.inf
 
 
@@ -199,7 +205,7 @@ class Swarm:
         self,
         schedule: Schedule,
         lies: dict[int, Lie] | None = None,
-        kind: MachineKind = DoubleMasked,
+        kind: MachineKind | None = None,
         offers: Callable[[int], Floats] = offer,
         mute: tuple[type, ...] = (),
     ) -> None:
@@ -226,8 +232,8 @@ class Swarm:
             seat = Seat(
                 group(schedule.members, attempt), 1, key, parts.ephemeral(key), DIMENSION, JOINS_S, MASKS_S
             )
-            machine = kind(seat, schedule.tolerance, point, schedule.layout)
-            self.members.append(Member(number, seat, secret(number, attempt), machine))
+            machine = (kind or DoubleMasked)(seat, schedule.tolerance, point, schedule.layout)
+            self.members.append(Member(number, seat, secret(number, attempt), machine, schedule.layout))
         self.numbers = {key.public: number for number, key in enumerate(keys)}
 
     def violated(self, what: str) -> NoReturn:
@@ -313,6 +319,8 @@ class Swarm:
             self._crash(member)
             return
         lie = self.lies.get(member.number)
+        if lie is not None:
+            member.said.append(message)
         for each in lie(member, to, message) if lie else (message,):
             self._transmit(member, to, each)
 
@@ -356,6 +364,8 @@ class Swarm:
         if not receiver.started:
             receiver.early.append(message)
             return
+        if self._is_liar(receiver):
+            receiver.heard.append(message)
         machine = receiver.machine
         try:
             match message:
