@@ -82,7 +82,7 @@ class Session:
         self._machine: SessionMachine | None = None
         self._offer: Offer | None = None
         self._endpoints: dict[Key, str] = {}
-        self._early = Early(EARLY_BYTES)
+        self._early = Early(EARLY_BYTES, EARLY_BYTES)
         self._storing = False
         self._follower = Follower(settings, standing, self._members)
         self._closing = Closing(standing, self._members)
