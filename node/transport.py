@@ -29,9 +29,24 @@ from aiohttp import (
 from aiohttp.abc import AbstractAccessLogger
 
 from node.errors import one_line
+from node.posting import Poster
 from protocol import codec
 from protocol.deadlines import Pace
 from protocol.errors import RemoteProtocolError, TooEarly
+from protocol.masked_messages import (
+    Ack,
+    Check,
+    Dispute,
+    Join,
+    JoinCertificate,
+    Joined,
+    Masked,
+    Propose,
+    Release,
+    Total,
+    TotalPiece,
+    ViewChange,
+)
 from protocol.messages import Message, Share, Sum
 
 SMALL_BYTES = 64 * 1024
@@ -42,8 +57,10 @@ CONNECT_FLOOR_S = 1.0
 CONNECT_CAP_S = 5.0
 BULK_TIMEOUT_S = 30.0
 HEARTBEAT_S = 10.0
+TOO_EARLY = 425
 TOO_EARLY_AGAIN_S = 0.05
 TOO_EARLY_TRIES = 200
+AHEAD = 2
 
 Receive = Callable[[Message], Awaitable[None]]
 Unreachable = Callable[[str, str], Awaitable[None]]
@@ -56,9 +73,11 @@ log.addHandler(logging.NullHandler())  # what strangers send is counted, and pri
 def phase_of(message: Message) -> str:
     """The phase whose bytes a message counts for."""
     match message:
-        case Share():
+        case Share() | Join() | Joined() | JoinCertificate():
             return "shares"
-        case Sum():
+        case Sum() | Masked() | Total() | Check() | Dispute() | Ack() | Release():
+            return "sums"
+        case ViewChange() | Propose() | TotalPiece():
             return "sums"
         case _:
             return "group"
@@ -117,8 +136,8 @@ class Transport:
         await runner.setup()
         await web.SockSite(runner, listener).start()
         self._runner = runner
-        timeout = ClientTimeout(total=BULK_TIMEOUT_S, sock_connect=CONNECT_CAP_S)
-        self._client = ClientSession(connector=TCPConnector(limit=0), timeout=timeout, auto_decompress=False)
+        timeout = ClientTimeout(total=None, sock_connect=CONNECT_CAP_S)
+        self._client = ClientSession(connector=TCPConnector(limit=0), timeout=timeout)
 
     async def close(self) -> None:
         """Let what is queued go out for a moment, then close every link and the server."""
@@ -160,7 +179,7 @@ class Transport:
         try:
             await self._take(await request.read())
         except TooEarly:
-            return web.Response(status=425)
+            return web.Response(status=TOO_EARLY)
         except RemoteProtocolError:
             return web.Response(status=400)
         return web.Response(status=204)
@@ -207,18 +226,14 @@ class Transport:
         self._connect_pace.observe(asyncio.get_running_loop().time() - begun)
         return ws
 
-    async def post(self, endpoint: str, frame: codec.Frame) -> int:
-        """POST a bulk frame; the answer's status."""
-        if self._client is None:
-            raise ConnectionError("the transport is closed")
-        async with self._client.post(f"http://{endpoint}/v1/bulk", data=frame.join()) as answer:
-            return answer.status
+    async def next_of(self, messages: Iterator[Message]) -> list[Message]:
+        """The next messages, built off the event loop if that takes long; fewer than AHEAD at the end.
 
-    async def next_of(self, messages: Iterator[Message]) -> Message | None:
-        """The next message, built off the event loop if that takes long; None at the end."""
-        if self._heavy and not isinstance(messages, type(iter(()))):
-            return await asyncio.to_thread(next, messages, None)
-        return next(messages, None)
+        Two at a time: the way to a thread is dear, and most that have bulk to say say one thing.
+        """
+        if self._heavy:
+            return await asyncio.to_thread(_several, messages)
+        return _several(messages)
 
     async def lost(self, endpoint: str, why: str) -> None:
         """A link is down and could not be opened again."""
@@ -234,7 +249,11 @@ class Transport:
             del self._links[endpoint]
 
 
-Queue = asyncio.Queue[Iterator[Message]]
+Queue = asyncio.Queue[Iterable[Message]]
+
+
+def _several(messages: Iterator[Message]) -> list[Message]:
+    return list(itertools.islice(messages, AHEAD))
 
 
 class _Link:
@@ -246,13 +265,14 @@ class _Link:
         self._control: Queue = asyncio.Queue(QUEUED_SENDS)
         self._bulk: Queue = asyncio.Queue(QUEUED_SENDS)
         self._ws: ClientWebSocketResponse | None = None
+        self._poster = Poster(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S)
         self._task = asyncio.create_task(self._run(), name=f"link {endpoint}")
 
     def put(self, messages: Iterable[Message]) -> bool:
         """Queue; bulk that waits for its reader holds up no control message. False if there is no room."""
         queue = self._control if isinstance(messages, tuple) else self._bulk
         try:
-            queue.put_nowait(iter(messages))
+            queue.put_nowait(messages)
         except asyncio.QueueFull:
             return False
         return True
@@ -264,6 +284,7 @@ class _Link:
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
+        self._poster.close()
         if self._ws is not None:
             with suppress(ConnectionError, ClientError, asyncio.TimeoutError):
                 await asyncio.wait_for(self._ws.close(), 1.0)
@@ -317,18 +338,30 @@ class _Link:
         ):
             continue
 
-    async def _send_all(self, messages: Iterator[Message]) -> None:
-        while (message := await self._transport.next_of(messages)) is not None:
-            frame = codec.encode(message)
-            self._transport.sent(message, len(frame))
-            if len(frame) <= SMALL_BYTES and self._ws is not None:
-                await self._ws.send_bytes(frame.join())
-            else:
-                await self._post(frame)
+    async def _send_all(self, messages: Iterable[Message]) -> None:
+        if isinstance(messages, tuple):
+            for message in messages:
+                await self._send(message)
+            return
+        being_built = iter(messages)
+        is_over = False
+        while not is_over:
+            built = await self._transport.next_of(being_built)
+            for message in built:
+                await self._send(message)
+            is_over = len(built) < AHEAD
+
+    async def _send(self, message: Message) -> None:
+        frame = codec.encode(message)
+        self._transport.sent(message, len(frame))
+        if len(frame) <= SMALL_BYTES and self._ws is not None:
+            await self._ws.send_bytes(frame.join())
+        else:
+            await self._post(frame)
 
     async def _post(self, frame: codec.Frame) -> None:
         for _ in range(TOO_EARLY_TRIES):
-            if await self._transport.post(self._endpoint, frame) != 425:
+            if await self._poster.post(frame) != TOO_EARLY:
                 return
             await asyncio.sleep(TOO_EARLY_AGAIN_S)
 
