@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from protocol.actions import Action
 from protocol.errors import RemoteProtocolError
 from protocol.machine import Machine
-from protocol.masked_messages import Ack, Join, JoinCertificate, Joined, Masked, ViewChange
+from protocol.masked_messages import Ack, Check, Join, JoinCertificate, Joined, Masked, ViewChange
 from protocol.messages import (
     Accepted,
     CertificateRequest,
@@ -28,7 +28,7 @@ from protocol.messages import (
 
 LIGHT = (
     *(Hello, Roster, Refused, Accepted, Redirect, CertificateRequest, PieceRequest),
-    *(Join, Joined, JoinCertificate, Masked, Ack, ViewChange),
+    *(Join, Joined, JoinCertificate, Masked, Check, Ack, ViewChange),
 )
 """Messages that a machine takes in with a few signatures, and at most a chunk of a vector."""
 Perform = Callable[[Action], Awaitable[list[Action]]]
