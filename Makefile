@@ -11,10 +11,10 @@ STAMP := $(VENV)/.installed
 OLD_PYTHON := murmuration needs Python 3.11 or newer; name one with: make PYTHON=python3.12
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak wheel constraints clean
+.PHONY: help demo test check bench soak model wheel constraints clean
 
 help: ## this list
-	@echo 'usage: make TARGET [ARGS="..."]      ARGS are handed to demo, test, bench and soak'
+	@echo 'usage: make TARGET [ARGS="..."]      ARGS are handed to demo, test, bench, soak and model'
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP) ## five peers on this machine learn to read digits; ends with a table and a report
@@ -33,6 +33,9 @@ bench: $(STAMP) ## the benchmarks: make bench BENCHMARKS="memory" ARGS=--quick
 
 soak: $(STAMP) ## the long seeded schedules that `make test` leaves out
 	@$(PY) -m pytest -m soak $(ARGS)
+
+model: $(STAMP) ## search every state of the masked protocol's model (needs spin and gcc)
+	@$(PY) -m pytest --no-cov tests/models $(ARGS)
 
 wheel: $(STAMP) ## dist/*.whl, built from the source distribution
 	@echo 'Building into $(DIST) ...'

@@ -37,6 +37,7 @@ optimizer = "sgd"
 learning_rate = 0.01
 momentum = 0.9
 [aggregation]
+protocol = "additive"
 shares = "{kind}"
 """
 

@@ -81,6 +81,8 @@ class Summary:
     dropped: Mapping[str, int]
     privacy: Mapping[str, object] | None
     """The ledger in figures and words; None where no privacy is on."""
+    sums: Mapping[str, object]
+    """What the sums of the last group withstand, or of the expected one where there was none."""
 
 
 class Folder:

@@ -11,7 +11,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from node.combinations import check_combinations
 from node.config_values import (
+    boolean,
     choice,
     key,
     names,
@@ -24,6 +26,7 @@ from node.config_values import (
     whole,
 )
 from node.errors import ConfigError, one_line, reason, shown
+from protocol.shares import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
 _LARGEST_SEED = 2**32 - 1
@@ -96,17 +99,26 @@ class PrivacySection:
 class AggregationSection:
     """Secure aggregation. The three timeouts are caps; they and the gate are each node's own matter.
 
-    `loss_gate`: how much the mean loss on this node's own training rows may rise above its lowest.
+    `dropouts`: how many members of a masked sum may fall silent; None: a fifth of them. With `weighting`
+    "samples" a peer's update weighs min(rows / `sample_cap`, 1). `loss_gate`: how much the mean loss on this
+    node's own training rows may rise above its lowest.
     """
 
-    protocol: str = key(choice("additive", more_to_come=True), "additive")
+    protocol: str = key(choice("masked", "additive"), "additive")
+    dropouts: int | None = key(whole(0, 31), None)
     shares: str = key(choice("seed", "ring", "float"), "seed")
     max_share_value: float = key(real(above=0, at_most=1e6), 100.0)
     clip: float = key(real(above=0, at_most=1e4), 4.0)
     min_participants: int = key(
-        whole(3, 64, because=": with two, each subtracts its own update and has the other's"), 3
+        whole(
+            *(3, MAX_MEMBERS),
+            because=": with two, each subtracts its own update and has the other's; larger swarms come later",
+        ),
+        3,
     )
-    weighting: str = key(choice("uniform", more_to_come=True), "uniform")
+    weighting: str = key(choice("uniform", "samples"), "uniform")
+    sample_cap: int | None = key(whole(1, 1_000_000), None)
+    public_weights: bool = key(boolean(), False)
     group_timeout_s: float = key(_seconds, 120.0, shared=False)
     shares_timeout_s: float = key(_seconds, 15.0, shared=False)
     sums_timeout_s: float = key(_seconds, 15.0, shared=False)
@@ -157,24 +169,8 @@ def read_task(table: Mapping[str, object]) -> Task:
             raise unknown_name("section", given, given, list(sections))
     read = {name: read_section(cls, name, table.get(name, {})) for name, cls in sections.items()}
     task = Task(**read)
-    _check_combinations(task, table)
+    check_combinations(task, table)
     return task
-
-
-def _check_combinations(task: Task, table: Mapping[str, object]) -> None:
-    """Refuse values that are fine by themselves and can not mean anything together."""
-    if task.data.target is not None and task.data.target in (task.data.features or ()):
-        raise ConfigError(
-            f"data.target = {shown(task.data.target)} stands in data.features too; "
-            "allowed: a column that the model does not see"
-        )
-    privacy = table.get("privacy", {})
-    if isinstance(privacy, dict) and privacy and "mechanism" not in privacy:
-        name, value = next(iter(privacy.items()))
-        raise ConfigError(
-            f"privacy.{name} = {shown(value)} has no effect without privacy.mechanism; "
-            "name one ('ldp', 'aldp' or 'dp-sgd') or leave it out"
-        )
 
 
 def _read_table(name_or_path: str) -> dict[str, Any]:

@@ -28,12 +28,11 @@ class Rule:
     """What one key accepts.
 
     `accept` returns the value as it is kept, or raises ValueError or ArithmeticError;
-    `allowed` says in words what it takes, `refused` what is wrong with the rest.
+    `allowed` says in words what it takes.
     """
 
     allowed: str
     accept: Callable[[object], Any]
-    refused: str = "is refused"
 
 
 @dataclass(frozen=True)
@@ -119,16 +118,26 @@ def real(
     return Rule("a number " + " and ".join(f"{word} {limit:g}" for word, _, limit in given), accept)
 
 
-def choice(*values: str, more_to_come: bool = False) -> Rule:
-    """One of `values`; with `more_to_come` the others are said to be missing so far."""
+def choice(*values: str) -> Rule:
+    """One of `values`."""
 
     def accept(value: object) -> str:
         if not isinstance(value, str) or value not in values:
             raise ValueError
         return value
 
-    refused = "is not in this version" if more_to_come else "is refused"
-    return Rule(" or ".join(repr(value) for value in values), accept, refused)
+    return Rule(" or ".join(repr(value) for value in values), accept)
+
+
+def boolean() -> Rule:
+    """true or false."""
+
+    def accept(value: object) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError
+        return value
+
+    return Rule("true or false", accept)
 
 
 def text(allowed: str, pattern: str = r".+") -> Rule:
@@ -203,7 +212,7 @@ def _read(entry: Field[Any], section: str, table: Mapping[str, object]) -> Any:
     try:
         return rule.accept(table[name])
     except (ValueError, ArithmeticError, RecursionError):
-        line = f"{section}.{name} = {shown(table[name])} {rule.refused}; allowed: {rule.allowed}"
+        line = f"{section}.{name} = {shown(table[name])} is refused; allowed: {rule.allowed}"
         raise ConfigError(line) from None
 
 

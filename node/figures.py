@@ -44,7 +44,7 @@ def round_record(
         round=outcome.round,
         outcome="fallback" if failed else "aggregated",
         reason=str(failed.reason) if failed else None,
-        participants=0 if isinstance(outcome, Failed) else len(outcome.group.readys),
+        participants=0 if isinstance(outcome, Failed) else len(outcome.contributors),
         loss=evaluation.loss,
         accuracy=evaluation.accuracy,
         epsilon=spent.epsilon if spent else None,
@@ -73,8 +73,12 @@ def run_summary(
     plan: Plan,
     state: State,
     round: int,
+    sums: Mapping[str, object],
 ) -> Summary:
-    """The run as a whole; `earlier` is what the starts before this one cost, `privacy` the ledger."""
+    """The run as a whole; `earlier` is what the starts before this one cost, `privacy` the ledger.
+
+    `sums`: what the last group's sums withstand.
+    """
     return Summary(
         rounds=round,
         aggregated=sum(line.get("outcome") == "aggregated" for line in history),
@@ -93,6 +97,7 @@ def run_summary(
         offers=state.offers,
         dropped=dict(counts.dropped),
         privacy=privacy,
+        sums=sums,
     )
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from node.artifacts import Record, Summary
 from node.reporting import Status, summary_text
+from node.sums import Withstands
 from protocol.actions import Reason
 from protocol.messages import Base
 
@@ -41,6 +42,10 @@ class LiveReporter:
         """One line a fact."""
         for name, value in lines.items():
             self._console.print(Text.assemble((f"{name}: ", "bold"), value))
+
+    def sums(self, group: Withstands) -> None:
+        """A line above the panel."""
+        self._console.print(Text.assemble(("sums: ", "bold"), group.text))
 
     def training(self, round: int) -> None:
         """The panel shows it."""

@@ -12,6 +12,7 @@ from typing import NoReturn
 from node.addresses import PeerAddress, is_loopback, parse_endpoint, parse_peer
 from node.config import Task, built_in_tasks, load_task
 from node.errors import ConfigError, shown
+from protocol.shares import MAX_MEMBERS
 
 _DESCRIPTION = """\
 A peer of a swarm: it trains a model on its own data and learns with others through
@@ -199,7 +200,12 @@ def _peers(written: str | None) -> tuple[PeerAddress, ...]:
     """The entries of --peers, each endpoint and each pinned key once."""
     if written is None:
         return ()
-    peers = tuple(parse_peer(entry.strip(), "--peers") for entry in written.split(","))
+    entries = written.split(",")
+    if len(entries) > MAX_MEMBERS:
+        raise ConfigError(
+            f"--peers names {len(entries)} peers; allowed: at most {MAX_MEMBERS}; larger swarms come later"
+        )
+    peers = tuple(parse_peer(entry.strip(), "--peers") for entry in entries)
     _refuse_twice("address", [peer.endpoint for peer in peers])
     _refuse_twice("pinned key", [peer.key.hex() for peer in peers if peer.key is not None])
     return peers

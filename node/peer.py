@@ -33,9 +33,11 @@ from node.reporting import Reporter, fatal_text, notice_text
 from node.serving import answer
 from node.shell import Shell
 from node.state import Kept, State
+from node.sums import withstands
 from node.training import Evaluation, Interrupted, Trainer
 from node.transport import Transport
 from node.vectors import Floats
+from node.weighting import Weighting
 from protocol.actions import (
     Action,
     Adopted,
@@ -47,18 +49,23 @@ from protocol.actions import (
     Healed,
     Keep,
     Notice,
+    Reason,
     Send,
     Serve,
     Spend,
 )
 from protocol.codec import parameters_hash
 from protocol.masked_messages import TotalPiece
-from protocol.messages import Base, Sid, Sum
+from protocol.messages import Base, Group, Sid, Sum
 from protocol.session import Session
 from protocol.vectors import base_digest
 
 T = TypeVar("T")
 
+WRONG_WEIGHTS = (
+    "a sum of weights that honest peers can not have: somebody lied about its number of rows; the model "
+    "stays as it was"
+)
 HEAVY_BYTES = 256 * 1024
 CUT_SHARE = 0.001
 
@@ -78,6 +85,7 @@ class Peer:
         state: State,
         trainer: Trainer,
         mechanism: Mechanism,
+        weighting: Weighting,
         gate: Gate,
         folder: Folder,
         reporter: Reporter,
@@ -89,6 +97,8 @@ class Peer:
         self._state = state
         self._trainer = trainer
         self._mechanism = mechanism
+        self._weighting = weighting
+        self._sums = withstands(plan.aggregation, plan.expected)
         self._gate = gate
         self._refused: Refused | None = None
         self._words = SystemWords()
@@ -208,9 +218,9 @@ class Peer:
         if fresh is None:
             raise UserError("there is nothing to offer")
         progress = fresh if back is None else np.add(fresh, back, out=back)
-        offer = self._mechanism.offer(progress, state.memory, self._words)
+        offer = self._mechanism.offer(self._weighting.weighed(progress), state.memory, self._words)
         self._receipt = receipt_of(self._mechanism, state.ledger, state.pending, offer.memory)
-        return offer.vector
+        return self._weighting.with_slots(offer.vector)
 
     async def _end_round(self, outcome: Completed | Failed, training: Training, aggregate_s: float) -> None:
         await asyncio.to_thread(self._judge)
@@ -282,26 +292,46 @@ class Peer:
             self._state.keep_part(part)
 
     async def _take_mean(self, action: Completed | Healed) -> list[Action]:
-        """A mean on the base that its group had: the new base."""
+        """A mean on the base that its group had: the new base; the old one, if the mean is none."""
+        self._tell_of(action.group)
         before = action.group.readys[0].announce.base
         vector = self._state.vector_of(before)
         if vector is None:
             raise UserError("the base that a certificate builds on is gone")
-        memory = await self._aside(self._remembered, action.mean, len(action.contributors))
-        new = await self._aside(np.add, vector, action.mean, action.mean)  # in place: no copy more
-        base = self._named(before.generation + 1, new, len(action.contributors), action.sid)
+        members = len(action.contributors)
+        memories = await self._aside(self._remembered, self._weighting.offers(action.mean), members)
+        mean = await self._aside(self._weighting.mean, action.mean)
+        if mean is None:
+            return await self._refuse_weights(action)
+        new = await self._aside(np.add, vector, mean, mean)  # in place: no copy more
+        base = self._named(before.generation + 1, new, members, action.sid)
         kept = Kept(action.group, before, action.certificate)
+        offered, memory = memories
+        self._receipt = replace(self._receipt, memory=offered)
         return await self._take_base(base, new, kept, memory, action)
 
-    def _remembered(self, mean: Floats, members: int) -> Memory:
-        """The mechanism's memory after an aggregate; what a waiting offer will leave learns it, too."""
+    def _remembered(self, mean: Floats, members: int) -> tuple[Memory, Memory]:
+        """The mechanism's memory after an aggregate: as a waiting offer will leave it, and as it is now."""
         learn = self._mechanism.aggregated
-        self._receipt = replace(self._receipt, memory=learn(mean, members, self._receipt.memory))
-        return learn(mean, members, self._state.memory)
+        return learn(mean, members, self._receipt.memory), learn(mean, members, self._state.memory)
 
-    def _named(self, generation: int, vector: Floats, contributors: int, sid: Sid) -> Base:
+    def _named(self, generation: int, vector: Floats, members: int, sid: Sid) -> Base:
         digest = base_digest(parameters_hash(self._plan.parameters), generation, vector)
-        return Base(generation, digest, contributors, sid)
+        return Base(generation, digest, members, sid)
+
+    async def _refuse_weights(self, action: Completed | Healed) -> list[Action]:
+        """All of the group come to this: the base stays, and who lied is in the sum with the others."""
+        self._report.warning(WRONG_WEIGHTS)
+        if isinstance(action, Completed):
+            await asyncio.to_thread(self._state.fell_back, action.round)
+            self._settle(Failed(Reason.WRONG_WEIGHTS, action.round, (), action.sid))
+        return self._session.adopted(self._state.base, self._shell.clock.now())
+
+    def _tell_of(self, group: Group) -> None:
+        """What the sums of a group of another size withstand."""
+        if len(group.readys) != self._sums.members:
+            self._sums = withstands(self._plan.aggregation, len(group.readys))
+            self._report.sums(self._sums)
 
     async def _take_base(
         self,
@@ -365,6 +395,7 @@ class Peer:
             plan=self._plan,
             state=self._state,
             round=self._session.round,
+            sums=self._sums.facts,
         )
         self._folder.summary(summary)
         return summary

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from node.config import AggregationSection
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -15,3 +17,6 @@ class Plan:
     accuracy_of: str
     parameters: str
     """The canonical text that all members share."""
+    aggregation: AggregationSection
+    expected: int
+    """How many there will be in a group, as far as can be told before there is one."""

@@ -12,6 +12,7 @@ from typing import Protocol, TextIO
 from node.artifacts import Record, Summary
 from node.config import describe_difference
 from node.privacy import ledger_text
+from node.sums import Withstands
 from protocol.actions import Fatal, Note, Notice, Reason
 from protocol.messages import Base
 
@@ -23,6 +24,9 @@ class Reporter(Protocol):
 
     def started(self, lines: dict[str, str]) -> None:
         """What this node is and what it is going to do."""
+
+    def sums(self, group: Withstands) -> None:
+        """A group has another size than was told before: what its sums withstand."""
 
     def training(self, round: int) -> None:
         """A round begins."""
@@ -118,6 +122,10 @@ class PlainReporter:
         for name, value in lines.items():
             self._say(f"{name}: {value}")
 
+    def sums(self, group: Withstands) -> None:
+        """In words."""
+        self._say(f"sums: {group.text}")
+
     def training(self, round: int) -> None:
         """Nothing: a round's line comes at its end."""
 
@@ -158,6 +166,10 @@ class JsonReporter:
     def started(self, lines: dict[str, str]) -> None:
         """The facts as one object."""
         self._say("started", **lines)
+
+    def sums(self, group: Withstands) -> None:
+        """In figures and words."""
+        self._say("sums", text=group.text, **group.facts)
 
     def training(self, round: int) -> None:
         """Which round."""

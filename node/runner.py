@@ -32,8 +32,10 @@ from node.privacy import introduction, make_mechanism, offer_bound
 from node.reporting import Reporter, make_reporter
 from node.shell import Clock
 from node.state import State
+from node.sums import masked_settings, withstands
 from node.task import build_model
 from node.training import Shapes, Trainer, shapes
+from node.weighting import Weighting, make_weighting
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
 from protocol.session import Session
@@ -52,6 +54,7 @@ class Prepared:
     shapes: Shapes
     parameters: str
     mechanism: Mechanism
+    weighting: Weighting
     bound: float
     """What no coordinate of anybody's offer exceeds; beyond it, an offer is cut."""
     allow: frozenset[bytes] | None
@@ -102,6 +105,7 @@ def prepare(options: NodeOptions) -> Prepared:
         shapes=named,
         parameters=canonical_parameters(task, named, bound),
         mechanism=mechanism,
+        weighting=make_weighting(task.aggregation, len(dataset.train_y), bound),
         bound=bound,
         allow=_allowed(options),
     )
@@ -163,7 +167,7 @@ def _settings(prepared: Prepared, key: NodeKey, endpoint: str) -> Settings:
         parameters=prepared.parameters,
         dimension=prepared.dimension,
         shares=ShareSettings(section.shares, prepared.bound, section.max_share_value),
-        masked=None,
+        masked=masked_settings(section, prepared.bound),
         min_participants=section.min_participants,
         seeds=tuple(peer.endpoint for peer in options.peers if peer.endpoint != endpoint),
         tracker=options.tracker,
@@ -174,7 +178,14 @@ def _settings(prepared: Prepared, key: NodeKey, endpoint: str) -> Settings:
         sums_timeout_s=section.sums_timeout_s,
         instance=os.urandom(16),
         started_ms=int(Clock().now() * 1000),
+        slots=prepared.weighting.slots,
     )
+
+
+def _expected(options: NodeOptions, endpoint: str) -> int:
+    """How many a group will have: all of --peers and oneself; with a tracker at least as many as it needs."""
+    least = options.task.aggregation.min_participants
+    return max(least, len({endpoint, *(peer.endpoint for peer in options.peers)}))
 
 
 def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket) -> int:
@@ -194,12 +205,16 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
     """What the owner sees first."""
     options = prepared.options
     who = "keys on the list" if prepared.allow is not None else "anyone who reaches this address"
+    expected = _expected(options, endpoint)
+    at_least = "" if options.peers else f"with {expected} peers, "
     resumed = f", resumes after round {state.round}" if state.round else ""
     return {
         "node": f"{key.public.hex()} at {endpoint}",
         "task": f"{options.task.task.name}, {prepared.dimension} parameters{resumed}",
         "data": prepared.dataset.description,
         "may join": who,
+        "sums": f"{at_least}{withstands(options.task.aggregation, expected).text}",
+        **prepared.weighting.words,
         **introduction(prepared.mechanism),
         **gate_words(options.task),
         "out": str(out),
@@ -223,10 +238,13 @@ async def _live(
         key=key.public.hex(),
         accuracy_of=prepared.dataset.accuracy_name,
         parameters=prepared.parameters,
+        aggregation=options.task.aggregation,
+        expected=_expected(options, endpoint),
     )
     folder = Folder(out, prepared.shapes)
     gate = make_gate(options.task, prepared.trainer, state)
-    peer = Peer(plan, session, state, prepared.trainer, prepared.mechanism, gate, folder, reporter)
+    parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, reporter)
+    peer = Peer(plan, session, state, *parts)
     await peer.transport.start(listener, peer.status)
     try:
         interrupted = await _until_done_or_interrupted(peer)

@@ -317,18 +317,27 @@ class State:
 
     @_alone
     def keep_part(self, part: Sum | TotalPiece) -> None:
-        """Store a piece of a partial sum: a certificate may need it."""
-        folder = self._sums / part.sid.hex()
-        folder.mkdir(exist_ok=True)
-        (folder / _place(part.owner, part.index)).write_bytes(part.payload)
+        """Store a piece of a partial sum, or of a total: a certificate may need it.
+
+        A later one takes the place of an earlier one, whatever their lengths.
+        """
+        path = self._part(part.sid, part.owner, part.index)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(part.payload)
 
     @_alone
     def kept_part(self, sid: Sid, owner: Key, index: int) -> bytes | None:
-        """A stored piece; None if there is none."""
+        """A stored piece of `owner`'s sum (`NOBODY`: of the group's total); None if there is none.
+
+        Cut short where the process was killed as it wrote: whoever asked sees that by its digest.
+        """
         try:
-            return (self._sums / sid.hex() / _place(owner, index)).read_bytes() or None
+            return self._part(sid, owner, index).read_bytes() or None
         except OSError:
             return None
+
+    def _part(self, sid: Sid, owner: Key, index: int) -> Path:
+        return self._sums / sid.hex() / f"{owner.hex()}.{index}"
 
     def _insert(self, connection: object, sid: Sid, number: int, kept: Kept) -> None:
         group = codec.encode(kept.group).join()
@@ -360,10 +369,6 @@ class State:
         for folder in self._sums.iterdir():
             if folder.name not in kept:
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def _place(owner: Key, index: int) -> str:
-    return f"{owner.hex()}-{index}"
 
 
 def _bytes(value: object) -> bytes:

@@ -37,6 +37,8 @@ class Reason(StrEnum):
     """Somebody lied in a masked session, and is banned."""
     WRONG_COUNT = "wrong-count"
     """Somebody's masked vector was not made as the protocol says; nobody can say whose."""
+    WRONG_WEIGHTS = "wrong-weights"
+    """The sum of the weights is none that honest members have; nobody can say whose is wrong."""
     BUDGET_SPENT = "budget-spent"
     """Nothing was offered: a round of a node that follows."""
 
@@ -74,9 +76,10 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The mean, (d,) float32, of what `contributors` offered, on `group`'s base; `certificate` proves it.
+    """The mean of what `contributors` offered, (Settings.summed,) float32, on `group`'s base.
 
-    In key order; a masked session may end without some of its group, this node among them.
+    `certificate` proves it. `contributors`, in key order: a masked session may end without some of its group,
+    this node among them.
     """
 
     group: Group
@@ -111,7 +114,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Healed:
-    """A certificate of a session this node was in: base = `group`'s base + mean, (d,) float32."""
+    """A certificate of a session this node was in, with its mean, (Settings.summed,), on `group`'s base."""
 
     group: Group
     sid: Sid

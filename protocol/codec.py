@@ -17,6 +17,7 @@ import msgpack
 
 from protocol import identity
 from protocol.errors import RemoteProtocolError
+from protocol.lincheck import CHECKS
 from protocol.masked_messages import (
     Ack,
     AckVote,
@@ -80,7 +81,7 @@ MAX_FRAME_BYTES = 4 + MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
 MAX_PIECES = 4096
 MAX_KNOWN = 256
 MAX_ORDERED = MAX_PIECES
-MAX_PRODUCTS = 3 * MAX_PIECES
+MAX_PRODUCT_BYTES = 4 * CHECKS * MAX_PIECES
 MAX_BITMAP_BYTES = MAX_MEMBERS * MAX_PIECES // 8
 MAX_PARAMETERS_CHARS = 16 * 1024
 _MAX_INTEGER = 2**53
@@ -124,7 +125,7 @@ _MASKED_READERS: dict[type, tuple[Reader, ...]] = {
     Masked: (_record(MaskedHead),),
     TotalHead: (_KEY, _KEY, _SET, _INDEX, _KEY, _KEY, _SIGNATURE),
     Total: (_record(TotalHead), _INPUTS),
-    CheckVote: (_KEY, _KEY, _SET, _KEY, many(integer(0, 2**31 - 2), MAX_PRODUCTS), _SIGNATURE),
+    CheckVote: (_KEY, _KEY, _SET, _KEY, octets(0, MAX_PRODUCT_BYTES), _SIGNATURE),
     Check: (_record(CheckVote), many(_record(TotalHead), MAX_PIECES)),
     Dispute: (_KEY, _KEY, _SET, _INDEX, _SIGNATURE),
     AckVote: (_KEY, _KEY, _SET, _KEY, _SIGNATURE),
@@ -233,8 +234,8 @@ def _unpack(header: bytes) -> object:
         return msgpack.unpackb(
             header,
             max_str_len=MAX_PARAMETERS_CHARS * 4,
-            max_bin_len=MAX_BITMAP_BYTES,
-            max_array_len=MAX_PRODUCTS,
+            max_bin_len=max(MAX_BITMAP_BYTES, MAX_PRODUCT_BYTES),
+            max_array_len=MAX_PIECES,
             max_map_len=0,
             max_ext_len=0,
         )

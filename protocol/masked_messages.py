@@ -108,13 +108,16 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class CheckVote:
-    """5, signed: random products of `sender`'s own chunks, `lincheck.CHECKS` for each, for these totals."""
+    """5, signed: random products of `sender`'s own chunks, for these totals.
+
+    `products`: lincheck.CHECKS little-endian 32-bit numbers for each chunk.
+    """
 
     sid: Sid
     sender: Key
     included: int
     totals: bytes
-    products: tuple[int, ...]
+    products: bytes
     signature: bytes = b""
 
 

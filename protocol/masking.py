@@ -62,8 +62,7 @@ class Masking:
         self._tolerance = tolerance
         self._point = point
         self._viewing = Viewing(seat, tolerance, layout)
-        view_s = seat.sums_timeout_s / (self._viewing.last + 2)
-        self._summing = Summing(seat, layout, vector, self._viewing.begin(now, view_s))
+        self._summing = Summing(seat, layout, vector, self._viewing.begin(now, seat.sums_timeout_s))
         self._releasing = Releasing(seat, tolerance, layout, joining)
         self._result = Result(seat, tolerance, layout)
         self._proofs: tuple[Proof, ...] = ()
@@ -162,6 +161,9 @@ class Masking:
         return [*actions, *self._give_up_if_hopeless()]
 
     def _acknowledge(self) -> list[Action]:
+        """Once, and not between a vote and its proposal: a leader would not know of the lock."""
+        if self._viewing.number > self.view.number:
+            return []
         totals = self._summing.totals
         enough = totals.included.bit_count() >= max(self._tolerance.threshold, LEAST_INCLUDED)
         if not self._summing.verified or self._releasing.lock is not None or not enough:
@@ -275,8 +277,10 @@ class Masking:
         self._viewing.gone.update(keys)
         late, gone = self.waiting_for(), self._viewing.gone
         leader = self._viewing.leader(self._viewing.number)
-        leads_nobody = self._viewing.number > self.view.number and leader in gone
-        is_needed = leads_nobody or (not self._summing.verified and any(key in gone for key in late))
+        if self._viewing.number > self.view.number:
+            is_needed = leader in gone  # who is gone votes for no view: that it is said again ends none
+        else:
+            is_needed = not self._summing.verified and any(key in gone for key in late)
         changed = self._change_view(self._viewing.number + 1, now) if is_needed else self._lead(now)
         return [*changed, *self._advance(now)]
 

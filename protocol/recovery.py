@@ -104,7 +104,7 @@ class CertificateFetch(_Fetch):
     """Fetch, verify and add up the certificate of a session this node was in."""
 
     def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings) -> None:
-        dimension = settings.dimension
+        dimension = settings.summed
         order = ((sid, member, index) for member in past.members for index in range(piece_count(dimension)))
         super().__init__(settings.key, source, order)
         self._past = past
@@ -163,7 +163,7 @@ class ResultFetch(_Fetch):
 
     def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings, masked: MaskedSettings) -> None:
         members = len(past.members)
-        self._layout = Layout(settings.dimension, members, masked.all_to_all_bytes)
+        self._layout = Layout(settings.summed, members, masked.all_to_all_bytes)
         order = ((sid, NOBODY, index) for index in range(self._layout.chunks))
         super().__init__(settings.key, source, order)
         self._past = past

@@ -18,10 +18,10 @@ ANNOUNCE_LIFETIME_S = 30.0
 class Settings:
     """What does not change while a node runs.
 
-    `parameters` is the canonical text that all members share; `masked` is None where even large groups use
-    `shares`; `seeds` are the endpoints to greet;
-    `tracker` is the one introducer, or None where the peers coordinate themselves; `allow` is None where
-    anyone may join; `instance` is 16 random bytes, new at each start.
+    `parameters` is the canonical text that all members share; `dimension` is a base's, and `slots` says how
+    many words a summed vector has behind it; `masked` is None where even large groups use `shares`; `seeds`
+    are the endpoints to greet; `tracker` is the one introducer, or None where the peers coordinate
+    themselves; `allow` is None where anyone may join; `instance` is 16 random bytes, new at each start.
     """
 
     key: NodeKey
@@ -41,6 +41,12 @@ class Settings:
     sums_timeout_s: float
     instance: bytes
     started_ms: int
+    slots: int = 0
+
+    @property
+    def summed(self) -> int:
+        """The dimension of offers, sums and means; without its slots a mean is one of bases."""
+        return self.dimension + self.slots
 
     @property
     def parameters_hash(self) -> bytes:

@@ -32,7 +32,7 @@ from protocol.masked_vector import MaskedVector
 from protocol.messages import Message
 from protocol.names import Key
 from protocol.seat import Seat
-from protocol.totalling import Totals, added_up
+from protocol.totalling import Totals, added_up, product_bytes
 from protocol.unmasking import members_in, totals_digest
 from protocol.view import Choice, NotYet, View
 
@@ -247,8 +247,9 @@ class Summing:
     def _say(self, coefficients: lincheck.Coefficients) -> list[Action]:
         seat = self._seat
         chunks = range(self._layout.chunks)
-        own = [p for c in chunks for p in coefficients.products(c, self.chunks.own.words(c))]
-        vote = CheckVote(seat.sid, seat.me, self.view.included, self.totals.digest, tuple(own))
+        own = [coefficients.products(c, self.chunks.own.words(c)) for c in chunks]
+        packed = np.array(own, dtype="<u4").tobytes()
+        vote = CheckVote(seat.sid, seat.me, self.view.included, self.totals.digest, packed)
         vote = codec.sign(vote, seat.key)
         self.totals.checks[seat.me] = vote
         check = Check(vote, tuple(head for head in self._heads if head is not None))
@@ -271,8 +272,8 @@ class Summing:
         known = self.totals.checks.get(vote.sender)
         if vote.included != self.totals.included or vote.sender not in self._seat.numbers:
             raise RemoteProtocolError("a check of other members' totals")
-        if len(vote.products) != lincheck.CHECKS * self._layout.chunks:
-            raise RemoteProtocolError(f"a check of {len(vote.products)} products")
+        if len(vote.products) != product_bytes(self._layout):
+            raise RemoteProtocolError(f"a check of {len(vote.products)} bytes of products")
         if known is None:
             self.totals.checks[vote.sender] = vote
         elif known != vote and known.totals == vote.totals:
@@ -376,5 +377,6 @@ class Summing:
         return tuple(sorted(late)) or self.unchecked
 
 
-def _of_chunk(products: tuple[int, ...], index: int) -> tuple[int, ...]:
-    return products[lincheck.CHECKS * index : lincheck.CHECKS * (index + 1)]
+def _of_chunk(products: bytes, index: int) -> tuple[int, ...]:
+    numbers = np.frombuffer(products, dtype="<u4", count=lincheck.CHECKS, offset=4 * lincheck.CHECKS * index)
+    return tuple(numbers.tolist())

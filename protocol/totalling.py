@@ -80,6 +80,11 @@ class Totals:
         return coefficients.total_products(index, self.words[self._layout.chunk(index)], carries)
 
 
+def product_bytes(layout: Layout) -> int:
+    """How long the products of a check are."""
+    return 4 * lincheck.CHECKS * layout.chunks
+
+
 def payload_bytes(length: int, members: int) -> int:
     """How long the payload of a total's chunk of `length` words is."""
     return 4 * length + lincheck.packed_bytes(length, members)

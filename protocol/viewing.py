@@ -17,17 +17,19 @@ from protocol import codec
 from protocol.actions import Evidence
 from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
-from protocol.lincheck import CHECKS
 from protocol.masked_messages import AckVote, CheckVote, Proof, ProposalHead, Propose, ViewChange, ViewVote
 from protocol.names import Key
 from protocol.seat import Seat
 from protocol.tolerance import Tolerance
+from protocol.totalling import product_bytes
 from protocol.unmasking import everybody, set_of, totals_digest
 from protocol.view import View
 
 TWO_VOTES = "two different votes in one view"
 TWO_PROPOSALS = "two different proposals for one view"
 LEAST_INCLUDED = 3
+FIRST_VIEW = 0.4
+"""Of the time for all views: where nobody fails it is the only one, and no delay should end it early."""
 
 Holds = Callable[[Key, int], bool]
 
@@ -65,10 +67,10 @@ class Viewing:
         members = self._seat.members
         return members[(number + int.from_bytes(self._seat.sid[:8], "big")) % len(members)]
 
-    def begin(self, now: float, view_s: float) -> View:
-        """View 0: everybody is included. Each view may take `view_s` seconds."""
-        self._view_s = view_s
-        self.until = now + view_s
+    def begin(self, now: float, seconds: float) -> View:
+        """View 0: everybody is included. All views together may take `seconds`."""
+        self._view_s = seconds * (1 - FIRST_VIEW) / (self.last + 1)
+        self.until = now + seconds * FIRST_VIEW
         return View(0, everybody(len(self._seat.members)), self._layout.reducers, ())
 
     def entered(self, number: int, now: float) -> None:
@@ -137,6 +139,9 @@ class Viewing:
         for lock in vote.locks:
             if lock.sender != vote.sender or lock.sid != vote.sid:
                 raise RemoteProtocolError("a vote with another member's lock")
+            least = max(self._tolerance.threshold, LEAST_INCLUDED)
+            if lock.included > everybody(len(self._seat.members)) or lock.included.bit_count() < least:
+                raise RemoteProtocolError("a vote with a lock on too few members, or strangers")
             codec.verify(lock, lock.sender)
 
     def voted(self, number: int) -> Collection[Key]:
@@ -258,8 +263,8 @@ class Viewing:
         named = (vote.sid, vote.included, vote.totals) == (lock.sid, lock.included, lock.totals)
         if not named or vote.sender not in self._seat.numbers:
             raise RemoteProtocolError("a proof with a check of something else")
-        if len(vote.products) != CHECKS * self._layout.chunks:
-            raise RemoteProtocolError(f"a check of {len(vote.products)} products")
+        if len(vote.products) != product_bytes(self._layout):
+            raise RemoteProtocolError(f"a check of {len(vote.products)} bytes of products")
         codec.verify(vote, vote.sender)
 
     def holds(self, number: int, key: Key, owner: Key, index: int) -> bool:

@@ -102,7 +102,7 @@ def _over_shares() -> Iterable[ShareErrorCell]:
 
 
 def _shares(arm: str, kind: str, max_share_value: float) -> ShareErrorCell:
-    aggregation = {"shares": kind, "max_share_value": max_share_value}
+    aggregation = {"protocol": "additive", "shares": kind, "max_share_value": max_share_value}
     task = changed_task(_TASK, {"aggregation": aggregation, "train": {"rounds": SHARE_ROUNDS}})
     return ShareErrorCell(SwarmCell(arm, task, PEERS))
 

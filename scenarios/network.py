@@ -162,6 +162,7 @@ class Network:
     def _transmit(self, sender: Host, endpoint: str, message: Message) -> None:
         sent = codec.decode(codec.encode(message).join())
         self.transcript.append(Sent(self.elapsed_s, sender.index, endpoint, sent))
+        self.rules.saw(sender.index, sent)
         receiver = self._by_endpoint.get(endpoint)
         if receiver is None or not receiver.alive:
             why = "connection refused"

@@ -2,8 +2,8 @@
 
     base ──▶ training of every peer ──▶ mechanism.offer ──▶ mean ──▶ base + mean, mechanism.aggregated
 
-Training, mechanisms, gates and charges are the node's own; the secure sum is an ordinary one, and noise comes
-from a seed. Every offer is aggregated: nothing is left over for the next round.
+Training, mechanisms, weights, gates and charges are the node's own; the secure sum is an ordinary one, and
+noise comes from a seed. Every offer is aggregated: nothing is left over for the next round.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from mechanisms.randomness import SeededWords
 from node.config import Task
 from node.data import Dataset, load_dataset
 from node.errors import UserError
-from node.privacy import can_train, facts, make_mechanism, receipt_of
+from node.privacy import can_train, facts, make_mechanism, offer_bound, receipt_of
 from node.task import build_model
 from node.training import Trainer, shapes
 from node.vectors import Floats
+from node.weighting import Weighting, make_weighting
 from scenarios.client_gradients import Gradients
 from scenarios.clients import train_clients, training_of
 from scenarios.swarm import batch_seed
@@ -45,8 +46,8 @@ class Swarm:
         datasets = [load_dataset(task, None, (peer, peers)) for peer in range(peers)]
         named = shapes(build_model(task, datasets[0]), task.train.parameters)
         self.members = [
-            Member(make_mechanism(task, named, len(dataset.train_y)), seeded_words(task, salt, peer))
-            for peer, dataset in enumerate(datasets)
+            Member(task, make_mechanism(task, named, rows), rows, seeded_words(task, salt, peer))
+            for peer, rows in enumerate(len(dataset.train_y) for dataset in datasets)
         ]
         one_by_one = OneByOne(task, datasets, self.members)
         self.trainers = one_by_one.trainers
@@ -65,7 +66,8 @@ class Swarm:
         able = [peer for peer, member in enumerate(self.members) if member.can_train]
         if able:
             trained = self._trained(number, able)
-            self._agree([self._offer(number, peer, own) for peer, own in zip(able, trained, strict=True)])
+            offers = [self._offer(number, peer, own) for peer, own in zip(able, trained, strict=True)]
+            self._agree(able, offers)
         return self.accuracy(self.base)
 
     def accuracy(self, model: Floats) -> float:
@@ -91,11 +93,15 @@ class Swarm:
         """What becomes known of the offers, (d,) each: their mean."""
         return np.asarray(np.mean(vectors, axis=0, dtype=np.float64), dtype=np.float32)
 
-    def _agree(self, offers: Sequence[Offer]) -> None:
-        mean = self._combined([offer.vector for offer in offers])
-        self.base, self.offers = self.base + mean, offers
-        for member, gate in zip(self.members, self.gates, strict=True):
-            member.learn(mean, len(offers))
+    def _agree(self, peers: Sequence[int], offers: Sequence[Offer]) -> None:
+        weightings = [self.members[peer].weighting for peer in peers]
+        pairs = zip(weightings, offers, strict=True)
+        summed = self._combined([weighting.with_slots(offer.vector) for weighting, offer in pairs])
+        for member in self.members:
+            member.learn(weightings[0].offers(summed), len(offers))
+        mean = weightings[0].mean(summed)
+        self.base, self.offers = self.base if mean is None else self.base + mean, offers
+        for gate in self.gates:
             gate.judge(self.base)
 
     def mean_of(self, name: str) -> float | None:
@@ -130,10 +136,13 @@ class Gated:
 
 
 class Member:
-    """One peer's mechanism, what it remembers, and its ledger."""
+    """One peer's mechanism, what it remembers, its ledger, and how much it counts."""
 
-    def __init__(self, mechanism: Mechanism, words: SeededWords) -> None:
+    def __init__(self, task: Task, mechanism: Mechanism, rows: int, words: SeededWords) -> None:
+        """`rows`: how many it trains on."""
         self.mechanism, self.words = mechanism, words
+        bound = offer_bound(task, mechanism)
+        self.weighting: Weighting = make_weighting(task.aggregation, rows, bound)
         self.memory: Memory = ()
         self._ledger = Ledger(())
 
@@ -144,7 +153,7 @@ class Member:
 
     def offer(self, fresh: Floats) -> Offer:
         """The offer of a round's progress (d,), charged as a node charges it."""
-        offer = self.mechanism.offer(fresh, self.memory, self.words)
+        offer = self.mechanism.offer(self.weighting.weighed(fresh), self.memory, self.words)
         receipt = receipt_of(self.mechanism, self._ledger, self.mechanism.per_training, offer.memory)
         self._ledger, self.memory = self._ledger.adding(receipt.events), receipt.memory
         return offer

@@ -10,6 +10,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from protocol.identity import NodeKey
+from protocol.layout import ALL_TO_ALL_BYTES
+from protocol.masked_messages import (
+    Ack,
+    Check,
+    Join,
+    JoinCertificate,
+    Joined,
+    Masked,
+    Propose,
+    Release,
+    Total,
+    ViewChange,
+)
 from protocol.messages import Message, Ready, Share, Sum
 from protocol.shares import ShareSettings
 from protocol.tolerance import MaskedSettings
@@ -17,6 +30,11 @@ from protocol.tolerance import MaskedSettings
 READY = (Ready,)
 SHARES = (Share,)
 SUMS = (Sum,)
+JOINS = (Join, Joined, JoinCertificate)
+MASKS = (Masked, Total, Check)
+ENDS = (Ack, Release)
+VIEWS = (ViewChange, Propose)
+KINDS: tuple[tuple[type[Message], ...], ...] = (READY, SHARES, SUMS, JOINS, MASKS, ENDS, VIEWS)
 SEEDS = ShareSettings("seed", 4.0, 100.0)
 
 
@@ -116,6 +134,7 @@ class Plan:
     conditions: Conditions = Conditions()
     shares: ShareSettings = SEEDS
     masked: MaskedSettings | None = None
+    """Masked sums, in groups that are large enough for them; None: shares in all groups."""
     timeouts: Timeouts = Timeouts()
     tracker: bool = False
     min_participants: int = 3
@@ -135,30 +154,45 @@ class Plan:
 
 
 def random_plan(seed: int) -> Plan:
-    """A plan drawn from a seed: size, shares, network, faults."""
+    """A plan drawn from a seed: size, shares or masks, network, faults."""
     rng = random.Random(seed ^ 0x5EED)  # noqa: S311 - a schedule, not a secret
-    peers, tracker = rng.randint(3, 7), rng.random() < 0.25
-    hosts = peers + tracker
-    harsh = rng.random() < 0.4
-    crashes = tuple(
-        Crash(peer, rng.randint(1, 150), rng.choice([None, rng.uniform(0.2, 20.0)]))
-        for peer in rng.sample(range(hosts), rng.choice([0, 1, 1, 2, peers - 1]))
+    masked = _random_masks(rng)
+    peers = rng.randint(3, 7) if masked is None or rng.random() < 0.85 else rng.randint(8, 10)
+    tracker = rng.random() < 0.25
+    rounds = rng.randint(2, 6) if peers < 8 else 2
+    return Plan(
+        peers,
+        rounds,
+        _random_conditions(rng, peers, peers + tracker),
+        ShareSettings(rng.choice(["seed", "ring", "float"]), 4.0, 100.0),
+        masked,
+        tracker=tracker,
+        follows=_random_follows(rng, peers, rounds),
     )
-    conditions = Conditions(
+
+
+def _random_masks(rng: random.Random) -> MaskedSettings | None:
+    if rng.random() < 0.5:
+        return None
+    return MaskedSettings(4.0, rng.choice([None, 1]), rng.choice([0, ALL_TO_ALL_BYTES]))
+
+
+def _random_conditions(rng: random.Random, peers: int, hosts: int) -> Conditions:
+    harsh = rng.random() < 0.4
+    return Conditions(
         delay_s=(0.001, rng.choice([0.02, 0.2, 2.0])),
         loss=rng.choice([0.0, 0.05, 0.2]) if harsh else 0.0,
         duplication=rng.choice([0.0, 0.2]),
         reordering=rng.choice([0.0, 0.5, 1.0]),
         notices_loss=rng.random() < 0.7,
-        crashes=crashes,
+        crashes=tuple(
+            Crash(peer, rng.randint(1, 150), rng.choice([None, rng.uniform(0.2, 20.0)]))
+            for peer in rng.sample(range(hosts), rng.choice([0, 1, 1, 2, peers - 1]))
+        ),
         hangs=_random_hangs(rng, hosts),
         partitions=_random_partitions(rng, peers) if harsh else (),
         lates=_random_lates(rng, peers),
     )
-    shares = ShareSettings(rng.choice(["seed", "ring", "float"]), 4.0, 100.0)
-    rounds = rng.randint(2, 6)
-    follows = _random_follows(rng, peers, rounds)
-    return Plan(peers, rounds, conditions, shares, tracker=tracker, follows=follows)
 
 
 def _random_hangs(rng: random.Random, hosts: int) -> tuple[Hang, ...]:
@@ -186,4 +220,4 @@ def _random_lates(rng: random.Random, peers: int) -> tuple[Late, ...]:
     if rng.random() >= 0.25:
         return ()
     by_s, until_s = rng.uniform(1.0, 20.0), rng.uniform(1.0, 30.0)
-    return (Late(rng.randrange(peers), rng.choice([READY, SHARES, SUMS]), by_s, until_s),)
+    return (Late(rng.randrange(peers), rng.choice(KINDS), by_s, until_s),)

@@ -4,6 +4,9 @@
 - every mean is the mean of the members' offers; a session ends once for each member;
 - nothing that was offered is offered again, in whole or in part, not after a restart either;
 - who follows offers nothing, not after a restart either;
+- of a masked session: at least max(t, 3) members are in a mean; an honest member acknowledges one
+  (members, totals) and releases once, for what t acknowledged; of no member both secrets can be opened by
+  what was released and what m colluders hold;
 - nobody is longer without progress than its deadlines allow;
 - an honest peer is never accused;
 - no two groups without a common member ever build on the same base.
@@ -11,6 +14,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NoReturn
@@ -19,7 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.actions import Completed, Evidence, Healed, Spend
-from protocol.messages import Base, Key, Sid
+from protocol.masked import GRACE_S
+from protocol.masked_messages import Ack, AckVote, Release, ReleaseHead
+from protocol.messages import Base, Key, Message, Sid
+from protocol.tolerance import LEAST_MEMBERS, Tolerance, tolerance
 from scenarios.plans import Plan
 
 JOIN_S = 5.0
@@ -72,6 +79,8 @@ class Rules:
         self._ended: set[tuple[int, Sid | None]] = set()
         self._spent: dict[int, set[int]] = {}
         self._means: dict[Sid, bytes] = {}
+        self._acks: dict[Sid, dict[Key, AckVote]] = {}
+        self._releases: dict[Sid, dict[Key, ReleaseHead]] = {}
         self._built: dict[Base, list[tuple[set[Key], Key]]] = {}
 
     def violated(self, what: str) -> NoReturn:
@@ -99,6 +108,7 @@ class Rules:
         `present`: the peers that are running.
         """
         members = proof.contributors
+        self._enough(peer, proof)
         if self.groups.setdefault(proof.sid, members) != members:
             self.violated(f"peer {peer} holds the mean of other members of a session than a second member")
         offers = [self.offers.get((proof.sid, key)) for key in members]
@@ -107,16 +117,62 @@ class Rules:
             self.violated(f"peer {peer} holds the mean of a session without every member's offer")
         if not self._liars.intersection(member for member, _ in whole):
             self._right_mean(peer, proof, whole)
+        elif self._is_masked(len(proof.group.readys)):
+            self._same_mean(peer, proof)
         group = {ready.key for ready in proof.group.readys}
         self._one_side(proof.group.readys[0].announce.base, group, key, present)
 
-    def _right_mean(self, peer: int, proof: Completed | Healed, offers: list[tuple[int, Units]]) -> None:
+    def _is_masked(self, members: int) -> bool:
+        return self._plan.masked is not None and members >= LEAST_MEMBERS
+
+    def _withstands(self, members: int) -> Tolerance:
+        return tolerance(members, self._plan.masked.dropouts if self._plan.masked else None)
+
+    def _enough(self, peer: int, proof: Completed | Healed) -> None:
+        members = len(proof.group.readys)
+        least = max(self._withstands(members).threshold, 3) if self._is_masked(members) else members
+        if len(proof.contributors) < least:
+            self.violated(f"peer {peer} holds the mean of {len(proof.contributors)} of {members}")
+
+    def _same_mean(self, peer: int, proof: Completed | Healed) -> None:
         mean = proof.mean.tobytes()
         if self._means.setdefault(proof.sid, mean) != mean:
             self.violated(f"peer {peer} holds another mean of a session than a second member")
+
+    def _right_mean(self, peer: int, proof: Completed | Healed, offers: list[tuple[int, Units]]) -> None:
+        self._same_mean(peer, proof)
         exact = np.mean([self.offered(*offer) for offer in offers], axis=0)
         if np.abs(exact - proof.mean).max() > TOLERANCE:
             self.violated(f"peer {peer} holds a mean that is not the members' mean")
+
+    # -- masked sessions: what is sent, as an omniscient observer sees it --------------------------
+
+    def saw(self, peer: int, message: Message) -> None:
+        """A peer sends this."""
+        match message:
+            case Ack(vote=vote):
+                self._acknowledged(peer, vote)
+            case Release(head=head) if peer not in self._liars:
+                self._released(peer, head, len(message.shares))
+
+    def _acknowledged(self, peer: int, vote: AckVote) -> None:
+        acks = self._acks.setdefault(vote.sid, {})
+        known = acks.setdefault(vote.sender, vote)
+        if known != vote and peer not in self._liars:
+            self.violated(f"peer {peer} acknowledges two totals in one session")
+        acks[vote.sender] = vote
+
+    def _released(self, peer: int, head: ReleaseHead, members: int) -> None:
+        releases = self._releases.setdefault(head.sid, {})
+        if releases.setdefault(head.sender, head) != head:
+            self.violated(f"peer {peer} releases twice in one session")
+        votes = self._acks.get(head.sid, {}).values()
+        count = sum((vote.included, vote.totals) == (head.included, head.totals) for vote in votes)
+        if count < self._withstands(members).threshold and not self._liars:
+            self.violated(f"peer {peer} releases what {count} acknowledged")
+        included = [release.included for release in releases.values()]
+        if opens_both(included, self._withstands(members)):
+            self.violated(f"after peer {peer}'s release both secrets of a member are open")
 
     def _one_side(self, base: Base, members: set[Key], holder: Key, present: frozenset[Key]) -> None:
         """Both sides of a partition are there; who has left or died may be forgotten."""
@@ -141,7 +197,7 @@ class Rules:
         """A peer got this much further after this time."""
         self.longest_wait_s = max(self.longest_wait_s, seconds)
         times = self._plan.timeouts
-        allowed = times.round_s + JOIN_S + HEAL_S + max(self._plan.train_s)
+        allowed = times.round_s + GRACE_S + JOIN_S + HEAL_S + max(self._plan.train_s)
         if seconds > allowed:
             self.violated(f"peer {peer} stood in round {rounds} for {seconds:.1f} virtual seconds")
 
@@ -150,6 +206,28 @@ class Rules:
         if sender not in self._liars:
             self.violated(f"peer {by} accuses peer {sender}, who is honest")
         self.accusations.append(Accusation(by, evidence))
+
+
+def opens_both(included: Sequence[int], withstands: Tolerance) -> bool:
+    """Whether releases for these sets, and any m colluders' shares, open both secrets of some member."""
+    return any(
+        _both_open(selves, len(included) - selves, withstands)
+        for number in range(withstands.members)
+        for selves in [sum(members >> number & 1 for members in included)]
+    )
+
+
+@lru_cache(maxsize=4096)
+def _both_open(selves: int, pairs: int, withstands: Tolerance) -> bool:
+    """Colluders who released nothing hold both shares, the others the one that they did not release."""
+    colluders, threshold = withstands.colluders, withstands.threshold
+    silent = withstands.members - selves - pairs
+    return any(
+        min(selves + of_silent + of_pairs, pairs + of_silent + of_selves) >= threshold
+        for of_silent in range(min(silent, colluders) + 1)
+        for of_selves in range(min(selves, colluders - of_silent) + 1)
+        for of_pairs in range(min(pairs, colluders - of_silent - of_selves) + 1)
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -16,6 +16,9 @@ PHASE_COLOURS = {"train": "var(--series-1)", "group": "var(--series-2)", "shares
                  "sums": "var(--series-4)"}  # fmt: skip
 PHASE_NAMES = {"train": "training", "group": "group", "shares": "shares", "sums": "sums"}
 REASONS = {"group-timeout": "no group", "shares-timeout": "shares missing", "sums-timeout": "sums missing",
+           "contributors-differ": "over other members", "joins-timeout": "joins missing",
+           "masks-timeout": "more silent than tolerated", "caught": "a liar, banned",
+           "wrong-count": "a wrong masked vector", "wrong-weights": "a wrong weight",
            "budget-spent": "privacy budget spent"}  # fmt: skip
 MAIN, POOLED, FAINT = "var(--series-1)", "var(--series-2)", "var(--faint)"
 ACCURACY_AXIS = {"title": {"text": "test accuracy"}, "tickformat": ".0%"}

@@ -35,6 +35,18 @@ class Counting(Quiet):
         return Offer(fresh / 2, ((made + 1,),))
 
 
+class Learning(Unprotected):
+    """Remembers of every aggregate its first coordinate and how many offers were in it."""
+
+    name = "learning"
+
+    def __init__(self, setting: Setting) -> None:
+        pass
+
+    def aggregated(self, mean: Floats, members: int, memory: Memory) -> Memory:
+        return (*memory, (float(mean[0]), float(members)))
+
+
 class Raising(Unprotected):
     """Can not be made."""
 

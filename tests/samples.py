@@ -56,7 +56,7 @@ JOIN_HEADS = tuple(codec.sign(JoinHead(SID, key.public, DIGEST, NONCE * 2, RUN),
 JOIN_VOTE = codec.sign(JoinVote(SID, ONE.public, DIGEST), ONE)
 MASKED_HEAD = codec.sign(MaskedHead(SID, TWO.public, 4095, DIGEST), TWO)
 TOTAL_HEAD = codec.sign(TotalHead(SID, ONE.public, 2**64 - 1, 4095, RUN, DIGEST), ONE)
-CHECK_VOTE = codec.sign(CheckVote(SID, ONE.public, 0b1011, DIGEST, (0, 2**31 - 2, 3)), ONE)
+CHECK_VOTE = codec.sign(CheckVote(SID, ONE.public, 0b1011, DIGEST, b"\0\1\2\xff" * 3), ONE)
 DISPUTE = codec.sign(Dispute(SID, TWO.public, 0b1011, 4095), TWO)
 ACK_VOTE = codec.sign(AckVote(SID, ONE.public, 0b1011, DIGEST), ONE)
 RELEASE_HEAD = codec.sign(ReleaseHead(SID, ONE.public, 0b1011, DIGEST, RUN, NONCE * 2), ONE)
@@ -69,7 +69,7 @@ LOCKED_PROPOSAL = codec.sign(ProposalHead(SID, TWO.public, 2, 1, (0,), RUN, (ACK
 MASKED_SAMPLES: tuple[Message, ...] = (
     Join(JOIN_HEADS[0], (DIGEST, RUN) * 3, TWO.public, b"sealed"),
     Joined(JOIN_VOTE, JOIN_HEADS),
-    JoinCertificate(SID, (JOIN_VOTE, JOIN_VOTE)),
+    JoinCertificate(SID, DIGEST, (bytes(64), b"\xff" * 64)),
     Masked(MASKED_HEAD, b"words"),
     Total(TOTAL_HEAD, (MASKED_HEAD, MASKED_HEAD), b"words and carries"),
     Check(CHECK_VOTE, (TOTAL_HEAD, TOTAL_HEAD)),

@@ -20,6 +20,8 @@ from typing import Any, Literal
 import msgpack
 
 from protocol import codec
+from protocol.masked_messages import MaskedMessage, session_of
+from tests.e2e.namespaces import enter
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class Watch:
     done: bool = False
 
     def saw(self, way: str, message: Any) -> None:
-        sid = getattr(message, "sid", None)
+        masked = isinstance(message, MaskedMessage)
+        sid = session_of(message) if masked else getattr(message, "sid", None)
         if sid is not None and sid not in self.sids:
             self.sids.append(sid)
         if self.fate is None or self.done:
@@ -91,13 +94,14 @@ class Orders:
     """What a process of ours does beside being a node.
 
     offers: where to note each vector that it spends. lie: the number of the offer, from 1, in whose place it
-    sends a hundred times its opposite; 0: none.
+    sends a hundred times its opposite; 0: none. namespace: the network namespace that it lives in.
     """
 
     fate: Fate | None = None
     record: Path | None = None
     offers: Path | None = None
     lie: int = 0
+    namespace: str | None = None
 
 
 def wrap(orders: Orders) -> None:
@@ -174,6 +178,8 @@ def run(module: str, argv: list[str], out: Connection, err: Connection, orders: 
         os.dup2(stream.fileno(), number)
         stream.close()
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if orders.namespace is not None:
+        enter(orders.namespace)
     if orders != Orders():
         wrap(orders)
     sys.exit(importlib.import_module(module).main(argv))

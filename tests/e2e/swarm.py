@@ -19,6 +19,7 @@ from protocol.identity import NodeKey
 from tests.e2e.dying_peer import Orders
 from tests.e2e.processes import ENOUGH_S, Event, Nursery, Process, free_endpoint
 
+ADDITIVE, MASKED = "aggregation.protocol=additive", "aggregation.protocol=masked"
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,16,10]")
 
 
@@ -130,6 +131,18 @@ def fact(out: Path, name: str) -> Any:
     """A small fact of state.db."""
     found = rows(out, f"select value from fact where name = '{name}'")
     return found[0][0] if found else None
+
+
+def nothing_twice(out: Path, offers: Path) -> None:
+    """Every vector that was spent, over both lives, is another one; and all of them are in the ledger."""
+    noted = [line.split() for line in offers.read_text().splitlines()]
+    sids, vectors = zip(*noted, strict=True)
+    assert len(set(sids)) == len(sids)
+    assert len(set(vectors)) == len(vectors)
+    ledger = rows(out, "select sid, round from ledger")
+    assert {sid.hex() for sid, _ in ledger} == set(sids)
+    assert len({round for _, round in ledger}) == len(ledger)
+    assert summary(out)["offers"] == len(ledger)
 
 
 @contextmanager

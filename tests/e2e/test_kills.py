@@ -1,4 +1,4 @@
-"""One of five killed, by its pid, in each phase; the tracker killed; peers that stand still or leave.
+"""One of five with additive shares killed, by its pid, in each phase; the tracker killed; peers that stop.
 
 The others end the round without waiting for a deadline, finish the run and end with one base. The killed one
 is started again on the same folder, catches up, and ends with that base, too; what it offered it never offers
@@ -16,7 +16,7 @@ import pytest
 
 from tests.e2e.dying_peer import Fate, Orders
 from tests.e2e.processes import Nursery, free_endpoint
-from tests.e2e.swarm import Swarm, fact, frozen, history, one_digest, rows, summary
+from tests.e2e.swarm import ADDITIVE, Swarm, fact, frozen, history, nothing_twice, one_digest, rows, summary
 
 ROUNDS = 10
 COORDINATOR, MEMBER = 0, 3
@@ -55,7 +55,7 @@ KILLS = [
 
 @pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.name)
 def test_one_of_five_killed(make_swarm, tmp_path: Path, kill: Kill) -> None:
-    swarm: Swarm = make_swarm(5, ROUNDS)
+    swarm: Swarm = make_swarm(5, ROUNDS, ADDITIVE)
     offers = tmp_path / "offers"
     nodes = swarm.start_all({kill.who: Orders(fate=kill.fate, offers=offers)})
     victim = nodes[kill.who]
@@ -72,7 +72,7 @@ def test_one_of_five_killed(make_swarm, tmp_path: Path, kill: Kill) -> None:
     one_digest(ends)
     _nobody_waited_for_the_dead(swarm, kill.who, died_in)
     _caught_up(swarm, kill.who, died_in)
-    _nothing_twice(swarm.out(kill.who), offers)
+    nothing_twice(swarm.out(kill.who), offers)
 
 
 def _at_rest(out: Path, kill: Kill, offers: Path) -> None:
@@ -115,18 +115,6 @@ def _caught_up(swarm: Swarm, number: int, died_in: int) -> None:
     assert numbers == sorted(set(numbers))
 
 
-def _nothing_twice(out: Path, offers: Path) -> None:
-    """Every vector that was spent, over both lives, is another one; and all of them are in the ledger."""
-    noted = [line.split() for line in offers.read_text().splitlines()]
-    sids, vectors = zip(*noted, strict=True)
-    assert len(set(sids)) == len(sids)
-    assert len(set(vectors)) == len(vectors)
-    ledger = rows(out, "select sid, round from ledger")
-    assert {sid.hex() for sid, _ in ledger} == set(sids)
-    assert len({round for _, round in ledger}) == len(ledger)
-    assert summary(out)["offers"] == len(ledger)
-
-
 def test_the_tracker_killed_and_started_again(make_swarm, nursery: Nursery) -> None:
     where = free_endpoint()
     tracker = nursery.tracker("--listen", where)
@@ -147,7 +135,8 @@ def test_the_tracker_killed_and_started_again(make_swarm, nursery: Nursery) -> N
 
 def test_a_peer_that_stands_still_is_waited_for_until_the_deadline_only(make_swarm) -> None:
     """Stopped, not killed: its sockets stay open and nothing says that it is gone."""
-    swarm = make_swarm(4, 9, "aggregation.shares_timeout_s=2", "aggregation.sums_timeout_s=2")
+    caps = ("aggregation.shares_timeout_s=2", "aggregation.sums_timeout_s=2")
+    swarm = make_swarm(4, 9, ADDITIVE, *caps)
     stops = Fate("Share", nth=1, session=4, sign=signal.SIGSTOP)
     nodes = swarm.start_all({3: Orders(fate=stops)})
     others, still = nodes[:3], nodes[3]

@@ -11,7 +11,7 @@ from tests.e2e.swarm import Swarm, fact, history, one_digest
 
 COUNT, ROUNDS, LIAR, LIE = 5, 8, 4, 4
 GATE = ("--set", "aggregation.loss_gate=0.3")
-LEARNING = ("train.epochs=2", "train.batch_size=16", "aggregation.shares=ring")
+LEARNING = ("train.epochs=2", "train.batch_size=16", "aggregation.protocol=additive")
 
 
 def started(swarm: Swarm, *more: str, orders: dict[int, Orders] | None = None) -> list[Process]:

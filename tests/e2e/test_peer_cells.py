@@ -9,7 +9,7 @@ from scenarios.inline_engine import LocalRoom
 from scenarios.peer_cells import SwarmCell, run_nodes
 
 PEERS, ROUNDS = 3, 3
-SMALL = ("model.args.sizes=[64,16,10]", f"train.rounds={ROUNDS}", "aggregation.shares=ring")
+SMALL = ("model.args.sizes=[64,16,10]", f"train.rounds={ROUNDS}", "aggregation.protocol=additive")
 
 
 def cell(*overrides: str) -> SwarmCell:
@@ -29,6 +29,20 @@ def test_real_nodes_learn_what_the_replay_does_and_are_not_run_twice(tmp_path: P
     again = run_nodes(one, tmp_path, lambda number, figure: None)
     assert (again.figures, again.facts) == (outcome.figures, outcome.facts)
     assert [path.stat().st_mtime_ns for path in summaries] == written
+
+
+@pytest.mark.parametrize("peers", [3, 4])
+def test_real_nodes_weigh_their_updates_as_the_replay_does(tmp_path: Path, peers: int) -> None:
+    """The number of rows of each is summed with the updates; all end with one base."""
+    weighted = ("aggregation.weighting=samples", "aggregation.sample_cap=1000")
+    task = load_task("digits", [*SMALL[:2], *weighted])
+    one = SwarmCell("arm", task, peers)
+    outcome = run_nodes(one, tmp_path, lambda number, figure: None)
+    replay = one.replay(LocalRoom(tmp_path, 1, lambda number, figure: None))
+    plain = SwarmCell("plain", load_task("digits", [*SMALL[:2]]), peers)
+    unweighted = plain.replay(LocalRoom(tmp_path, 1, lambda number, figure: None))
+    assert outcome.figures == pytest.approx(replay.figures, abs=0.01)
+    assert unweighted.facts["model sha256"] != replay.facts["model sha256"]
 
 
 def test_real_nodes_spend_what_the_replay_says(tmp_path: Path) -> None:

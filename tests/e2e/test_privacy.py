@@ -24,7 +24,18 @@ from mechanisms.accounting import (
 )
 from tests.e2e.dying_peer import Fate, Orders
 from tests.e2e.processes import Nursery, free_endpoint
-from tests.e2e.swarm import Swarm, fact, frozen, history, one_digest, rows, settings, summary, wait_status
+from tests.e2e.swarm import (
+    ADDITIVE,
+    Swarm,
+    fact,
+    frozen,
+    history,
+    one_digest,
+    rows,
+    settings,
+    summary,
+    wait_status,
+)
 from tests.e2e.test_bad_input import alone, goes_on, only_the_key_is_left, second
 
 ROUNDS, BUDGET, DELTA = 4, 8.0, 1e-5
@@ -229,7 +240,7 @@ def dies_and_comes_back(swarm: Swarm, fate: Fate, offers: Path) -> Death:
 def test_what_was_charged_before_a_kill_is_charged_once(
     make_swarm, tmp_path: Path, mechanism: str, fate
 ) -> None:
-    swarm: Swarm = make_swarm(MEMBERS, 7, *private(mechanism, 7))
+    swarm: Swarm = make_swarm(MEMBERS, 7, ADDITIVE, *private(mechanism, 7))
     death = dies_and_comes_back(swarm, fate, tmp_path / "offers")
     assert [charge.round for charge in death.before] == [1, 2]
     assert (death.pending, death.fresh) == ([], False), "what is spent is not fresh"
@@ -246,7 +257,7 @@ def test_an_offer_that_a_kill_prevented_costs_nothing(
     make_swarm, tmp_path: Path, mechanism: str, fate
 ) -> None:
     """With dp-sgd its training pends, and is charged with the next offer, which holds it."""
-    swarm: Swarm = make_swarm(MEMBERS, 7, *private(mechanism, 7))
+    swarm: Swarm = make_swarm(MEMBERS, 7, ADDITIVE, *private(mechanism, 7))
     death = dies_and_comes_back(swarm, fate, tmp_path / "offers")
     assert [charge.round for charge in death.before] == [1]
     assert death.fresh

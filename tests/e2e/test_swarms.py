@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 
 from protocol.vectors import base_digest
 from tests.e2e.processes import Nursery, free_endpoint
-from tests.e2e.swarm import SMALL, fact, frozen, history, one_digest, rows, settings, summary
+from tests.e2e.swarm import ADDITIVE, SMALL, fact, frozen, history, one_digest, rows, settings, summary
 
 HISTORY = {
     *("round", "outcome", "reason", "participants", "loss", "accuracy", "epsilon", "delta"),
@@ -27,9 +27,19 @@ SUMMARY = {
 }
 
 
-@pytest.mark.parametrize(("count", "shares"), [(3, "seed"), (5, "seed"), (4, "ring"), (3, "float")], ids=str)
-def test_peers_end_with_one_base(make_swarm, count: int, shares: str) -> None:
-    swarm = make_swarm(count, 4, f"aggregation.shares={shares}")
+@pytest.mark.parametrize(
+    ("count", "overrides"),
+    [
+        (3, ()),
+        (5, ()),
+        (5, (ADDITIVE,)),
+        (4, (ADDITIVE, "aggregation.shares=ring")),
+        (3, (ADDITIVE, "aggregation.shares=float")),
+    ],
+    ids=str,
+)
+def test_peers_end_with_one_base(make_swarm, count: int, overrides: tuple[str, ...]) -> None:
+    swarm = make_swarm(count, 4, *overrides)
     ends = [node.ends_well() for node in swarm.start_all()]
     one_digest(ends)
     for end in ends:
@@ -133,7 +143,7 @@ def test_a_model_of_several_pieces_is_aggregated_every_round(
                     "--json",
                 ),
                 *("--data", str(path), "--out", str(tmp_path / str(number))),
-                *("--set", f"aggregation.shares={shares}", "--set", "aggregation.group_timeout_s=20"),
+                *settings(ADDITIVE, f"aggregation.shares={shares}", "aggregation.group_timeout_s=20"),
             )
         )
     ends = [node.ends_well() for node in nodes]
@@ -246,8 +256,8 @@ def test_the_plain_command_line_prints_plain_lines(nursery: Nursery, tmp_path: P
         assert node.status() == 0, node.told()
         lines = node.out.all()
         assert node.err.all() == []
-        assert [line.partition(":")[0] for line in lines[:6]] == [
-            *("node", "task", "data", "may join", "privacy", "out")
+        assert [line.partition(":")[0] for line in lines[:7]] == [
+            *("node", "task", "data", "may join", "sums", "privacy", "out")
         ]
         assert not any("\x1b" in line or line.startswith("{") for line in lines)
         assert any(line.startswith("round 2/2: aggregated with 3 peers; test accuracy") for line in lines)

@@ -1,6 +1,5 @@
-/* Messages 6 to 9 of a masked session (ACK, RELEASE, VIEWCHANGE, PROPOSE; protocol, Part II, D), for spin 6.5.
-
-   n = 4 members, of which f = 1 may fall silent; t = n - f = 3 shares open a secret; m = n - 2 f - 1 = 1 may lie.
+/* Messages 6 to 9 of a masked session (ACK, RELEASE, VIEWCHANGE, PROPOSE; protocol, Part II, D), for spin.
+   n = 4 members; f = 1 may fall silent; t = n - f = 3 shares open a secret; m = n - 2 f - 1 = 1 may lie.
 
    NETWORK. What was sent stays in reach of every receiver, who may act on it at any later time, or never:
    that is any delay, any reordering, and any loss. `...To` masks say which receivers a message can reach; a
@@ -11,24 +10,26 @@
    value, and different ones for different receivers. They acknowledge and release for whatever anybody
    wants; vote in every view, without a lock or with any lock that can be proved; as leaders they propose to
    each member whatever can be justified to it. Of totals there are two, T and T', wherever a liar is
-   included: it may add to its input after the fact.
+   included: it may add to its input after the fact, and honest members check both, if asked. That is more
+   than a liar can do. What t members released for is a result, held by whoever looks.
 
-   VALUES. What is acknowledged is (U, H(T)), written w = 1..10: (w - 1) / 2 = 0 includes everybody,
-   k + 1 everybody but member k; odd w is T, even w is T'. A proposal is 0 (none), 1..5 (a new U; the totals
-   are still to be made) or 5 + w (a lock, proposed again with its proof).
+   VALUES. What is acknowledged is (U, H(T)), written w = 1..10: SET(w) = 0 includes everybody, k + 1
+   everybody but member k; odd w is T, even w is T'. A proposal is 0 (none), 1..5 (a new U, whose totals are
+   still to be made: messages 3, 4 and 5 are one, a member's part in them) or 5 + w (a lock, proposed again
+   with its proof, and acknowledged at once by who is free to).
 
    WHAT CHOOSES A RUN (-D...):
-     LIARS=0..2       how many members lie (default 1)
-     CRASH            one member may crash, at any step
-     VIEWS=3          views 0 .. VIEWS-1
-     ORDERED          a view after the first is left only when nothing else can happen any more (deadlines are
-                      longer than deliveries), and a leader waits for all who live; without it, both may
-                      happen at any time
-     PROMPT           with ORDERED: the first view is left in that way, too
-     AGREEMENT=0      do not claim that all release for one value
-     UNREACHED=k      claim that what the k-th line of `happened` says never happens: shows what is covered
+     LIARS=0..2   how many members lie (default 1); with none, members complete, and must
+     CRASH        one member may crash, at any step (CRASHER=i: member i)
+     MIDWAY       a crash takes away only what was sent last
+     VIEWS=3, 4   views 0 .. VIEWS-1 (default 3)
+     ORDERED      a leader waits for all who live, and a view after the first is left only when nothing else
+                  can happen any more: deadlines are longer than deliveries. Without it, nobody need wait
+     PROMPT       with ORDERED: the first view is left in that way, too
+     AGREEMENT=0  do not claim that all release for one value; ONCE=0: nor that they release once
+     UNREACHED=k  claim that line k of `happened` never happens: shows what is covered
    PLANTED FAULTS: RELEASES_AGAIN, ACKS_AGAIN, RELEASES_ON_ONE_ACK, IGNORES_LOCKS, RELEASED_IS_DEAF,
-   NO_RELAY. */
+   NO_RELAY, ACKS_AFTER_VOTING (in the view that the vote is to leave). */
 
 #define N 4
 #define T 3
@@ -40,6 +41,9 @@
 #endif
 #ifndef AGREEMENT
 #define AGREEMENT 1
+#endif
+#ifndef ONCE
+#define ONCE 1
 #endif
 #ifndef UNREACHED
 #define UNREACHED 0
@@ -66,9 +70,14 @@ byte offset;              /* the session's id, modulo n: who leads first */
 byte crashed = N;         /* which member; N: none */
 byte view[N];
 byte accepted[N] = 1;     /* the proposal of one's view; view 0 needs none: everybody is included */
+#ifdef ACKS_AFTER_VOTING
+bit waits[N];
+#define WAITS(j) (waits[j])
+#else
+#define WAITS(j) (accepted[j] == 0)
+#endif
 byte completed[N];        /* w */
-byte completedTo[N];      /* whom the relayed releases reach */
-
+byte completedTo[N];      /* whom the certificate reaches (or the releases, passed on) */
 byte checkTo[5 * N];      /* [set, member]: whom its part in totals over that set reached: messages 3, 4, 5 */
 byte lock[N];             /* what was acknowledged last */
 short acks[N];            /* bit w: acknowledged */
@@ -80,6 +89,14 @@ byte vote[VIEWS * N];     /* VIEWCHANGE: 0 none, else 1 + lock */
 byte voteTo[VIEWS * N];
 byte proposal[VIEWS];     /* of an honest leader */
 byte proposalTo[VIEWS];
+#ifdef MIDWAY
+byte latest[N] = 3;       /* the broadcast that a member made last */
+#define SENDS(kind) latest[i] = kind
+#define LOST(kind) (latest[i] == (kind))
+#else
+#define SENDS(kind) skip
+#define LOST(kind) (1)
+#endif
 
 bit both_opened, two_results, released_twice, two_values_released, happened;
 
@@ -96,8 +113,8 @@ bit both_opened, two_results, released_twice, two_values_released, happened;
 #else
 #define FREE(j, v, i) (!HONEST(j) || (vote[AT(v, j)] == 1 && HAS(voteTo[AT(v, j)], i)))
 #endif
-/* That a member answered, without a lock, if a vote of it is needed for a new U: at least t = n - 1 are. */
-#define FREE_0(j, v, i) (FREE(j, v, i))
+/* That member j, if it is in the set, answered and has no lock. */
+#define FREE_0(j, v, i) FREE(j, v, i)
 #define FREE_1(j, v, i) ((j) == 0 || FREE(j, v, i))
 #define FREE_2(j, v, i) ((j) == 1 || FREE(j, v, i))
 #define FREE_3(j, v, i) ((j) == 2 || FREE(j, v, i))
@@ -111,21 +128,21 @@ bit both_opened, two_results, released_twice, two_values_released, happened;
 #ifdef ORDERED
 #define ANSWERED(j, v, i) (crashed == (j) || VOTED(j, v, i))
 #define ALL_ANSWERED(v) ALL(ANSWERED, v, i)
+#define NO_OTHER_LOCK(j, v, w) (!VOTED(j, v, i) || vote[AT(v, j)] <= 1 || LOCKED(j, v, w))
 /* Those who answered are included: all but k only if k did not. */
 #define EXACTLY(set, v) (!((set) > 0 && VOTED((set) - 1, v, i)))
 #else
 #define ALL_ANSWERED(v) (1)
+#define NO_OTHER_LOCK(j, v, w) (1)
 #define EXACTLY(set, v) (1)
 #endif
 
-#ifdef ORDERED
-#ifdef PROMPT
+#ifndef ORDERED
+#define DEADLINE(i) (1)
+#elif defined(PROMPT)
 #define DEADLINE(i) timeout
 #else
 #define DEADLINE(i) (view[i] == 0 || timeout)
-#endif
-#else
-#define DEADLINE(i) (1)
 #endif
 
 #ifdef RELEASED_IS_DEAF
@@ -148,8 +165,10 @@ inline check_release(w) {
     assert(!both_opened);
     two_results = TRUE_RESULTS + FALSE_RESULTS > 1;
     assert(!two_results);
+#if ONCE
     released_twice = times[i] > 1;
     assert(!released_twice);
+#endif
 #if AGREEMENT
     two_values_released = ANY(OTHER_RELEASE, w, 0);
     assert(!two_values_released);
@@ -170,21 +189,34 @@ inline check_release(w) {
 /* ---- what a member does; `i` is the member that does it ---- */
 inline enter(v) {
     view[i] = v;
+#ifdef ACKS_AFTER_VOTING
+    waits[i] = 1;
+#else
     accepted[i] = 0;
+#endif
     vote[AT(v, i)] = 1 + lock[i];
-    voteTo[AT(v, i)] = 15
+    voteTo[AT(v, i)] = 15;
+    SENDS(8 + v)
+}
+
+inline take(what) {
+#ifdef ACKS_AFTER_VOTING
+    waits[i] = 0;
+#endif
+    accepted[i] = what
 }
 
 /* Member i takes up what is proposed in its view; its part in new totals, if it is included, is sent. */
 inline take_up(set) {
-    accepted[i] = FRESH(set);
-    if :: INCLUDES(set, i) -> checkTo[AT(set, i)] = 15 :: else fi
+    take(FRESH(set));
+    if :: INCLUDES(set, i) -> checkTo[AT(set, i)] = 15; SENDS(3 + set) :: else fi
 }
 
 inline acknowledge(w) {
     lock[i] = w;
     acks[i] = acks[i] | (1 << (w));
-    ackTo[i] = 15
+    ackTo[i] = 15;
+    SENDS(0)
 }
 
 #ifdef ACKS_AGAIN
@@ -197,16 +229,14 @@ inline acknowledge(w) {
 
 #ifdef RELEASES_ON_ONE_ACK
 #define MAY_RELEASE(w) (times[i] == 0 && HAS(acks[i], w))
-#else
-#ifdef RELEASES_AGAIN
+#elif defined(RELEASES_AGAIN)
 #define MAY_RELEASE(w) (times[i] < 2 && COUNT(ACKED, w, i) >= T)
 #else
 #define MAY_RELEASE(w) (times[i] == 0 && COUNT(ACKED, w, i) >= T)
 #endif
-#endif
 #define RELEASES(w) \
     :: atomic { MAY_RELEASE(w) -> \
-        times[i]++; releases[i] = releases[i] | (1 << (w)); releaseTo[i] = 15; check_release(w) }
+        times[i]++; releases[i] = releases[i] | (1 << (w)); releaseTo[i] = 15; SENDS(1); check_release(w) }
 
 #ifdef NO_RELAY
 #define RELAYS 0
@@ -216,38 +246,40 @@ inline acknowledge(w) {
 #define HOLDS_RESULT(w) (COUNT(RELEASED, w, i) >= T || ANY(RELAYED, w, i))
 #endif
 #define COMPLETES(w) \
-    :: atomic { HOLDS_RESULT(w) -> completed[i] = w; completedTo[i] = RELAYS; break }
+    :: atomic { HOLDS_RESULT(w) -> completed[i] = w; completedTo[i] = RELAYS; SENDS(2); break }
 
 /* An honest leader: of the votes that it sees, any t or more; a lock among them binds it. */
 #define LEADS(v) (LEADER(v) == i && view[i] == (v) && proposal[v] == 0 && ALL_ANSWERED(v))
 #define PROPOSES(v, set, FREE_ONES) \
     :: atomic { LEADS(v) && EXACTLY(set, v) && ALL(FREE_ONES, v, i) -> \
-        proposal[v] = FRESH(set); proposalTo[v] = 15 }
+        proposal[v] = FRESH(set); proposalTo[v] = 15; SENDS(12 + v) }
 #ifdef IGNORES_LOCKS
 #define PROPOSES_AGAIN(v, w)
 #else
 #define PROPOSES_AGAIN(v, w) \
-    :: atomic { LEADS(v) && COUNT(VOTED, v, i) >= T && LOCK_SEEN(v, w) -> \
-        proposal[v] = AGAIN(w); proposalTo[v] = 15 }
+    :: atomic { LEADS(v) && COUNT(VOTED, v, i) >= T && LOCK_SEEN(v, w) && ALL(NO_OTHER_LOCK, v, w) -> \
+        proposal[v] = AGAIN(w); proposalTo[v] = 15; SENDS(12 + v) }
 #endif
 
 /* An honest leader's proposal, in this view or a later one. */
 #define ACCEPTS(v, set, FREE_ONES) \
-    :: atomic { MAY_TAKE(v) && proposal[v] == FRESH(set) && HAS(proposalTo[v], i) -> catch_up(v); take_up(set) }
+    :: atomic { MAY_TAKE(v) && proposal[v] == FRESH(set) && HAS(proposalTo[v], i) -> \
+        catch_up(v); take_up(set) }
 #define ACCEPTS_AGAIN(v, w) \
     :: atomic { MAY_TAKE(v) && proposal[v] == AGAIN(w) && HAS(proposalTo[v], i) -> \
-        catch_up(v); accepted[i] = AGAIN(w); if :: MAY_ACK(w) -> acknowledge(w) :: else fi }
-#define MAY_TAKE(v) (LISTENS(i) && (view[i] < (v) || (view[i] == (v) && accepted[i] == 0)))
+        catch_up(v); take(AGAIN(w)); if :: MAY_ACK(w) -> acknowledge(w) :: else fi }
+#define MAY_TAKE(v) (LISTENS(i) && (view[i] < (v) || (view[i] == (v) && WAITS(i))))
 inline catch_up(v) {
     if :: view[i] < (v) -> enter(v) :: else fi
 }
 /* A lying leader's: whatever t votes justify; it shows each member other ones. */
-#define MAY_BE_TOLD(v) (!HONEST(LEADER(v)) && view[i] == (v) && accepted[i] == 0)
+#define MAY_BE_TOLD(v) (!HONEST(LEADER(v)) && view[i] == (v) && WAITS(i))
 #define IS_TOLD(v, set, FREE_ONES) \
     :: atomic { MAY_BE_TOLD(v) && ALL(FREE_ONES, v, i) -> take_up(set) }
 #define IS_TOLD_AGAIN(v, w) \
-    :: atomic { MAY_BE_TOLD(v) && MAY_ACK(w) && COUNT(VOTED, v, i) >= T && (ANY(LOCKED, v, w) || LOCK_MADE(w)) -> \
-        accepted[i] = AGAIN(w); acknowledge(w) }
+    :: atomic { MAY_BE_TOLD(v) && MAY_ACK(w) && COUNT(VOTED, v, i) >= T \
+                && (ANY(LOCKED, v, w) || LOCK_MADE(w)) -> \
+        take(AGAIN(w)); acknowledge(w) }
 
 #define GIVES_UP(v) \
     :: atomic { LISTENS(i) && view[i] == (v) - 1 && DEADLINE(i) -> enter(v) }
@@ -260,14 +292,13 @@ inline catch_up(v) {
 #if LIARS == 0
 #define EACH_VALUE(OPTION) EACH_TRUE(OPTION)
 #define EACH_VALUE_OF(OPTION, v) EACH_TRUE_OF(OPTION, v)
-#else
-#if LIARS == 1
+#elif LIARS == 1
 #define EACH_VALUE(OPTION) EACH_TRUE(OPTION) OPTION(2) OPTION(4) OPTION(6) OPTION(8)
 #define EACH_VALUE_OF(OPTION, v) EACH_TRUE_OF(OPTION, v) OPTION(v, 2) OPTION(v, 4) OPTION(v, 6) OPTION(v, 8)
 #else
 #define EACH_VALUE(OPTION) EACH_TRUE(OPTION) OPTION(2) OPTION(4) OPTION(6) OPTION(8) OPTION(10)
-#define EACH_VALUE_OF(OPTION, v) EACH_TRUE_OF(OPTION, v) OPTION(v, 2) OPTION(v, 4) OPTION(v, 6) OPTION(v, 8) OPTION(v, 10)
-#endif
+#define EACH_VALUE_OF(OPTION, v) \
+    EACH_TRUE_OF(OPTION, v) OPTION(v, 2) OPTION(v, 4) OPTION(v, 6) OPTION(v, 8) OPTION(v, 10)
 #endif
 #define EACH_SET_OF(OPTION, v) \
     OPTION(v, 0, FREE_0) OPTION(v, 1, FREE_1) OPTION(v, 2, FREE_2) OPTION(v, 3, FREE_3) OPTION(v, 4, FREE_4)
@@ -288,37 +319,40 @@ inline lose(to, wanted, r) {
     :: else
     fi
 }
-#define LOSE_EACH(to, WANTS) lose(to, WANTS(0), 0); lose(to, WANTS(1), 1); lose(to, WANTS(2), 2); lose(to, WANTS(3), 3)
-#define WANTS_CHECKS(r) (r != i && acks[r] == 0)
-#define WANTS_ACKS(r) (r != i && times[r] == 0)
-#define WANTS_RELEASES(r) (r != i && completed[r] == 0)
-#define WANTS_VOTES(r) (r != i && completed[r] == 0)
+#define LOSE_EACH(to, WANTS) \
+    lose(to, WANTS(0), 0); lose(to, WANTS(1), 1); lose(to, WANTS(2), 2); lose(to, WANTS(3), 3)
+#define GOES_ON(r) (r != i && completed[r] == 0)
+#define WANTS_CHECKS(r) (GOES_ON(r) && acks[r] == 0)
+#define WANTS_ACKS(r) (GOES_ON(r) && times[r] == 0)
+#define WANTS_RELEASES(r) GOES_ON(r)
+#define WANTS_VOTE(r) (GOES_ON(r) && (view[r] < k || (view[r] == k && LEADER(k) == r && proposal[k] == 0)))
+#define WANTS_PROPOSAL(r) (GOES_ON(r) && (view[r] < k || (view[r] == k && WAITS(r))))
+/* Where LOST is not everything, only the broadcast that was made last is taken away. */
 inline crash() {
     crashed = i;
-    LOSE_EACH(ackTo[i], WANTS_ACKS);
-    LOSE_EACH(releaseTo[i], WANTS_RELEASES);
-    LOSE_EACH(completedTo[i], WANTS_RELEASES);
+    if :: LOST(0) -> LOSE_EACH(ackTo[i], WANTS_ACKS) :: else fi;
+    if :: LOST(1) -> LOSE_EACH(releaseTo[i], WANTS_RELEASES) :: else fi;
+    if :: LOST(2) -> LOSE_EACH(completedTo[i], WANTS_RELEASES) :: else fi;
     k = 0;
     do
-    :: k < 5 -> LOSE_EACH(checkTo[AT(k, i)], WANTS_CHECKS); k++
+    :: k < 5 -> if :: LOST(3 + k) -> LOSE_EACH(checkTo[AT(k, i)], WANTS_CHECKS) :: else fi; k++
     :: else -> break
     od;
     k = 1;
     do
     :: k < VIEWS ->
-        LOSE_EACH(voteTo[AT(k, i)], WANTS_VOTES);
-        if :: LEADER(k) == i -> LOSE_EACH(proposalTo[k], WANTS_VOTES) :: else fi;
+        if :: LOST(8 + k) -> LOSE_EACH(voteTo[AT(k, i)], WANTS_VOTE) :: else fi;
+        if :: LEADER(k) == i && LOST(12 + k) -> LOSE_EACH(proposalTo[k], WANTS_PROPOSAL) :: else fi;
         k++
     :: else -> break
     od;
     k = 0
 }
-#ifdef MAY_CRASH
-#else
-#define MAY_CRASH (crashed == N && i >= 0)
+#ifndef CRASHER
+#define CRASHER i
 #endif
 #ifdef CRASH
-#define CRASHES :: atomic { MAY_CRASH -> crash(); goto gone }
+#define CRASHES :: atomic { crashed == N && i == CRASHER -> crash(); goto gone }
 #else
 #define CRASHES :: atomic { false -> goto gone }
 #endif

@@ -104,7 +104,7 @@ def test_any_length_may_be_claimed(length, rest):
     st.binary(max_size=12),
 )
 def test_huge_lengths_inside_a_header_allocate_little(marker, rest):
-    """A claimed list holds at most MAX_PRODUCTS places before its items are seen: 98 kB."""
+    """A claimed list holds at most MAX_PIECES places before its items are seen: 33 kB."""
     for header in (marker + b"\xff" * 4 + rest, b"\x93\x03\x03" + marker + b"\x2f\xff" + rest):
         assert peak_bytes(lambda header=header: survives(framed(header))) < 256 * 1024
 
@@ -113,14 +113,14 @@ def test_huge_lengths_inside_a_header_allocate_little(marker, rest):
     "opening", [b"\x91", b"\xdc\x00\x01", b"\xdc\x30\x00", b"\xdd\x00\x00\x30\x00", b"\x81\xa0"]
 )
 def test_deep_nesting_is_refused_within_bounded_memory(opening):
-    """msgpack's own stack ends at 1024 levels, each of at most MAX_PRODUCTS places: 101 MB at most."""
+    """msgpack's own stack ends at 1024 levels, each of at most MAX_PIECES places: 34 MB at most."""
     header = (opening * codec.MAX_HEADER_BYTES)[: codec.MAX_HEADER_BYTES]
 
     def refused() -> None:
         with pytest.raises(RemoteProtocolError):
             codec.decode(framed(header))
 
-    assert peak_bytes(refused) < 8 * 1024 * codec.MAX_PRODUCTS + 2**20
+    assert peak_bytes(refused) < 8 * 1024 * codec.MAX_PIECES + 2**20
 
 
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: str(len(frame)))

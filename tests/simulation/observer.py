@@ -66,6 +66,10 @@ class Basis:
                     merged[column] = (merged.get(column, 0) - factor * value) % PRIME
                 self._pivots[other] = {column: value for column, value in merged.items() if value}
 
+    def unmasked(self) -> list[Row]:
+        """Rows without a mask; they span all such rows that follow from what was taken in."""
+        return [row for pivot, row in self._pivots.items() if not _is_mask(pivot)]
+
 
 class Observer:
     """What follows from a transcript. `colluders` are peers whose offers and masks it knows as well."""

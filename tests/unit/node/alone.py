@@ -34,17 +34,23 @@ class Alone:
         self.state = State(folder, "digits", self.parameters, self.prepared.trainer.vector())
         key = NodeKey(SEED)
         session = Session(
-            settings(key, parameters=self.prepared.parameters, dimension=self.prepared.dimension),
+            settings(
+                key,
+                parameters=self.prepared.parameters,
+                dimension=self.prepared.dimension,
+                slots=self.prepared.weighting.slots,
+            ),
             self.state.standing,
             self.state.past,
             bytes(32),
         )
-        plan = Plan(5, "digits", key.public.hex(), "test", self.prepared.parameters)
+        section = self.prepared.options.task.aggregation
+        plan = Plan(5, "digits", key.public.hex(), "test", self.prepared.parameters, section, 3)
         self.folder, self.said = folder, io.StringIO()
         reporter = JsonReporter(self.said)
         gate = make_gate(self.prepared.options.task, self.prepared.trainer, self.state)
         written = Folder(folder, self.prepared.shapes)
-        parts = (self.prepared.trainer, self.mechanism, gate, written, reporter)
+        parts = (self.prepared.trainer, self.mechanism, self.prepared.weighting, gate, written, reporter)
         self.peer = Peer(plan, session, self.state, *parts)
 
     def base(self, generation, vector):

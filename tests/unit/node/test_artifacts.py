@@ -72,7 +72,7 @@ def test_models_are_named_tensors_and_say_what_they_hold(tmp_path):
 
 
 def test_the_summary_is_replaced_whole(tmp_path):
-    summary = Summary(3, 2, 1, 0.9, None, None, "ab", 1, 2, 3.0, "test", "digits", "k", True, 3, {}, None)
+    summary = Summary(3, 2, 1, 0.9, None, None, "ab", 1, 2, 3.0, "test", "digits", "k", True, 3, {}, None, {})
     Folder(tmp_path, SHAPES).summary(summary)
     assert json.loads((tmp_path / "summary.json").read_text())["aggregated"] == 2
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]

@@ -136,8 +136,23 @@ def test_a_section_that_is_a_value(task_file):
         ('data.features=["a","a"]', "data.features = ['a', 'a'] is refused"),
         ("data.features=[1]", "data.features = [1] is refused"),
         ("data.features=age", "data.features = 'age' is refused"),
-        ("aggregation.protocol=masked", "'masked' is not in this version; allowed: 'additive'"),
-        ("aggregation.weighting=samples", "'samples' is not in this version; allowed: 'uniform'"),
+        ("aggregation.protocol=plain", "'plain' is refused; allowed: 'masked' or 'additive'"),
+        ("aggregation.weighting=rows", "'rows' is refused; allowed: 'uniform' or 'samples'"),
+        (
+            "aggregation.dropouts=32",
+            "aggregation.dropouts = 32 is refused; allowed: a whole number from 0 to 31",
+        ),
+        ("aggregation.public_weights=1", "aggregation.public_weights = 1 is refused; allowed: true or false"),
+        (
+            "aggregation.weighting=samples",
+            "aggregation.sample_cap is missing, which aggregation.weighting = ",
+        ),
+        ("aggregation.sample_cap=0", "sample_cap = 0 is refused; allowed: a whole number from 1 to 1000000"),
+        (
+            "aggregation.sample_cap=9",
+            "aggregation.sample_cap = 9 has no effect without aggregation.weighting",
+        ),
+        ("aggregation.public_weights=true", "aggregation.public_weights = true has no effect without"),
         ("aggregation.shares=none", "'none' is refused; allowed: 'seed' or 'ring' or 'float'"),
         ("aggregation.clip=0", "aggregation.clip = 0 is refused; allowed: a number above 0"),
         ("aggregation.sums_timeout_s=0", "aggregation.sums_timeout_s = 0 is refused"),
@@ -186,8 +201,43 @@ def test_a_bad_override(override, told):
 def test_two_participants_are_refused_with_the_reason():
     assert refused("digits", "aggregation.min_participants=2") == (
         "aggregation.min_participants = 2 is refused; allowed: a whole number from 3 to 64: "
-        "with two, each subtracts its own update and has the other's"
+        "with two, each subtracts its own update and has the other's; larger swarms come later"
     )
+
+
+ADDITIVE, MASKED = "aggregation.protocol=additive", "aggregation.protocol=masked"
+WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=100")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        ((MASKED, "aggregation.shares=ring"), "'ring' is refused with aggregation.protocol = 'masked'"),
+        ((MASKED, "aggregation.shares=float"), "'float' is refused with aggregation.protocol = 'masked'"),
+        ((ADDITIVE, "aggregation.dropouts=1"), "1 is refused with aggregation.protocol = 'additive'"),
+        ((ADDITIVE, "aggregation.shares=float", *WEIGHTED), "refused with aggregation.shares = 'float'"),
+        ((*WEIGHTED, "privacy.mechanism=ldp"), "allowed: aggregation.public_weights=true, which declares"),
+        ((*WEIGHTED, "privacy.mechanism=a:B"), "refused with privacy.mechanism = 'a:B'"),
+    ],
+)
+def test_what_can_not_be_aggregated_together(overrides, told):
+    message = refused("digits", *overrides)
+    assert told in message
+    assert "allowed" in message or "set aggregation.protocol=additive" in message
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (MASKED, "aggregation.dropouts=31"),
+        (ADDITIVE, "aggregation.dropouts=0"),
+        (ADDITIVE, "aggregation.shares=ring", *WEIGHTED),
+        (*WEIGHTED, "aggregation.public_weights=true"),
+        (*WEIGHTED, "aggregation.public_weights=true", "privacy.mechanism=ldp"),
+    ],
+)
+def test_what_can_be_aggregated_together(overrides):
+    load_task("digits", overrides)
 
 
 def test_the_target_can_not_be_a_feature():
@@ -266,14 +316,31 @@ def test_a_nodes_own_matters_are_not_in_the_parameters(override):
         "train.rounds=5",
         "train.grad_clip=1",
         "aggregation.clip=2",
-        "aggregation.shares=ring",
         "aggregation.min_participants=4",
         "privacy.mechanism=ldp",
     ],
 )
 def test_what_a_swarm_must_agree_on_is_in_the_parameters(override):
-    mine = canonical_parameters(load_task("digits", []), SHAPES, 4.0)
-    theirs = canonical_parameters(load_task("digits", [override]), SHAPES, 4.0)
+    _agreed([], override)
+
+
+@pytest.mark.parametrize(
+    ("common", "override"),
+    [
+        ([ADDITIVE], MASKED),
+        ([MASKED], "aggregation.dropouts=1"),
+        ([ADDITIVE], "aggregation.shares=ring"),
+        (["aggregation.sample_cap=7", "aggregation.weighting=samples"], "aggregation.sample_cap=8"),
+        (WEIGHTED, "aggregation.public_weights=true"),
+    ],
+)
+def test_how_a_swarm_sums_is_in_the_parameters(common, override):
+    _agreed(common, override)
+
+
+def _agreed(common, override):
+    mine = canonical_parameters(load_task("digits", common), SHAPES, 4.0)
+    theirs = canonical_parameters(load_task("digits", [*common, override]), SHAPES, 4.0)
     assert theirs != mine
     assert describe_difference(mine, theirs).startswith(override.partition("=")[0])
 

@@ -96,6 +96,14 @@ def test_bad_arguments(argv, told):
     assert told in refused(*argv)
 
 
+def test_more_peers_than_a_group_can_have():
+    many = [f"127.0.0.1:{port}" for port in range(9001, 9066)]
+    assert len(parse_arguments(["--peers", ",".join(many[:64])]).peers) == 64
+    assert refused("--peers", ",".join(many)) == (
+        "--peers names 65 peers; allowed: at most 64; larger swarms come later"
+    )
+
+
 @pytest.mark.parametrize(
     "written",
     [

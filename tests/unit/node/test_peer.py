@@ -9,7 +9,9 @@ import pytest
 
 from mechanisms.accounting import Ledger
 from node.privacy import NOTHING, Receipt
-from protocol.actions import Adopted, Spend
+from protocol.actions import Adopted, Completed, Spend
+from protocol.messages import Certificate
+from tests import parts
 
 
 async def test_training_is_charged_beside_what_pends_already(alone):
@@ -82,3 +84,102 @@ async def test_a_base_that_is_taken_on_trust_leaves_what_is_remembered(alone):
     await asyncio.sleep(0)
     assert node.state.base.generation == 4
     assert node.state.memory == memory
+
+
+# -- what a session gives ------------------------------------------------------------------------------
+
+WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=1000")
+
+
+async def begun(node, round=1):
+    """A round whose offer is in a session."""
+    node.peer._train(round)
+    node.peer._protected()
+    node.peer._outcome = asyncio.get_running_loop().create_future()
+    await node.peer._perform(Spend(b"s" * 32, round, 0))
+
+
+def ended(node, mean, members=3, contributors=None):
+    """A session on the base that this node has, with `members` in its group."""
+    keys = parts.members(members)
+    readys = (parts.ready(key, keys[0].public, base=node.state.base) for key in keys)
+    there = tuple(key.public for key in keys[: contributors or members])
+    group = parts.group_of(readys, keys[0])
+    return Completed(group, b"s" * 32, 1, mean, there, Certificate(b"s" * 32, ()))
+
+
+def words(node, value, weight=None):
+    """A session's mean: everywhere `value`, and the mean weight behind it where there is one."""
+    vector = np.full(node.state.dimension, value, np.float32)
+    return vector if weight is None else np.append(vector, np.float32(weight * node.prepared.bound))
+
+
+async def test_a_weighted_offer_has_its_weight_behind_it_and_before_the_noise(alone):
+    node = alone("none", *WEIGHTED)
+    node.peer._train(1)
+    rows = len(node.prepared.dataset.train_y)
+    offer = node.peer._protected()
+    assert offer.shape == (node.state.dimension + 1,)
+    assert offer[-1] == pytest.approx(4 * rows / 1000, rel=1e-6)
+    assert np.allclose(offer[:-1], node.state.fresh * rows / 1000, rtol=1e-5, atol=0)
+
+
+async def test_a_mechanism_clips_and_remembers_what_is_weighted_already(alone):
+    node = alone("aldp", "aggregation.public_weights=true", *WEIGHTED)
+    node.peer._train(1)
+    offer = node.peer._protected()
+    weight = len(node.prepared.dataset.train_y) / 1000
+    norm = weight * float(np.linalg.norm(node.state.fresh))
+    assert node.peer._receipt.memory == ((pytest.approx(norm, rel=1e-4),),)
+    assert offer[-1] == pytest.approx(weight * node.prepared.bound, rel=1e-6), "no noise on the weight"
+
+
+async def test_a_mean_is_divided_by_the_weights_that_were_summed(alone):
+    node = alone("none", *WEIGHTED)
+    before = node.state.base_vector.copy()
+    await begun(node)
+    await node.peer._perform(ended(node, words(node, 0.25, weight=0.5)))
+    assert np.allclose(node.state.base_vector, before + 0.5, atol=1e-6)
+    assert node.state.base_vector.shape == before.shape
+    assert (node.state.base.generation, node.state.base.members, node.state.spent) == (1, 3, None)
+
+
+async def test_a_mechanism_learns_from_the_plain_mean_of_what_the_contributors_offered(alone):
+    node = alone("tests.own_mechanisms:Learning", "aggregation.public_weights=true", *WEIGHTED)
+    await begun(node)
+    await node.peer._perform(ended(node, words(node, 0.25, weight=0.5), members=5, contributors=4))
+    assert node.state.memory == ((0.25, 4.0),)
+    assert node.state.base.members == 4
+
+
+async def test_a_mean_with_wrong_weights_teaches_a_mechanism_nothing(alone):
+    node = alone("tests.own_mechanisms:Learning", "aggregation.public_weights=true", *WEIGHTED)
+    await begun(node)
+    await node.peer._perform(ended(node, words(node, 0.25, weight=-0.5)))
+    assert (node.state.memory, node.peer._receipt.memory) == ((), ())
+
+
+@pytest.mark.parametrize("weight", [-0.5, 0.0, 0.0009, 1.01])
+async def test_weights_that_can_not_be_leave_the_base_and_end_the_round(alone, weight):
+    node = alone("none", *WEIGHTED)
+    before, digest = node.state.base_vector.copy(), node.state.base.digest
+    await begun(node)
+    spent = node.state.spent.copy()
+    action = ended(node, words(node, 0.25, weight))
+    await node.peer._perform(action)
+    failed = node.peer._outcome.result()
+    assert (failed.reason, failed.round, failed.missing, failed.sid) == ("wrong-weights", 1, (), action.sid)
+    assert node.state.base.digest == digest
+    assert np.array_equal(node.state.base_vector, before)
+    assert (node.state.round, node.state.fresh) == (1, None)
+    assert np.array_equal(node.state.spent, spent), "it is offered no more, and stays in the working model"
+    assert "somebody lied about its number of rows" in node.said.getvalue()
+
+
+async def test_a_group_of_another_size_is_told_once(alone):
+    node = alone("none")
+    await begun(node)
+    await node.peer._perform(ended(node, words(node, 0.0), members=5))
+    node.peer._tell_of(ended(node, words(node, 0.0), members=5).group)
+    assert node.said.getvalue().count('"event": "sums"') == 1
+    assert '"members": 5' in node.said.getvalue()

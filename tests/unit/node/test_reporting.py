@@ -15,10 +15,13 @@ from node.config import load_task
 from node.live import LiveReporter
 from node.privacy import facts, make_mechanism
 from node.reporting import JsonReporter, PlainReporter, round_text, summary_text
+from node.sums import withstands
 from protocol.actions import Reason
 
 TASK = load_task("digits", ["privacy.mechanism=ldp", "privacy.epsilon=2", "train.rounds=2"])
 LDP = make_mechanism(TASK, [("a", (8,))], 100)
+
+SUMS = withstands(load_task("digits", ["aggregation.protocol=masked"]).aggregation, 10)
 
 RECORD = Record(
     round=1,
@@ -58,6 +61,7 @@ SUMMARY = Summary(
     offers=2,
     dropped={},
     privacy=None,
+    sums=SUMS.facts,
 )
 PRIVATE = replace(RECORD, epsilon=1.23456, delta=1e-5)
 FOLLOWED = replace(
@@ -109,6 +113,7 @@ def test_programs_get_the_figures():
     round_, finished = (json.loads(line) for line in out.getvalue().splitlines())
     assert (round_["reason"], round_["epsilon"], round_["train_loss"]) == ("budget-spent", 1.23456, None)
     assert finished["privacy"] == LEDGER
+    assert (finished["sums"]["members"], finished["sums"]["dropouts"]) == (10, 2)
     assert finished["epsilon"] == 1.3
 
 
@@ -119,6 +124,18 @@ def test_a_person_without_a_terminal_reads_the_same_lines():
     reporter.finished(replace(SUMMARY, privacy=LEDGER))
     assert out.getvalue().splitlines()[0] == round_text(PRIVATE, 2)
     assert out.getvalue().splitlines()[-1].startswith("privacy spent")
+
+
+def test_what_a_group_of_another_size_withstands_is_told_in_words_and_figures():
+    plain, program, live = io.StringIO(), io.StringIO(), LiveReporter()
+    live._console = Console(file=io.StringIO(), width=160)
+    for reporter in (PlainReporter(plain), JsonReporter(program), live):
+        reporter.sums(SUMS)
+    told = "tolerates 2 dropouts; 6 of 10 peers would have to collude"
+    assert plain.getvalue() == f"sums: {SUMS.text}\n"
+    assert json.loads(program.getvalue()) == {"event": "sums", "text": SUMS.text, **SUMS.facts}
+    for out in (plain, program, live._console.file):
+        assert told in out.getvalue()
 
 
 def table_of(*records: Record) -> list[list[str]]:

@@ -6,6 +6,7 @@ import hashlib
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +14,11 @@ import pytest
 from mechanisms.accounting import Event, Gaussian, Ledger, Pure, SampledGaussian, Spent
 from node.errors import ConfigError, UserError
 from node.privacy import NOTHING, Receipt
+from node.serving import answer
 from node.state import KEPT_SESSIONS, Kept, State
-from protocol.messages import Base, Certificate, Group, Sum
+from protocol.masked_messages import JoinHead, ReleaseHead, ResultCertificate, TotalPiece
+from protocol.messages import Base, Certificate, CertificateRequest, Group, PieceRequest, Sum
+from protocol.names import NOBODY
 from protocol.vectors import base_digest
 
 PARAMETERS = bytes(32)
@@ -243,6 +247,99 @@ def test_certificates_are_kept_for_two_generations(tmp_path):
     state = reopened(state, tmp_path)
     assert list(state.sessions) == [base(generation, generation).sid for generation in (2, 3)]
     assert len(state.sessions) == KEPT_SESSIONS
+
+
+def total(sid: bytes, index: int, payload: bytes) -> TotalPiece:
+    return TotalPiece(sid, index, payload)
+
+
+def result(sid: bytes) -> ResultCertificate:
+    """A certificate of a masked session, as it is on the wire: its parts are whatever they are."""
+    head = JoinHead(sid, b"k" * 32, b"m" * 32, b"c" * 32, b"h" * 32, bytes(64))
+    release = ReleaseHead(sid, b"k" * 32, 7, b"t" * 32, b"j" * 32, b"s" * 32, bytes(64))
+    return ResultCertificate(sid, 7, (b"d" * 32, b"e" * 32), (head,), (b"x" * 32,), (release,))
+
+
+def masked_session(state: State, generation: int = 1) -> Base:
+    """A base that came out of a masked session of two chunks; the first one was kept twice."""
+    new = base(generation, generation)
+    for part in (
+        total(new.sid, 0, b"earlier, and longer"),
+        total(new.sid, 1, b"two"),
+        total(new.sid, 0, b"one"),
+    ):
+        state.keep_part(part)
+    proof = Kept(Group((), 0, bytes(32), bytes(64)), state.base, result(new.sid))
+    state.adopt(new, vector(generation), generation, proof, ())
+    return new
+
+
+def test_a_certificate_of_a_masked_session_is_there_after_a_restart_and_served(tmp_path):
+    state = opened(tmp_path)
+    sid = masked_session(state).sid
+    for _ in range(2):
+        assert state.sessions[sid].certificate == result(sid)
+        assert state.past[sid].base.generation == 0
+        assert answer(state, CertificateRequest(sid, b"k" * 32)) == result(sid)
+        served = [answer(state, PieceRequest(sid, NOBODY, index, b"k" * 32)) for index in (0, 1, 2)]
+        assert served == [total(sid, 0, b"one"), total(sid, 1, b"two"), None]
+        assert answer(state, PieceRequest(sid, b"k" * 32, 0, b"k" * 32)) is None, "nobody's sum of its own"
+        state = reopened(state, tmp_path)
+
+
+def test_pieces_of_a_sum_are_served_under_their_senders_header(tmp_path):
+    state = opened(tmp_path)
+    new = base(1, 1)
+    header = Sum(new.sid, b"k" * 32, bytes(32), (bytes(32), bytes(32)), bytes(64))
+    pieces = [replace(header, index=index, payload=b"p" * (index + 1)) for index in (0, 1)]
+    for part in reversed(pieces):
+        state.keep_part(part)
+    proof = Kept(Group((), 0, bytes(32), bytes(64)), state.base, Certificate(new.sid, (header,)))
+    state.adopt(new, vector(1), 1, proof, ())
+    state = reopened(state, tmp_path)
+    assert [answer(state, PieceRequest(new.sid, b"k" * 32, index, b"q" * 32)) for index in (0, 1)] == pieces
+    assert answer(state, PieceRequest(new.sid, NOBODY, 0, b"q" * 32)) is None
+    assert answer(state, PieceRequest(new.sid, b"k" * 32, 2, b"q" * 32)) is None
+    assert answer(state, PieceRequest(new.sid, b"q" * 32, 0, b"q" * 32)) is None
+    assert answer(state, CertificateRequest(b"n" * 32, b"q" * 32)) is None
+
+
+def test_a_total_is_served_while_its_session_still_runs(tmp_path):
+    """A member that lacks a chunk asks those who have it; a piece that a kill cut off is none."""
+    state = opened(tmp_path)
+    state.keep_part(total(b"u" * 32, 1, b"chunk"))
+    state.keep_part(total(b"u" * 32, 0, b""))
+    asked = [PieceRequest(b"u" * 32, NOBODY, index, b"k" * 32) for index in (0, 1, 2)]
+    assert [answer(state, one) for one in asked] == [None, total(b"u" * 32, 1, b"chunk"), None]
+    assert answer(state, CertificateRequest(b"u" * 32, b"k" * 32)) is None
+
+
+def test_totals_of_masked_sessions_are_swept_with_their_certificates(tmp_path):
+    """So are those of a session that never came to an end."""
+    state = opened(tmp_path)
+    state.keep_part(total(b"u" * 32, 0, b"unfinished"))
+    old, *_, new = [masked_session(state, generation) for generation in (1, 2, 3)]
+    assert state.kept_part(old.sid, NOBODY, 0) is None
+    assert state.kept_part(b"u" * 32, NOBODY, 0) is None
+    assert state.kept_part(new.sid, NOBODY, 0) == b"one"
+    folders = {path.name for path in (tmp_path / "certificates").iterdir()}
+    assert folders == {base(generation, generation).sid.hex() for generation in (2, 3)}
+
+
+def test_a_certificate_is_not_there_before_its_base_is(tmp_path):
+    """The disk fails as the session's row is written: no base, no certificate, in memory and on disk."""
+    state = opened(tmp_path)
+    state.close()
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
+        database.execute(
+            "create trigger full before insert on session begin select raise(abort, 'disk full'); end"
+        )
+    state = opened(tmp_path)
+    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+        masked_session(state)
+    for _ in range(2):
+        assert (state.base.generation, state.sessions) == (0, {})
+        state = reopened(state, tmp_path)
 
 
 def test_vectors_that_nothing_names_are_deleted(tmp_path):

@@ -87,7 +87,7 @@ def test_start_sends_one_sealed_share_to_each_other_member_and_no_spend():
 
     assert [action.to for action in actions] == [TWO, THREE]
     assert kinds(actions) == ["Send", "Send"]
-    assert (machine.deadline, machine.waiting_for(), machine.round) == (NOW + 15.0, (TWO, THREE), 1)
+    assert (machine.deadline, machine.waiting_for(), machine.seat.round) == (NOW + 15.0, (TWO, THREE), 1)
 
 
 def test_what_is_sent_before_spend_does_not_depend_on_the_vector():
@@ -106,7 +106,7 @@ def test_every_recipient_gets_a_seed_of_its_own():
     opened = []
     for machine, key in ((all_three[1], TWO), (all_three[2], THREE)):
         header = b"share" + machine.sid + ONE + key + bytes(4)
-        opened.append(machine._channel(ONE, key).open(0, header, sent[key][0].payload))
+        opened.append(machine.seat.channel(ONE, key).open(0, header, sent[key][0].payload))
 
     assert len(opened[0]) == 32
     assert opened[0] != opened[1]
@@ -156,7 +156,7 @@ def test_completed_holds_a_certificate_with_the_signed_header_of_each_member():
 def test_every_sum_that_counts_is_kept():
     machine, sums = at_sums()
     kept = [
-        message for action in finish(machine, sums) if isinstance(action, Keep) for message in action.sums
+        message for action in finish(machine, sums) if isinstance(action, Keep) for message in action.parts
     ]
 
     assert kept == sums
@@ -195,9 +195,9 @@ def test_a_vector_that_is_not_finite_leaves_nothing_sent():
 def test_another_members_ready_is_known_ones_own_and_a_strangers_is_not():
     machine = machines(3)[0]
 
-    assert machine.ready_of(TWO).key == TWO
-    assert machine.ready_of(ONE) is None
-    assert machine.ready_of(stranger().public) is None
+    assert machine.seat.ready_of(TWO).key == TWO
+    assert machine.seat.ready_of(ONE) is None
+    assert machine.seat.ready_of(stranger().public) is None
 
 
 # -- the three exits -------------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ def test_a_sealed_share_of_the_wrong_length_is_refused_and_leaves_its_place_free
     all_three = machines(3)
     shares = started(all_three, VECTORS)
     header = b"share" + all_three[0].sid + TWO + ONE + bytes(4)
-    short = all_three[1]._channel(TWO, ONE).seal(0, header, bytes(31))
+    short = all_three[1].seat.channel(TWO, ONE).seal(0, header, bytes(31))
 
     refused(all_three[0], replace(shares[1][ONE][0], payload=short), "a seed has 31 bytes")
     all_three[0].receive(shares[1][ONE][0], NOW)

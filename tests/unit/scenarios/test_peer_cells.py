@@ -115,6 +115,23 @@ def test_a_task_of_numbers_has_r_squared(tmp_path: Path) -> None:
     assert run(SwarmCell("numbers", task, PEERS)).final > 0.99
 
 
+def test_weights_by_samples_are_those_of_the_nodes() -> None:
+    """Peers have unlike numbers of rows: the mean is theirs, weighted, and not the plain one."""
+    cap = 1000
+    one = cell("aggregation.weighting=samples", f"aggregation.sample_cap={cap}")
+    swarm, plain = swarm_of(one), swarm_of(cell())
+    rows = [len(load_dataset(one.task, None, (peer, PEERS)).train_y) for peer in range(PEERS)]
+    weights = np.minimum(np.array(rows) / cap, 1)
+    start = swarm.base
+    own = swarm.training.vectors(start, 1, range(PEERS))
+    exact = start + weights @ (np.array(own) - start) / weights.sum()
+    swarm.round(1)
+    plain.round(1)
+    assert len({*weights}) == PEERS
+    np.testing.assert_allclose(swarm.base, exact, atol=1e-6)
+    assert np.abs(plain.base - exact).max() > 1e-3
+
+
 def test_diverging_is_one_line() -> None:
     with pytest.raises(UserError, match=r"diverged in round 1; lower train\.learning_rate = 1000") as said:
         run(cell("train.learning_rate=1000", "train.weight_decay=1000", "train.epochs=5"))

@@ -35,7 +35,9 @@ class Handed:
 
 
 def cell(*overrides: str) -> ShareErrorCell:
-    return ShareErrorCell(SwarmCell("arm", load_task("digits", [*SMALL, *overrides]), 3))
+    return ShareErrorCell(
+        SwarmCell("arm", load_task("digits", [*SMALL, "aggregation.protocol=additive", *overrides]), 3)
+    )
 
 
 def run(one: ShareErrorCell, said: list[tuple[int, float]] | None = None):

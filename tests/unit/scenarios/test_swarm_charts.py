@@ -1,7 +1,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from scenarios.swarm_charts import accuracy_by_peer, by_phase, comparison, outcomes
+from protocol.actions import Reason
+from scenarios.swarm_charts import REASONS, accuracy_by_peer, by_phase, comparison, outcomes
 from scenarios.swarm_results import SwarmResults
 
 MakeResults = Callable[..., SwarmResults]
@@ -33,6 +34,11 @@ def test_outcomes_count_every_peer_in_every_round(make_results: MakeResults) -> 
     assert list(counts) == ["aggregated", "fell back: sums missing"]
     assert (counts["aggregated"][3], counts["fell back: sums missing"][3]) == (3, 2)
     assert all(sum(column) == 5 for column in zip(*counts.values(), strict=True))
+
+
+def test_every_reason_has_words_of_its_own() -> None:
+    assert set(REASONS) == set(Reason)
+    assert len(set(REASONS.values())) == len(REASONS)
 
 
 def test_a_peer_that_was_not_there_is_counted_as_such(results: SwarmResults) -> None:

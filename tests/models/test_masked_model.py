@@ -1,0 +1,169 @@
+"""The model of acknowledgements, releases and view changes, `masked.pml`, under every order of messages.
+
+Every run is exhaustive for what it assumes (n = 4, f = 1, t = 3, m = 1; the defines stand in the model).
+No step is ever undone and views only rise, so a run can not go on for ever (checked, too): that all survivors
+complete is that no run ends elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+MODEL = Path(__file__).with_name("masked.pml")
+MEMORY_MIB = 4000
+DEPTH = 10_000
+NO_ENDS = "-E"
+
+NEEDED = ("spin", "gcc")
+MISSING = [name for name in NEEDED if shutil.which(name) is None]
+pytestmark = pytest.mark.skipif(
+    bool(MISSING),
+    reason=f"the model of the masked protocol was not checked: {' and '.join(MISSING)} not installed",
+)
+
+LIAR = ("LIARS=1",)
+CRASH = ("LIARS=0", "CRASH", "ORDERED")
+PROMPT = (*CRASH, "PROMPT")
+BOTH_OPENED, TWO_RESULTS = "both_opened", "two_results"
+RELEASED_TWICE, TWO_VALUES = "released_twice", "two_values_released"
+STUCK, ENDLESS = "a run ends before all survivors have completed", "a run goes on for ever"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of one run: what was found first (None: nothing), in how many states."""
+
+    found: str | None
+    states: int
+
+
+def _output(command: list[str], where: Path) -> str:
+    ended = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
+    output = ended.stdout + ended.stderr
+    assert ended.returncode == 0, output
+    return output
+
+
+def _found(output: str) -> str | None:
+    """What the verifier says; a search that was cut short is no verdict."""
+    errors = re.search(r"errors: (\d+)", output)
+    assert errors, output
+    broken = re.search(r"assertion violated\s+!\((\w+)\)", output)
+    if broken:
+        return broken[1]
+    if "invalid end state" in output.split("(Spin Version", maxsplit=1)[0]:
+        return STUCK
+    if "non-progress cycle" in output.split("(Spin Version", maxsplit=1)[0]:
+        return ENDLESS
+    assert errors[1] == "0", output
+    assert "Search not completed" not in output, output
+    assert "search depth too small" not in output, output
+    return None
+
+
+def search(where: Path, defines: tuple[str, ...], kind: str = "SAFETY", *options: str) -> Verdict:
+    """Every state that can be reached. Assertions, and with `options` empty, ends that are none."""
+    return _search(where, defines, kind, "-O2", *options)
+
+
+def find(where: Path, defines: tuple[str, ...], *options: str) -> str | None:
+    """As `search`, for what is found soon: there the compiler would take longer than the search."""
+    return _search(where, defines, "SAFETY", "-O0", *options).found
+
+
+def _search(where: Path, defines: tuple[str, ...], kind: str, effort: str, *options: str) -> Verdict:
+    flags = [f"-D{define}" for define in defines]
+    _output(["spin", "-a", *flags, str(MODEL)], where)
+    build = ["gcc", effort, "-w", f"-D{kind}", "-DVECTORSZ=2048", f"-DMEMLIM={MEMORY_MIB}"]
+    _output([*build, "-o", "pan", "pan.c"], where)
+    output = _output(["./pan", f"-m{DEPTH}", "-w22", *options], where)
+    states = re.search(r"(\d+) states, stored", output)
+    assert states, output
+    return Verdict(_found(output), int(states[1]))
+
+
+def safety(where: Path, *defines: str) -> Verdict:
+    """Assertions only: where anybody may wait for ever, an end is none."""
+    return search(where, defines, "SAFETY", NO_ENDS)
+
+
+def test_a_liar_and_any_delays_change_nothing(tmp_path):
+    verdict = safety(tmp_path, *LIAR)
+    assert verdict.found is None
+    assert verdict.states > 500_000
+
+
+def test_one_release_each_is_enough_for_secrecy_and_one_result(tmp_path):
+    """P1 and P2: whatever became of acknowledgements and locks."""
+    assert safety(tmp_path, *LIAR, "RELEASES_ON_ONE_ACK", "AGREEMENT=0").found is None
+
+
+def test_all_survivors_complete_whoever_crashes_and_whatever_is_lost(tmp_path):
+    verdict = search(tmp_path, PROMPT)
+    assert verdict.found is None
+    assert verdict.states > 100_000
+
+
+def test_all_complete_though_the_first_deadline_fires_too_early(tmp_path):
+    assert search(tmp_path, ("LIARS=0", "ORDERED")).found is None
+
+
+@pytest.mark.parametrize("crasher", range(4))
+def test_all_survivors_complete_after_an_early_deadline_and_a_crash(tmp_path, crasher):
+    """It crashes in the middle of any broadcast; leaders of views 1 to 3 are members 1 to 3."""
+    assert search(tmp_path, (*CRASH, "MIDWAY", "VIEWS=4", f"CRASHER={crasher}")).found is None
+
+
+def test_no_run_goes_on_for_ever(tmp_path):
+    assert search(tmp_path, PROMPT, "NP", "-l", NO_ENDS).found is None
+
+
+@pytest.mark.parametrize(
+    ("defines", "found"),
+    [
+        ((*LIAR, "RELEASES_AGAIN"), {RELEASED_TWICE}),
+        ((*LIAR, "RELEASES_AGAIN", "ACKS_AGAIN", "ONCE=0", "AGREEMENT=0"), {BOTH_OPENED, TWO_RESULTS}),
+        ((*LIAR, "RELEASES_ON_ONE_ACK"), {TWO_VALUES}),
+        ((*LIAR, "ACKS_AGAIN"), {TWO_VALUES}),
+        (("LIARS=2",), {BOTH_OPENED, TWO_RESULTS}),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
+)
+def test_planted_faults_of_safety(tmp_path, defines, found):
+    assert find(tmp_path, defines, NO_ENDS) in found
+
+
+@pytest.mark.parametrize("fault", ["IGNORES_LOCKS", "RELEASED_IS_DEAF", "NO_RELAY"])
+def test_planted_faults_of_progress(tmp_path, fault):
+    assert find(tmp_path, (*PROMPT, fault)) == STUCK
+
+
+def test_planted_fault_an_acknowledgement_in_the_view_that_one_voted_to_leave(tmp_path):
+    """The vote shows no lock, and then there is one: the next proposal lacks an acknowledgement."""
+    defines = (*CRASH, "MIDWAY", "VIEWS=4", "CRASHER=3", "ACKS_AFTER_VOTING")
+    assert find(tmp_path, defines) == STUCK
+
+
+def test_limit_deadlines_in_any_order_can_end_a_session_for_nothing(tmp_path):
+    """An acknowledgement is for ever: who gave one in a view that others left may be one too many."""
+    assert find(tmp_path, ("LIARS=0", "CRASH")) == STUCK
+
+
+def test_limit_three_views_are_one_too_few_for_a_leader_that_dies_included(tmp_path):
+    assert find(tmp_path, (*CRASH, "MIDWAY", "VIEWS=3", "CRASHER=2")) == STUCK
+
+
+@pytest.mark.parametrize("line", range(1, 6))
+def test_the_model_reaches_what_it_is_about_with_a_liar(tmp_path, line):
+    assert find(tmp_path, (*LIAR, f"UNREACHED={line}"), NO_ENDS) == "happened"
+
+
+@pytest.mark.parametrize("line", range(6, 8))
+def test_the_model_reaches_what_it_is_about_after_a_crash(tmp_path, line):
+    assert find(tmp_path, (*PROMPT, f"UNREACHED={line}"), NO_ENDS) == "happened"

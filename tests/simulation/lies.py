@@ -1,0 +1,288 @@
+"""Lies of a member of a masked session, for tests.simulation.bare: what it sends instead of the truth."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from protocol import codec, shamir
+from protocol.joining import joins_digest
+from protocol.lincheck import packed_bytes
+from protocol.masked_messages import (
+    Ack,
+    AckVote,
+    Check,
+    Dispute,
+    Join,
+    Joined,
+    Masked,
+    Proof,
+    Propose,
+    Release,
+    ReleaseHead,
+    Total,
+    ViewChange,
+    ViewVote,
+)
+from protocol.messages import Key
+from protocol.releasing import release_digest
+from protocol.unmasking import everybody, totals_digest
+from tests.simulation.bare import Finished, GaveUp, Lie, Member
+
+LIAR = 3
+VICTIM = 0
+
+
+def resigned(member: Member, record: Any, **changes: Any) -> Any:
+    return codec.sign(replace(record, **changes), member.seat.key)
+
+
+def to_victim(lie: Lie) -> Lie:
+    """The lie is for one member alone."""
+    return lambda member, to, message: lie(member, to, message) if is_victim(member, to) else (message,)
+
+
+def is_victim(member: Member, to: Key) -> bool:
+    return member.seat.numbers[to] == VICTIM
+
+
+def of_kind(kind: type, change: Callable[[Member, Any], Any]) -> Lie:
+    """Messages of one kind are changed."""
+
+    def lie(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+        return (change(member, message),) if isinstance(message, kind) else (message,)
+
+    return lie
+
+
+def silent(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    """It says nothing; not even that it has ended."""
+    return ()
+
+
+def flipped(payload: Any, at: int = 0) -> bytes:
+    data = bytearray(payload)
+    data[at] ^= 1
+    return bytes(data)
+
+
+# -- joining ------------------------------------------------------------------------------------------------
+
+
+def _other_join(member: Member, join: Join) -> Join:
+    return replace(join, head=resigned(member, join.head, commitment=b"\7" * 32))
+
+
+def _unsealed(member: Member, join: Join) -> Join:
+    return replace(join, payload=flipped(join.payload))
+
+
+def _wrong_share(member: Member, join: Join) -> Join:
+    seat, head = member.seat, join.head
+    about = b"join" + head.sid + head.sender + join.recipient + head.shares
+    channel = seat.channel(seat.me, join.recipient)
+    return replace(join, payload=channel.seal(0, about, b"\1" * 64))
+
+
+def _other_hashes(member: Member, join: Join) -> Join:
+    return replace(join, hashes=(b"\1" * 32, *join.hashes[1:]))
+
+
+def _small_order(member: Member, join: Join) -> Join:
+    return replace(join, head=resigned(member, join.head, mask_key=bytes(32)))
+
+
+def _other_list(member: Member, joined: Joined) -> Joined:
+    """A vote about a JOIN that somebody else never sent."""
+    heads = (replace(joined.heads[0], commitment=b"\7" * 32), *joined.heads[1:])
+    return Joined(resigned(member, joined.vote, joins=joins_digest(heads)), heads)
+
+
+two_joins = to_victim(of_kind(Join, _other_join))
+unsealed_share = to_victim(of_kind(Join, _unsealed))
+wrong_share = to_victim(of_kind(Join, _wrong_share))
+other_hashes = of_kind(Join, _other_hashes)
+small_order = of_kind(Join, _small_order)
+other_list = of_kind(Joined, _other_list)
+
+
+# -- vectors ------------------------------------------------------------------------------------------------
+
+
+def _other_vector(member: Member, masked: Masked) -> Masked:
+    payload = flipped(masked.payload)
+    digest = hashlib.sha256(payload).digest()
+    return Masked(resigned(member, masked.head, digest=digest), payload)
+
+
+def _wrong_hash(member: Member, masked: Masked) -> Masked:
+    return replace(masked, payload=flipped(masked.payload))
+
+
+two_vectors = to_victim(of_kind(Masked, _other_vector))
+wrong_hash = of_kind(Masked, _wrong_hash)
+
+
+def both_vectors(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    """One after the other to the same member."""
+    if isinstance(message, Masked):
+        return message, _other_vector(member, message)
+    return (message,)
+
+
+# -- totals and checks --------------------------------------------------------------------------------------
+
+
+def _other_total(member: Member, total: Total) -> Total:
+    payload = flipped(total.payload)
+    digest = hashlib.sha256(payload).digest()
+    return replace(total, head=resigned(member, total.head, digest=digest), payload=payload)
+
+
+def _other_products(member: Member, check: Check) -> Check:
+    products = (check.vote.products[0] ^ 1, *check.vote.products[1:])
+    return replace(check, vote=resigned(member, check.vote, products=products))
+
+
+two_totals = to_victim(of_kind(Total, _other_total))
+total_of_wrong_hash = of_kind(Total, lambda _, total: replace(total, payload=flipped(total.payload)))
+wrong_products = of_kind(Check, _other_products)
+wrong_products_to_one = to_victim(wrong_products)
+
+
+def two_checks(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    if isinstance(message, Check):
+        return message, _other_products(member, message)
+    return (message,)
+
+
+def wrong_check_and_other_vector(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    """It provokes a dispute, and then shows another vector than the one that was added up."""
+    if isinstance(message, Masked) and any(isinstance(sent, Check) for sent in member.said):
+        return (_other_vector(member, message),)
+    return wrong_products(member, to, message)  # type: ignore[return-value]
+
+
+def wrong_check_and_no_vector(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    """It provokes a dispute, and then shows nothing."""
+    if isinstance(message, Masked) and any(isinstance(sent, Check) for sent in member.said):
+        return ()
+    return wrong_products(member, to, message)  # type: ignore[return-value]
+
+
+def disputes(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    """Every total is disputed, with every message."""
+    seat, whole = member.seat, everybody(len(member.seat.members))
+    if not isinstance(message, Masked | Check | Ack):
+        return (message,)
+    spam = (codec.sign(Dispute(seat.sid, seat.me, whole, index), seat.key) for index in range(8))
+    return (*spam, message)
+
+
+def plus(words: int, at: int) -> Callable[[bytes, int, int], bytes]:
+    """What is added to one word of a total."""
+
+    def lie(payload: bytes, length: int, members: int) -> bytes:
+        data = bytearray(payload)
+        word = int.from_bytes(data[4 * at : 4 * at + 4], "little")
+        data[4 * at : 4 * at + 4] = (word + words & 0xFFFFFFFF).to_bytes(4, "little")
+        return bytes(data)
+
+    return lie
+
+
+def random_words(payload: bytes, length: int, members: int) -> bytes:
+    words = hashlib.sha256(payload).digest() * length
+    return words[: 4 * length] + payload[4 * length :]
+
+
+def other_carry(payload: bytes, length: int, members: int) -> bytes:
+    assert len(payload) == 4 * length + packed_bytes(length, members)
+    return payload[: 4 * length] + bytes([payload[4 * length] ^ 1]) + payload[4 * length + 1 :]
+
+
+# -- the end ------------------------------------------------------------------------------------------------
+
+
+def _other_ack(member: Member, ack: Ack) -> Ack:
+    digests = (b"\7" * 32, *ack.digests[1:])
+    vote = ack.vote
+    totals = totals_digest(vote.sid, vote.included, digests)
+    return Ack(resigned(member, vote, totals=totals), digests)
+
+
+def _wrong_release(member: Member, release: Release) -> Release:
+    shares = (shamir.to_bytes(12345), *release.shares[1:])
+    return Release(resigned(member, release.head, shares=release_digest(shares)), shares)
+
+
+def _other_release(member: Member, release: Release) -> Release:
+    """For another set: the mask key of a member that is in the sum."""
+    joining = member.machine._joining
+    included = release.head.included & ~1
+    share = joining.shares[member.seat.members[0]][1]
+    shares = (share, *release.shares[1:])
+    head = resigned(member, release.head, included=included, shares=release_digest(shares))
+    return Release(head, shares)
+
+
+other_ack = of_kind(Ack, _other_ack)
+two_acks_apart = to_victim(other_ack)
+wrong_release = of_kind(Release, _wrong_release)
+other_release = of_kind(Release, _other_release)
+
+
+def both_acks(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    return (message, _other_ack(member, message)) if isinstance(message, Ack) else (message,)
+
+
+def both_releases(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    return (message, _other_release(member, message)) if isinstance(message, Release) else (message,)
+
+
+def release_before_acks(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    """Its shares of what nobody acknowledged."""
+    if not isinstance(message, Masked):
+        return (message,)
+    joining, seat = member.machine._joining, member.seat
+    shares = tuple(joining.shares[key][0] for key in seat.members)
+    head = ReleaseHead(
+        seat.sid, seat.me, everybody(len(seat.members)), b"\7" * 32, joining.digest, release_digest(shares)
+    )
+    return message, Release(codec.sign(head, seat.key), shares)
+
+
+# -- views --------------------------------------------------------------------------------------------------
+
+
+def forged_lock(included: int, view: int = 1, with_proof: bool = False) -> Lie:
+    """Together with its vector: a vote for a view, locked on totals that nobody made."""
+
+    def lie(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+        if not isinstance(message, Masked):
+            return (message,)
+        return message, forged_vote(member, included, view, with_proof)
+
+    return lie
+
+
+def forged_vote(member: Member, included: int, view: int, with_proof: bool) -> ViewChange:
+    seat = member.seat
+    digests = (b"\7" * 32,) * member.layout.chunks
+    lock = AckVote(seat.sid, seat.me, included, totals_digest(seat.sid, included, digests))
+    vote = ViewVote(seat.sid, seat.me, view, b"", (codec.sign(lock, seat.key),))
+    return ViewChange(codec.sign(vote, seat.key), (Proof(digests, ()),) if with_proof else ())
+
+
+def proposes_in_every_view(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    """It acts as the leader of views that others lead."""
+    if not isinstance(message, Propose):
+        return (message,)
+    return tuple(replace(message, head=resigned(member, message.head, view=view)) for view in range(1, 4))
+
+
+def replays(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    """Everything twice, and all that others said to it once more."""
+    if isinstance(message, Finished | GaveUp):
+        return (message,)
+    return (*member.heard[-20:], message, message)

@@ -1,0 +1,250 @@
+"""A member of a masked session lies: it is caught by what it signed, or is missed; never a wrong model.
+
+Every run checks the rules of tests.simulation.bare: whoever completes has the same as the others, nobody
+honest is accused, all end within their deadlines. Member 3 lies; to member 0, where it lies to one alone.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from protocol import masks, shamir
+from protocol.actions import Completed, Failed, Reason
+from protocol.masked import DoubleMasked
+from protocol.masked_messages import Join, JoinCertificate, Joined
+from protocol.summing import Summing
+from tests.simulation import lies
+from tests.simulation.bare import (
+    EVERYBODY_ADDS,
+    REDUCERS,
+    Lie,
+    Schedule,
+    Swarm,
+    remembered,
+)
+from tests.simulation.lies import LIAR
+
+SEEDS = range(12)
+BOTH = (EVERYBODY_ADDS, REDUCERS)
+
+
+def swarms_of(lie: Lie, layout: int, members: int = 5, dropouts: int | None = None) -> list[Swarm]:
+    with remembered():
+        return [
+            Swarm(Schedule(seed, members, layout, dropouts, notices=seed % 2 == 0), {LIAR: lie}).run()
+            for seed in SEEDS
+        ]
+
+
+def liar_of(swarm: Swarm) -> bytes:
+    return swarm.members[LIAR].seat.me
+
+
+def accusers(swarm: Swarm) -> list[int]:
+    """The honest members that hold evidence."""
+    return [member.number for member in swarm.honest if member.evidence]
+
+
+def missed_by(swarm: Swarm) -> list[int]:
+    """The honest members that say they waited for the liar."""
+    return [
+        member.number
+        for member in swarm.honest
+        if isinstance(member.end, Failed) and liar_of(swarm) in member.end.missing
+    ]
+
+
+def reasons(swarm: Swarm) -> set[str | None]:
+    return {None if isinstance(m.end, Completed) else m.end.reason.value for m in swarm.honest if m.end}
+
+
+CAUGHT_BY_ALL = {
+    "two joins": (lies.two_joins, BOTH),
+    "both vectors": (lies.both_vectors, BOTH[:1]),
+    "both acks": (lies.both_acks, BOTH),
+    "both releases": (lies.both_releases, BOTH),
+    "wrong release": (lies.wrong_release, BOTH),
+    "two checks": (lies.two_checks, BOTH[1:]),
+    "wrong products": (lies.wrong_products, BOTH[1:]),
+}
+CAUGHT = {
+    "two vectors": (lies.two_vectors, BOTH[:1]),
+    "two totals": (lies.two_totals, BOTH[1:]),
+    "wrong check and another vector": (lies.wrong_check_and_other_vector, BOTH[1:]),
+    "wrong products to one": (lies.wrong_products_to_one, BOTH[1:]),
+}
+MISSED = {
+    "a share that does not open": (lies.unsealed_share, BOTH),
+    "a share that is not the one that was hashed": (lies.wrong_share, BOTH),
+    "hashes that the head does not name": (lies.other_hashes, BOTH),
+    "a mask key of small order": (lies.small_order, BOTH),
+    "a vote about another list": (lies.other_list, BOTH),
+    "silence": (lies.silent, BOTH),
+    "a wrong check and no vector": (lies.wrong_check_and_no_vector, BOTH[1:]),
+}
+WITHOUT_EFFECT = {
+    "another ack": (lies.other_ack, BOTH),
+    "another ack for one": (lies.two_acks_apart, BOTH),
+    "another release": (lies.other_release, BOTH),
+    "disputes without a reason": (lies.disputes, BOTH),
+    "a release before any ack": (lies.release_before_acks, BOTH),
+    "proposals for views that others lead": (lies.proposes_in_every_view, BOTH),
+    "replays": (lies.replays, BOTH),
+}
+
+
+def cases(table: dict[str, tuple[Lie, tuple[int, ...]]]) -> pytest.MarkDecorator:
+    found = [(name, lie, layout) for name, (lie, layouts) in table.items() for layout in layouts]
+    ids = [f"{name}, {'everybody adds up' if layout else 'reducers'}" for name, _, layout in found]
+    return pytest.mark.parametrize(("lie", "layout"), [case[1:] for case in found], ids=ids)
+
+
+@cases(CAUGHT_BY_ALL)
+def test_evidence_reaches_every_honest_member(lie, layout):
+    for swarm in swarms_of(lie, layout):
+        assert accusers(swarm) == [0, 1, 2, 4] or swarm.completed, f"{swarm.schedule}: {reasons(swarm)}"
+        assert accusers(swarm), f"{swarm.schedule}: {reasons(swarm)}"
+
+
+@cases(CAUGHT)
+def test_evidence_reaches_some_honest_member(lie, layout):
+    for swarm in swarms_of(lie, layout):
+        assert accusers(swarm), f"{swarm.schedule}: {reasons(swarm)}"
+
+
+@cases(MISSED)
+def test_where_nothing_can_be_proved_the_liar_is_missed(lie, layout):
+    for swarm in swarms_of(lie, layout):
+        assert missed_by(swarm) or swarm.completed, f"{swarm.schedule}: {reasons(swarm)}"
+        assert not accusers(swarm) or lie is lies.wrong_check_and_no_vector
+
+
+@cases(WITHOUT_EFFECT)
+def test_the_others_complete_all_the_same(lie, layout):
+    for swarm in swarms_of(lie, layout):
+        assert len(swarm.completed) == 4, f"{swarm.schedule}: {reasons(swarm)}"
+
+
+@pytest.mark.parametrize("layout", BOTH)
+def test_a_vector_that_is_not_what_its_head_names_does_not_count(layout):
+    """The others go on without it, or end."""
+    for swarm in swarms_of(lies.wrong_hash, layout):
+        assert not accusers(swarm)
+        for member in swarm.completed:
+            assert liar_of(swarm) not in member.end.contributors
+
+
+# -- totals -------------------------------------------------------------------------------------------------
+
+FALSE_TOTALS = {
+    "plus 2^31": lies.plus(1 << 31, 0),
+    "plus 1": lies.plus(1, 0),
+    "random words": lies.random_words,
+    "another carry": lies.other_carry,
+}
+
+
+@pytest.mark.parametrize("change", FALSE_TOTALS.values(), ids=FALSE_TOTALS.keys())
+def test_a_false_total_is_proved_to_all(change: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch):
+    """The liar believes its own total: it checks and acknowledges it."""
+    honest = Summing._sum
+
+    def added(summing: Summing, parts, index: int) -> bytes:
+        payload = honest(summing, parts, index)
+        if summing._seat.number != LIAR:
+            return payload
+        return change(payload, summing._layout.length(index), summing._layout.members)
+
+    monkeypatch.setattr(Summing, "_sum", added)
+    for swarm in swarms_of(lambda member, to, message: (message,), REDUCERS):
+        assert not swarm.completed
+        assert accusers(swarm), f"{swarm.schedule}: {reasons(swarm)}"
+
+
+def test_a_total_over_fewer_than_it_names_is_proved(monkeypatch: pytest.MonkeyPatch):
+    honest = Summing._sum
+
+    def added(summing: Summing, parts, index: int) -> bytes:
+        return honest(summing, parts[:-1] if summing._seat.number == LIAR else parts, index)
+
+    monkeypatch.setattr(Summing, "_sum", added)
+    for swarm in swarms_of(lambda member, to, message: (message,), REDUCERS):
+        assert not swarm.completed
+        assert accusers(swarm), f"{swarm.schedule}: {reasons(swarm)}"
+
+
+# -- dealers ------------------------------------------------------------------------------------------------
+
+
+class WrongDealer(DoubleMasked):
+    """Member 3 deals shares of nothing: points of no polynomial, hashed as they are."""
+
+    def start(self, vector, rand, now):
+        honest = shamir.split
+        if self.seat.number == LIAR:
+            shamir.split = lambda secret, threshold, members, rand: tuple(range(7, 7 + members**2, members))
+        try:
+            return super().start(vector, rand, now)
+        finally:
+            shamir.split = honest
+
+
+class WrongMaskKey(DoubleMasked):
+    """Member 3 shows the public key of another secret than the one that it dealt."""
+
+    def start(self, vector, rand, now):
+        honest = masks.public_key
+        if self.seat.number == LIAR:
+            masks.public_key = lambda secret: honest(secret ^ 1 << 200)
+        try:
+            return super().start(vector, rand, now)
+        finally:
+            masks.public_key = honest
+
+
+def truth(member, to, message):
+    return (message,)
+
+
+def swarms_with(kind: type[DoubleMasked], layout: int, lie: Lie = truth) -> list[Swarm]:
+    with remembered():
+        return [Swarm(Schedule(seed, 5, layout), {LIAR: lie}, kind=kind).run() for seed in SEEDS]
+
+
+@pytest.mark.parametrize("layout", BOTH)
+def test_shares_that_open_nothing_are_proved_against_their_dealer(layout):
+    for swarm in swarms_with(WrongDealer, layout):
+        assert not swarm.completed
+        assert accusers(swarm), f"{swarm.schedule}: {reasons(swarm)}"
+
+
+@pytest.mark.parametrize("layout", BOTH)
+def test_masks_of_another_key_are_caught_by_the_count_and_nobody_can_be_named(layout):
+    for swarm in swarms_with(WrongMaskKey, layout):
+        assert not swarm.completed
+        assert reasons(swarm) <= {Reason.WRONG_COUNT.value, Reason.MASKS_TIMEOUT.value}
+        assert Reason.WRONG_COUNT.value in reasons(swarm)
+        assert not accusers(swarm)
+
+
+def quiet_after_its_vector(member, to, message):
+    return (message,) if isinstance(message, Join | Joined | JoinCertificate) else ()
+
+
+@pytest.mark.parametrize("layout", BOTH)
+def test_a_wrong_mask_key_is_proved_when_it_has_to_be_opened(layout):
+    """Who deals it drops out: the shares of its key open something else."""
+    for swarm in swarms_with(WrongMaskKey, layout, quiet_after_its_vector):
+        assert not swarm.completed
+        assert accusers(swarm), f"{swarm.schedule}: {reasons(swarm)}"
+
+
+# -- views --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", BOTH)
+@pytest.mark.parametrize("with_proof", [False, True])
+@pytest.mark.parametrize("included", [0, 1, 0b11111, 0b11110, 1 << 63, 0b11111 | 1 << 63])
+def test_a_forged_lock_ends_no_process_and_accuses_nobody_honest(included, with_proof, layout):
+    for view in (1, 2):
+        swarms_of(lies.forged_lock(included, view, with_proof), layout)

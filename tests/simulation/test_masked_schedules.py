@@ -1,0 +1,119 @@
+"""Random schedules of bare masked machines: loss to 20 %, slow links, up to n - 1 crashes, n to 10.
+
+Every rule of tests.simulation.bare holds in each: one result for all who end with one, who failed is healed
+to the same, one acknowledgement and one release of each, of no member both secrets, nobody after its
+deadlines, nobody honest accused.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+
+from protocol.actions import Failed
+from protocol.masked import DoubleMasked
+from protocol.releasing import Releasing
+from protocol.summing import Choice
+from tests.simulation.bare import (
+    EVERYBODY_ADDS,
+    Crash,
+    MachineKind,
+    Schedule,
+    Swarm,
+    Violation,
+    chaos,
+    remembered,
+)
+
+IN_CI, OF_ONE_TEST = 10_000, 500
+FIRST_OF_SOAK, IN_SOAK = 1_000_000, 200_000
+
+
+def ends_of(first: int, count: int) -> Counter[str]:
+    """How many schedules ended how."""
+    with remembered():
+        return Counter(_end_of(Swarm(chaos(seed)).run()) for seed in range(first, first + count))
+
+
+def _end_of(swarm: Swarm) -> str:
+    if not swarm.completed:
+        return "released, nobody completed" if swarm.releases else "nothing released"
+    return "all" if len(swarm.completed) == len(swarm.survivors) else "some"
+
+
+@pytest.mark.parametrize("first", range(0, IN_CI, OF_ONE_TEST))
+def test_random_schedules_break_no_rule(first):
+    ends = ends_of(first, OF_ONE_TEST)
+    assert ends["all"] > OF_ONE_TEST / 5, ends
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(FIRST_OF_SOAK, FIRST_OF_SOAK + IN_SOAK, 1000))
+def test_many_random_schedules_break_no_rule(first):
+    ends_of(first, 1000)
+
+
+def test_the_schedules_show_what_they_are_for():
+    """Views that change, some who complete where others do not, releases that nobody can open."""
+    ends = ends_of(0, 400)
+    assert set(ends) == {"all", "some", "released, nobody completed", "nothing released"}
+
+
+def test_one_seed_is_one_schedule():
+    def transcript(seed: int) -> list[tuple[int, bytes, str]]:
+        return [
+            (sender, to, type(message).__name__)
+            for sender, to, message in Swarm(chaos(seed)).run().transcript
+        ]
+
+    assert transcript(11) == transcript(11)
+    assert transcript(11) != transcript(12)
+
+
+def test_a_violation_names_its_schedule():
+    with pytest.raises(Violation, match="seed=77, members=4"):
+        Swarm(Schedule(77, 4, EVERYBODY_ADDS)).violated("water flows uphill")
+
+
+# -- rules that are taken away: each must show --------------------------------------------------------------
+
+
+def first_violation(seeds: Iterable[int], kind: MachineKind = DoubleMasked) -> str:
+    """What the first of these schedules that breaks a rule breaks."""
+    with remembered():
+        for seed in seeds:
+            try:
+                Swarm(chaos(seed), kind=kind).run()
+            except Violation as violation:
+                return str(violation)
+    return "none"
+
+
+def test_planted_fault_releases_without_a_quorum(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Releasing, "quorum", _own_alone)
+    assert "releases what" in first_violation(range(10))
+
+
+def _own_alone(releasing: Releasing):
+    lock = releasing.lock
+    return None if lock is None else Choice(lock.vote.included, lock.vote.totals)
+
+
+class Forgetful(DoubleMasked):
+    """Says yes to the totals of every view."""
+
+    def _change_view(self, number, now):
+        if number > self._view:
+            self._releasing._acks.pop(self._seat.me, None)
+        return super()._change_view(number, now)
+
+
+def test_planted_fault_another_acknowledgement_in_a_later_view():
+    assert "acknowledges two totals" in first_violation(range(200), Forgetful)
+
+
+def test_who_fails_says_whom_it_missed():
+    with remembered():
+        swarm = Swarm(Schedule(5, 4, EVERYBODY_ADDS, notices=False, crashes=(Crash(2, 1),))).run()
+    ends = [member.end for member in swarm.survivors]
+    assert {end.missing for end in ends if isinstance(end, Failed)} == {(swarm.members[2].seat.me,)}
