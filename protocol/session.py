@@ -299,8 +299,8 @@ class Session:
         sid = machine.seat.sid
         self._healer.remember(sid, Past(group, self.base, machine.headers))
         rand = derive(offer.rand, b"session", sid)
-        actions = self._of_machine(machine.start(offer.vector, rand, now), now)
-        return [*actions, *self._replay(machine, now)]
+        started = machine.start(offer.vector, rand, now)
+        return [*self._of_machine(started, now), *self._replay(machine, now)]
 
     def _replay(self, machine: SessionMachine, now: float) -> list[Action]:
         """Shares and sums that came before the GROUP."""
