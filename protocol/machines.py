@@ -6,20 +6,32 @@ from collections.abc import Callable
 
 from protocol.actions import Action
 from protocol.additive import Additive
+from protocol.deadlines import PhasePaces
 from protocol.fixedpoint import FixedPoint
 from protocol.layout import Layout
 from protocol.machine import SessionMachine
 from protocol.masked import DoubleMasked
-from protocol.messages import Announce, Key
+from protocol.messages import Announce, Group, Key
+from protocol.sealing import Ephemeral
 from protocol.seat import Seat
+from protocol.seeking import group_round
 from protocol.standing import Settings
 from protocol.tolerance import LEAST_MEMBERS, tolerance
 
 Farewell = Callable[[Key, float], list[Action]]
 
 
-def machine_for(seat: Seat, settings: Settings) -> SessionMachine:
+def machine_for(group: Group, ephemeral: Ephemeral, settings: Settings, paces: PhasePaces) -> SessionMachine:
     """Masked sums for the groups that they are made for; shares for the others."""
+    seat = Seat(
+        group=group,
+        round=group_round(group),
+        key=settings.key,
+        ephemeral=ephemeral,
+        dimension=settings.summed,
+        shares_timeout_s=paces.shares_s,
+        sums_timeout_s=paces.sums_s,
+    )
     members, masked = len(seat.members), settings.masked
     if masked is None or members < LEAST_MEMBERS:
         return Additive(seat, settings.shares.for_group(members))

@@ -62,8 +62,7 @@ class Masking:
         self._tolerance = tolerance
         self._point = point
         self._viewing = Viewing(seat, tolerance, layout)
-        view_s = seat.sums_timeout_s / (self._viewing.last + 2)
-        self._summing = Summing(seat, layout, vector, self._viewing.begin(now, view_s))
+        self._summing = Summing(seat, layout, vector, self._viewing.begin(now, seat.sums_timeout_s))
         self._releasing = Releasing(seat, tolerance, layout, joining)
         self._result = Result(seat, tolerance, layout)
         self._proofs: tuple[Proof, ...] = ()
@@ -167,6 +166,9 @@ class Masking:
         return [*actions, *self._give_up_if_hopeless()]
 
     def _acknowledge(self) -> list[Action]:
+        """Once, and not between a vote and its proposal: a leader would not know of the lock."""
+        if self._viewing.number > self.view.number:
+            return []
         totals = self._summing.totals
         enough = totals.included.bit_count() >= max(self._tolerance.threshold, LEAST_INCLUDED)
         if not self._summing.verified or self._releasing.lock is not None or not enough:

@@ -24,6 +24,7 @@ ACK_FLOOR_S = 2.0
 ACK_CAP_S = 5.0
 GROUP_FLOOR_S = 10.0
 MAX_TRIES = 64
+MAX_REGROUPED = 2
 
 
 @dataclass
@@ -47,6 +48,7 @@ class Offer:
     skipped: set[Key] = field(default_factory=set)
     tries: int = 0
     current: Try | None = None
+    regrouped: int = 0
 
 
 class Seeker:
@@ -131,6 +133,15 @@ class Seeker:
         self._group_pace.observe(now - offer.started)
         self.offer = None
         return offer, offer.current.ephemeral
+
+    def again(self, offer: Offer, now: float) -> bool:
+        """Have an unspent offer wait for another group, within its T_group; False if it may not."""
+        if offer.regrouped >= MAX_REGROUPED or now >= offer.deadline:
+            return False
+        offer.regrouped += 1
+        offer.current = None
+        self.offer = offer
+        return True
 
     def expired(self, now: float) -> bool:
         """Whether T_group is over; then the offer is dropped."""

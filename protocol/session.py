@@ -59,8 +59,7 @@ from protocol.messages import (
 )
 from protocol.recovery import Fetched, Past
 from protocol.sealing import derive
-from protocol.seat import Seat
-from protocol.seeking import group_round
+from protocol.seeking import Offer
 from protocol.standing import Settings, Standing
 from protocol.status import Status, status_of
 from protocol.vectors import Floats
@@ -81,6 +80,7 @@ class Session:
         self._seeker = self._coordination.seeker
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: SessionMachine | None = None
+        self._offer: Offer | None = None
         self._endpoints: dict[Key, str] = {}
         self._early = Early(EARLY_BYTES, EARLY_BYTES)
         self._storing = False
@@ -225,9 +225,7 @@ class Session:
                 return self._sum(message, now)
             case _ if isinstance(message, Share | MaskedMessage):
                 return self._bulk(message, now)
-            case TotalPiece() | ResultCertificate():
-                return self._of_result(message, now)
-            case Certificate() | BasePiece():
+            case Certificate() | BasePiece() | TotalPiece() | ResultCertificate():
                 return self._fetched(message, now)
             case _:
                 return self._healer.serve(message, self._hellos.accepts)
@@ -255,13 +253,6 @@ class Session:
         self._early.hold(message)
         return []
 
-    def _of_result(self, message: TotalPiece | ResultCertificate, now: float) -> list[Action]:
-        """For the session that runs, if it asked; else for what is being fetched."""
-        machine = self._machine
-        if machine is not None and machine.takes(message):
-            return self._of_machine(machine.receive(message, now), now)
-        return self._fetched(message, now)
-
     def _sum(self, message: Sum, now: float) -> list[Action]:
         if self._machine is not None and self._machine.takes(message):
             return self._bulk(message, now)
@@ -272,6 +263,9 @@ class Session:
         return [evidence] if evidence else self._bulk(message, now)
 
     def _fetched(self, message: Fetched, now: float) -> list[Action]:
+        """An answer: for the session that runs, if it asked; else for what is being fetched."""
+        if self._machine is not None and self._machine.takes(message):
+            return self._of_machine(self._machine.receive(message, now), now)
         actions = self._healer.receive(message, now)
         self._storing = self._storing or any(isinstance(action, Healed | Adopted) for action in actions)
         for action in actions:
@@ -299,20 +293,14 @@ class Session:
             self._members.learn(announce, self.round, now, direct=True)
         self._healer.abandon(now)
         offer, ephemeral = self._seeker.found(now)
-        seat = Seat(
-            group=group,
-            round=group_round(group),
-            key=self._settings.key,
-            ephemeral=ephemeral,
-            dimension=self._settings.summed,
-            shares_timeout_s=self._paces.shares_s,
-            sums_timeout_s=self._paces.sums_s,
-        )
-        self._machine = machine_for(seat, self._settings)
+        self._machine = machine = machine_for(group, ephemeral, self._settings, self._paces)
+        self._offer = offer
         self._endpoints = {ready.key: ready.announce.endpoint for ready in group.readys}
-        self._healer.remember(self._machine.seat.sid, Past(group, self.base, self._machine.headers))
-        actions = self._of_machine(self._machine.start(offer.vector, offer.rand, now), now)
-        return [*actions, *self._replay(self._machine, now)]
+        sid = machine.seat.sid
+        self._healer.remember(sid, Past(group, self.base, machine.headers))
+        rand = derive(offer.rand, b"session", sid)
+        started = machine.start(offer.vector, rand, now)
+        return [*self._of_machine(started, now), *self._replay(machine, now)]
 
     def _replay(self, machine: SessionMachine, now: float) -> list[Action]:
         """Shares and sums that came before the GROUP."""
@@ -332,10 +320,21 @@ class Session:
                     self._paces.observe(self._machine.shares_since, self._machine.sums_since, now)
                     self._end(action.round)
                     self._storing = True
+                case Failed() if self._waits_again(action, now):
+                    return [*(other for other in actions if other is not action), *self._broadcast(now)]
                 case Failed():
                     self._end(action.round)
                     return [*actions, *self._broadcast(now)]
         return actions
+
+    def _waits_again(self, failed: Failed, now: float) -> bool:
+        """A session that ended before it began costs nothing: the offer waits for another group."""
+        offer = self._offer
+        if failed.reason is not Reason.JOINS_TIMEOUT or offer is None or not self._seeker.again(offer, now):
+            return False
+        self._machine = None
+        self._early.drop()
+        return True
 
     def _end(self, round: int) -> None:
         self._standing.round = round

@@ -28,6 +28,8 @@ from protocol.view import View
 TWO_VOTES = "two different votes in one view"
 TWO_PROPOSALS = "two different proposals for one view"
 LEAST_INCLUDED = 3
+FIRST_VIEW = 0.4
+"""Of the time for all views: where nobody fails it is the only one, and no delay should end it early."""
 
 Holds = Callable[[Key, int], bool]
 
@@ -65,10 +67,10 @@ class Viewing:
         members = self._seat.members
         return members[(number + int.from_bytes(self._seat.sid[:8], "big")) % len(members)]
 
-    def begin(self, now: float, view_s: float) -> View:
-        """View 0: everybody is included. Each view may take `view_s` seconds."""
-        self._view_s = view_s
-        self.until = now + view_s
+    def begin(self, now: float, seconds: float) -> View:
+        """View 0: everybody is included. All views together may take `seconds`."""
+        self._view_s = seconds * (1 - FIRST_VIEW) / (self.last + 1)
+        self.until = now + seconds * FIRST_VIEW
         return View(0, everybody(len(self._seat.members)), self._layout.reducers, ())
 
     def entered(self, number: int, now: float) -> None:

@@ -1,4 +1,4 @@
-/* Messages 6 to 9 of a masked session (ACK, RELEASE, VIEWCHANGE, PROPOSE; protocol, Part II, D), for spin 6.5.
+/* Messages 6 to 9 of a masked session (ACK, RELEASE, VIEWCHANGE, PROPOSE; protocol, Part II, D), for spin.
    n = 4 members; f = 1 may fall silent; t = n - f = 3 shares open a secret; m = n - 2 f - 1 = 1 may lie.
 
    NETWORK. What was sent stays in reach of every receiver, who may act on it at any later time, or never:
@@ -29,7 +29,7 @@
      AGREEMENT=0  do not claim that all release for one value; ONCE=0: nor that they release once
      UNREACHED=k  claim that line k of `happened` never happens: shows what is covered
    PLANTED FAULTS: RELEASES_AGAIN, ACKS_AGAIN, RELEASES_ON_ONE_ACK, IGNORES_LOCKS, RELEASED_IS_DEAF,
-   NO_RELAY. */
+   NO_RELAY, ACKS_AFTER_VOTING (in the view that the vote is to leave). */
 
 #define N 4
 #define T 3
@@ -70,9 +70,14 @@ byte offset;              /* the session's id, modulo n: who leads first */
 byte crashed = N;         /* which member; N: none */
 byte view[N];
 byte accepted[N] = 1;     /* the proposal of one's view; view 0 needs none: everybody is included */
+#ifdef ACKS_AFTER_VOTING
+bit waits[N];
+#define WAITS(j) (waits[j])
+#else
+#define WAITS(j) (accepted[j] == 0)
+#endif
 byte completed[N];        /* w */
-byte completedTo[N];      /* whom the relayed releases reach */
-
+byte completedTo[N];      /* whom the certificate reaches (or the releases, passed on) */
 byte checkTo[5 * N];      /* [set, member]: whom its part in totals over that set reached: messages 3, 4, 5 */
 byte lock[N];             /* what was acknowledged last */
 short acks[N];            /* bit w: acknowledged */
@@ -108,8 +113,8 @@ bit both_opened, two_results, released_twice, two_values_released, happened;
 #else
 #define FREE(j, v, i) (!HONEST(j) || (vote[AT(v, j)] == 1 && HAS(voteTo[AT(v, j)], i)))
 #endif
-/* That a member answered, without a lock, if a vote of it is needed for a new U: at least t = n - 1 are. */
-#define FREE_0(j, v, i) (FREE(j, v, i))
+/* That member j, if it is in the set, answered and has no lock. */
+#define FREE_0(j, v, i) FREE(j, v, i)
 #define FREE_1(j, v, i) ((j) == 0 || FREE(j, v, i))
 #define FREE_2(j, v, i) ((j) == 1 || FREE(j, v, i))
 #define FREE_3(j, v, i) ((j) == 2 || FREE(j, v, i))
@@ -123,21 +128,21 @@ bit both_opened, two_results, released_twice, two_values_released, happened;
 #ifdef ORDERED
 #define ANSWERED(j, v, i) (crashed == (j) || VOTED(j, v, i))
 #define ALL_ANSWERED(v) ALL(ANSWERED, v, i)
+#define NO_OTHER_LOCK(j, v, w) (!VOTED(j, v, i) || vote[AT(v, j)] <= 1 || LOCKED(j, v, w))
 /* Those who answered are included: all but k only if k did not. */
 #define EXACTLY(set, v) (!((set) > 0 && VOTED((set) - 1, v, i)))
 #else
 #define ALL_ANSWERED(v) (1)
+#define NO_OTHER_LOCK(j, v, w) (1)
 #define EXACTLY(set, v) (1)
 #endif
 
-#ifdef ORDERED
-#ifdef PROMPT
+#ifndef ORDERED
+#define DEADLINE(i) (1)
+#elif defined(PROMPT)
 #define DEADLINE(i) timeout
 #else
 #define DEADLINE(i) (view[i] == 0 || timeout)
-#endif
-#else
-#define DEADLINE(i) (1)
 #endif
 
 #ifdef RELEASED_IS_DEAF
@@ -158,7 +163,7 @@ bit both_opened, two_results, released_twice, two_values_released, happened;
 inline check_release(w) {
     both_opened = ANY(BOTH, 0, 0);
     assert(!both_opened);
-        two_results = TRUE_RESULTS + FALSE_RESULTS > 1;
+    two_results = TRUE_RESULTS + FALSE_RESULTS > 1;
     assert(!two_results);
 #if ONCE
     released_twice = times[i] > 1;
@@ -184,15 +189,26 @@ inline check_release(w) {
 /* ---- what a member does; `i` is the member that does it ---- */
 inline enter(v) {
     view[i] = v;
+#ifdef ACKS_AFTER_VOTING
+    waits[i] = 1;
+#else
     accepted[i] = 0;
+#endif
     vote[AT(v, i)] = 1 + lock[i];
     voteTo[AT(v, i)] = 15;
     SENDS(8 + v)
 }
 
+inline take(what) {
+#ifdef ACKS_AFTER_VOTING
+    waits[i] = 0;
+#endif
+    accepted[i] = what
+}
+
 /* Member i takes up what is proposed in its view; its part in new totals, if it is included, is sent. */
 inline take_up(set) {
-    accepted[i] = FRESH(set);
+    take(FRESH(set));
     if :: INCLUDES(set, i) -> checkTo[AT(set, i)] = 15; SENDS(3 + set) :: else fi
 }
 
@@ -213,12 +229,10 @@ inline acknowledge(w) {
 
 #ifdef RELEASES_ON_ONE_ACK
 #define MAY_RELEASE(w) (times[i] == 0 && HAS(acks[i], w))
-#else
-#ifdef RELEASES_AGAIN
+#elif defined(RELEASES_AGAIN)
 #define MAY_RELEASE(w) (times[i] < 2 && COUNT(ACKED, w, i) >= T)
 #else
 #define MAY_RELEASE(w) (times[i] == 0 && COUNT(ACKED, w, i) >= T)
-#endif
 #endif
 #define RELEASES(w) \
     :: atomic { MAY_RELEASE(w) -> \
@@ -243,7 +257,7 @@ inline acknowledge(w) {
 #define PROPOSES_AGAIN(v, w)
 #else
 #define PROPOSES_AGAIN(v, w) \
-    :: atomic { LEADS(v) && COUNT(VOTED, v, i) >= T && LOCK_SEEN(v, w) -> \
+    :: atomic { LEADS(v) && COUNT(VOTED, v, i) >= T && LOCK_SEEN(v, w) && ALL(NO_OTHER_LOCK, v, w) -> \
         proposal[v] = AGAIN(w); proposalTo[v] = 15; SENDS(12 + v) }
 #endif
 
@@ -253,19 +267,19 @@ inline acknowledge(w) {
         catch_up(v); take_up(set) }
 #define ACCEPTS_AGAIN(v, w) \
     :: atomic { MAY_TAKE(v) && proposal[v] == AGAIN(w) && HAS(proposalTo[v], i) -> \
-        catch_up(v); accepted[i] = AGAIN(w); if :: MAY_ACK(w) -> acknowledge(w) :: else fi }
-#define MAY_TAKE(v) (LISTENS(i) && (view[i] < (v) || (view[i] == (v) && accepted[i] == 0)))
+        catch_up(v); take(AGAIN(w)); if :: MAY_ACK(w) -> acknowledge(w) :: else fi }
+#define MAY_TAKE(v) (LISTENS(i) && (view[i] < (v) || (view[i] == (v) && WAITS(i))))
 inline catch_up(v) {
     if :: view[i] < (v) -> enter(v) :: else fi
 }
 /* A lying leader's: whatever t votes justify; it shows each member other ones. */
-#define MAY_BE_TOLD(v) (!HONEST(LEADER(v)) && view[i] == (v) && accepted[i] == 0)
+#define MAY_BE_TOLD(v) (!HONEST(LEADER(v)) && view[i] == (v) && WAITS(i))
 #define IS_TOLD(v, set, FREE_ONES) \
     :: atomic { MAY_BE_TOLD(v) && ALL(FREE_ONES, v, i) -> take_up(set) }
 #define IS_TOLD_AGAIN(v, w) \
     :: atomic { MAY_BE_TOLD(v) && MAY_ACK(w) && COUNT(VOTED, v, i) >= T \
                 && (ANY(LOCKED, v, w) || LOCK_MADE(w)) -> \
-        accepted[i] = AGAIN(w); acknowledge(w) }
+        take(AGAIN(w)); acknowledge(w) }
 
 #define GIVES_UP(v) \
     :: atomic { LISTENS(i) && view[i] == (v) - 1 && DEADLINE(i) -> enter(v) }
@@ -278,15 +292,13 @@ inline catch_up(v) {
 #if LIARS == 0
 #define EACH_VALUE(OPTION) EACH_TRUE(OPTION)
 #define EACH_VALUE_OF(OPTION, v) EACH_TRUE_OF(OPTION, v)
-#else
-#if LIARS == 1
+#elif LIARS == 1
 #define EACH_VALUE(OPTION) EACH_TRUE(OPTION) OPTION(2) OPTION(4) OPTION(6) OPTION(8)
 #define EACH_VALUE_OF(OPTION, v) EACH_TRUE_OF(OPTION, v) OPTION(v, 2) OPTION(v, 4) OPTION(v, 6) OPTION(v, 8)
 #else
 #define EACH_VALUE(OPTION) EACH_TRUE(OPTION) OPTION(2) OPTION(4) OPTION(6) OPTION(8) OPTION(10)
 #define EACH_VALUE_OF(OPTION, v) \
     EACH_TRUE_OF(OPTION, v) OPTION(v, 2) OPTION(v, 4) OPTION(v, 6) OPTION(v, 8) OPTION(v, 10)
-#endif
 #endif
 #define EACH_SET_OF(OPTION, v) \
     OPTION(v, 0, FREE_0) OPTION(v, 1, FREE_1) OPTION(v, 2, FREE_2) OPTION(v, 3, FREE_3) OPTION(v, 4, FREE_4)
@@ -314,7 +326,7 @@ inline lose(to, wanted, r) {
 #define WANTS_ACKS(r) (GOES_ON(r) && times[r] == 0)
 #define WANTS_RELEASES(r) GOES_ON(r)
 #define WANTS_VOTE(r) (GOES_ON(r) && (view[r] < k || (view[r] == k && LEADER(k) == r && proposal[k] == 0)))
-#define WANTS_PROPOSAL(r) (GOES_ON(r) && (view[r] < k || (view[r] == k && accepted[r] == 0)))
+#define WANTS_PROPOSAL(r) (GOES_ON(r) && (view[r] < k || (view[r] == k && WAITS(r))))
 /* Where LOST is not everything, only the broadcast that was made last is taken away. */
 inline crash() {
     crashed = i;
@@ -339,9 +351,8 @@ inline crash() {
 #ifndef CRASHER
 #define CRASHER i
 #endif
-#define MAY_CRASH (crashed == N && i == CRASHER)
 #ifdef CRASH
-#define CRASHES :: atomic { MAY_CRASH -> crash(); goto gone }
+#define CRASHES :: atomic { crashed == N && i == CRASHER -> crash(); goto gone }
 #else
 #define CRASHES :: atomic { false -> goto gone }
 #endif
