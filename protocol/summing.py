@@ -17,6 +17,7 @@ from protocol import codec, lincheck
 from protocol.actions import Action, Evidence, Keep, Send
 from protocol.chunks import TWO_CHUNKS, Chunks, is_signed
 from protocol.errors import RemoteProtocolError
+from protocol.judging import inputs_digest, of_chunk, wrong_checks
 from protocol.layout import Layout
 from protocol.masked_messages import (
     Check,
@@ -33,21 +34,12 @@ from protocol.messages import Message
 from protocol.names import Key
 from protocol.seat import Seat
 from protocol.totalling import Totals, added_up, product_bytes
-from protocol.unmasking import members_in, totals_digest
-from protocol.view import Choice, NotYet, View
+from protocol.unmasking import members_in
+from protocol.view import NotYet, View
 
 TWO_TOTALS = "two different totals of one chunk"
 TWO_CHECKS = "two different checks of the same totals"
 WRONG_TOTAL = "a total that is not the sum of what it names"
-WRONG_CHECK = "a check that does not fit its masked vector"
-
-
-def inputs_digest(heads: Iterable[MaskedHead]) -> bytes:
-    """What a total's head names of the chunks that were added up."""
-    digest = hashlib.sha256(b"murmuration/1/inputs")
-    for head in heads:
-        digest.update(head.sender + head.digest + head.signature)
-    return digest.digest()
 
 
 class Summing:
@@ -227,10 +219,6 @@ class Summing:
         digest = hashlib.sha256(piece.payload).digest()
         return [self._take(piece.index, piece.payload, digest), *self._progress()]
 
-    def choice_of(self, digests: tuple[bytes, ...]) -> Choice:
-        """What acknowledgements of these totals, of whom this view includes, name."""
-        return Choice(self.view.included, totals_digest(self._seat.sid, self.view.included, digests))
-
     def want(self, included: int, digests: tuple[bytes, ...], checks: Iterable[CheckVote]) -> list[Action]:
         """From now on it is these totals that count; the votes are those that are known of them."""
         if len(digests) != self._layout.chunks:
@@ -319,7 +307,7 @@ class Summing:
             c
             for c in range(self._layout.chunks)
             if c not in self._cleared
-            and not coefficients.agree([_of_chunk(products, c) for products in votes], self._products[c])
+            and not coefficients.agree([of_chunk(products, c) for products in votes], self._products[c])
         ]
         if not bad:
             self.verified = True
@@ -360,15 +348,7 @@ class Summing:
         return self._wrong_checks(parts, index)
 
     def _wrong_checks(self, parts: list[Masked], index: int) -> list[Action]:
-        """Whose products are not those of the chunk that it published."""
-        coefficients = self.totals.coefficients
-        liars: list[Action] = []
-        for part in parts:
-            vote = self.totals.checks[part.head.sender]
-            words = np.frombuffer(part.payload, dtype="<u4")
-            if coefficients.products(index, words) != _of_chunk(vote.products, index):
-                liars.append(Evidence(part.head.sender, WRONG_CHECK, (vote, part.head)))
-        return liars
+        return [*wrong_checks(parts, index, self.totals.checks, self.totals.coefficients)]
 
     def _false_total(self, parts: list[Masked], index: int) -> list[Action]:
         """Either a member gave another chunk to who added up than to us, or that one added up wrongly.
@@ -411,8 +391,3 @@ class Summing:
         }
         doubted = {key for index in self._doubted for key in self.lacking(index)}
         return tuple(sorted(late)) or self.unchecked or tuple(sorted(doubted))
-
-
-def _of_chunk(products: bytes, index: int) -> tuple[int, ...]:
-    numbers = np.frombuffer(products, dtype="<u4", count=lincheck.CHECKS, offset=4 * lincheck.CHECKS * index)
-    return tuple(numbers.tolist())

@@ -15,6 +15,7 @@ from protocol import codec
 from protocol.actions import Completed, Failed
 from protocol.errors import RemoteProtocolError
 from protocol.joining import joins_digest
+from protocol.judging import inputs_digest
 from protocol.masked import DoubleMasked
 from protocol.masked_messages import (
     Ack,
@@ -30,7 +31,6 @@ from protocol.masked_messages import (
     ViewChange,
 )
 from protocol.releasing import release_digest
-from protocol.summing import inputs_digest
 from protocol.unmasking import totals_digest
 from protocol.viewing import votes_digest
 from tests import parts

@@ -1,0 +1,41 @@
+"""Judging a disputed chunk, once all its parts are published: what was said of it, and by whom."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from protocol import lincheck
+from protocol.actions import Evidence
+from protocol.masked_messages import CheckVote, Masked, MaskedHead
+from protocol.names import Key
+
+WRONG_CHECK = "a check that does not fit its masked vector"
+
+
+def inputs_digest(heads: Iterable[MaskedHead]) -> bytes:
+    """What a total's head names of the chunks that were added up."""
+    digest = hashlib.sha256(b"murmuration/1/inputs")
+    for head in heads:
+        digest.update(head.sender + head.digest + head.signature)
+    return digest.digest()
+
+
+def of_chunk(products: bytes, index: int) -> tuple[int, ...]:
+    """A vote's `lincheck.CHECKS` products of chunk `index`."""
+    numbers = np.frombuffer(products, dtype="<u4", count=lincheck.CHECKS, offset=4 * lincheck.CHECKS * index)
+    return tuple(numbers.tolist())
+
+
+def wrong_checks(
+    parts: Iterable[Masked], index: int, votes: Mapping[Key, CheckVote], coefficients: lincheck.Coefficients
+) -> list[Evidence]:
+    """Whose products are not those of the chunk that it published."""
+    return [
+        Evidence(part.head.sender, WRONG_CHECK, (votes[part.head.sender], part.head))
+        for part in parts
+        if coefficients.products(index, np.frombuffer(part.payload, dtype="<u4"))
+        != of_chunk(votes[part.head.sender].products, index)
+    ]
