@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-BENCHMARKS ?= shares rounds memory calibration noise audit clients aggregators allocation
+BENCHMARKS ?= shares secagg rounds memory calibration noise audit clients aggregators allocation
 DIST ?= dist
 
 PY := $(VENV)/bin/python
@@ -31,7 +31,7 @@ check: $(STAMP) ## style, types, and the arrows between the packages
 bench: $(STAMP) ## the benchmarks: make bench BENCHMARKS="memory" ARGS=--quick
 	@for name in $(BENCHMARKS); do $(PY) -m benchmarks $$name $(ARGS) || exit; done
 
-soak: $(STAMP) ## the long seeded schedules that `make test` leaves out
+soak: $(STAMP) ## what `make test` leaves out: long seeded schedules, and kill -9 over hundreds of rounds
 	@$(PY) -m pytest -m soak $(ARGS)
 
 model: $(STAMP) ## search every state of the masked protocol's model (needs spin and gcc)

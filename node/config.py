@@ -104,7 +104,7 @@ class AggregationSection:
     node's own training rows may rise above its lowest.
     """
 
-    protocol: str = key(choice("masked", "additive"), "additive")
+    protocol: str = key(choice("masked", "additive"), "masked")
     dropouts: int | None = key(whole(0, 31), None)
     shares: str = key(choice("seed", "ring", "float"), "seed")
     max_share_value: float = key(real(above=0, at_most=1e6), 100.0)

@@ -37,7 +37,7 @@ from node.sums import withstands
 from node.training import Evaluation, Interrupted, Trainer
 from node.transport import Transport
 from node.vectors import Floats
-from node.weighting import Weighting
+from node.weighting import WRONG_WEIGHTS, Weighting
 from protocol.actions import (
     Action,
     Adopted,
@@ -62,10 +62,6 @@ from protocol.vectors import base_digest
 
 T = TypeVar("T")
 
-WRONG_WEIGHTS = (
-    "a sum of weights that honest peers can not have: somebody lied about its number of rows; the model "
-    "stays as it was"
-)
 HEAVY_BYTES = 256 * 1024
 CUT_SHARE = 0.001
 

@@ -18,6 +18,10 @@ import numpy as np
 from node.config import AggregationSection
 from node.vectors import Floats
 
+WRONG_WEIGHTS = (
+    "a sum of weights that honest peers can not have: somebody lied about its number of rows; the model "
+    "stays as it was"
+)
 _ERROR = 2.0**-22
 """Of a mean weight: less than n / 2^31 for n <= 64 weights in fixed point, and float32's rounding of it."""
 

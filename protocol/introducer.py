@@ -12,6 +12,9 @@ from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
 from protocol.matchmaking import Matchmaker
 from protocol.messages import Announce, Hello, Key, Message, Ready, Refused, Roster
+from protocol.shares import MAX_MEMBERS
+
+FULL = f"{MAX_MEMBERS} peers are in this swarm, as many as can be; larger swarms come later"
 
 
 class Introducer:
@@ -66,17 +69,15 @@ class Introducer:
         announce = hello.announce
         codec.verify(announce, announce.key)
         if self._allow is not None and announce.key not in self._allow:
-            return [self._refuse(hello)]
+            return [_refuse(hello, f"key {announce.key.hex()} is not on the tracker's allow-list")]
+        if self._matchmaker.is_full(announce):
+            return [_refuse(hello, FULL)]
         notices = self._note(announce) if self._matchmaker.announce(announce, now) else []
         if not hello.wants_reply:
             return notices
         known = self._matchmaker.of_task(announce.task)
         others = tuple(other for other in known if other.key != announce.key)[: codec.MAX_KNOWN]
         return [*notices, Send(announce.endpoint, (Roster(self._key.public, hello.nonce, others),))]
-
-    def _refuse(self, hello: Hello) -> Action:
-        reason = f"key {hello.announce.key.hex()} is not on the tracker's allow-list"
-        return Send(hello.announce.endpoint, (Refused(hello.nonce, reason),))
 
     def _note(self, announce: Announce) -> list[Action]:
         """Remember, or forget, where a peer is; a line when it comes or leaves."""
@@ -92,6 +93,8 @@ class Introducer:
         codec.verify(ready, ready.key)
         if self._allow is not None and ready.key not in self._allow:
             raise RemoteProtocolError("a READY of a key that is not on the allow-list")
+        if self._matchmaker.is_full(ready.announce):
+            raise RemoteProtocolError(FULL)
         accepted = self._matchmaker.ready(ready, now)
         actions = [*self._note(ready.announce), *accepted]
         outranking = self._matchmaker.outranking(ready)[: codec.MAX_KNOWN]
@@ -115,3 +118,7 @@ class Introducer:
                 return Send(self._endpoints.get(key, ""), action.messages)
             case _:
                 return action
+
+
+def _refuse(hello: Hello, reason: str) -> Action:
+    return Send(hello.announce.endpoint, (Refused(hello.nonce, reason),))

@@ -62,6 +62,11 @@ class Matchmaker:
             raise RemoteProtocolError(f"more than {MAX_ROOMS} swarms")
         return self._rooms.setdefault(swarm, Room())
 
+    def is_full(self, announce: Announce) -> bool:
+        """Whether its swarm has as many peers as a group can have, and this is none of them."""
+        room = self._rooms.get(announce.swarm)
+        return room is not None and announce.key not in room.announced and len(room.announced) >= MAX_MEMBERS
+
     def announce(self, announce: Announce, now: float) -> bool:
         """Take in a verified announcement; a newer one replaces an older, a leaving one removes.
 

@@ -139,6 +139,8 @@ class Plan:
     tracker: bool = False
     min_participants: int = 3
     dimension: int = 6
+    slots: int = 0
+    """How many words stand behind every offer, and its sum."""
     train_s: tuple[float, float] = (0.2, 0.6)
     step_budget: int = 400_000
     follows: tuple[tuple[int, int], ...] = ()
@@ -168,6 +170,7 @@ def random_plan(seed: int) -> Plan:
         masked,
         tracker=tracker,
         follows=_random_follows(rng, peers, rounds),
+        slots=seed % 2,
     )
 
 

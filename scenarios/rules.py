@@ -32,6 +32,8 @@ from scenarios.plans import Plan
 JOIN_S = 5.0
 HEAL_S = 20.0
 TOLERANCE = 1e-3
+SLOT = 0.75
+"""What stands in every word behind an offer."""
 
 Units = tuple[int, ...]
 """What a peer learned, one number a training; an offer holds some of them."""
@@ -142,7 +144,7 @@ class Rules:
     def _right_mean(self, peer: int, proof: Completed | Healed, offers: list[tuple[int, Units]]) -> None:
         self._same_mean(peer, proof)
         exact = np.mean([self.offered(*offer) for offer in offers], axis=0)
-        if np.abs(exact - proof.mean).max() > TOLERANCE:
+        if np.abs(np.append(exact, np.full(self._plan.slots, SLOT)) - proof.mean).max() > TOLERANCE:
             self.violated(f"peer {peer} holds a mean that is not the members' mean")
 
     # -- masked sessions: what is sent, as an omniscient observer sees it --------------------------

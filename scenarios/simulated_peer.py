@@ -48,7 +48,7 @@ from protocol.session import Session
 from protocol.standing import Settings, Standing
 from protocol.vectors import Floats, base_digest, piece, raw
 from scenarios.hosts import Host
-from scenarios.rules import Outcome
+from scenarios.rules import SLOT, Outcome
 
 if TYPE_CHECKING:
     from scenarios.network import Network
@@ -126,6 +126,7 @@ class SimulatedPeer(Host):
             sums_timeout_s=plan.timeouts.sums_s,
             instance=self.network.random.randbytes(16),
             started_ms=int(now * 1000),
+            slots=plan.slots,
         )
 
     def resumed(self, now: float) -> None:
@@ -155,7 +156,8 @@ class SimulatedPeer(Host):
             self.disk.learned += 1
         self._offered = self.disk.fresh
         vector = self.network.rules.offered(self.index, self._offered).astype("<f4")
-        self.carry_out(self.session.offer(vector, self.network.random.randbytes(32), self.network.now))
+        offer = np.append(vector, np.full(self.network.plan.slots, SLOT, "<f4"))
+        self.carry_out(self.session.offer(offer, self.network.random.randbytes(32), self.network.now))
 
     def _save(self) -> None:
         self.disk.standing = replace(self._standing, banned=set(self._standing.banned))
@@ -213,7 +215,7 @@ class SimulatedPeer(Host):
         """The base that a session's mean leads to, stored with its certificate."""
         self.network.rules.proved(self.index, self.key.public, action, self.network.present())
         before = action.group.readys[0].announce.base
-        vector = self.disk.bases[before.digest] + action.mean
+        vector = self.disk.bases[before.digest] + action.mean[: self.network.plan.dimension]
         digest = base_digest(codec.parameters_hash(PARAMETERS), before.generation + 1, vector)
         base = Base(before.generation + 1, digest, len(action.contributors), action.sid)
         self.disk.certificates[action.sid] = (action.group, before, action.certificate)

@@ -18,6 +18,7 @@ from tests.e2e.swarm import MASKED, Swarm, fact, frozen, history, nothing_twice,
 
 PEERS, ROUNDS, DEAD = 5, 8, 3
 WIDE = ("model.args.sizes=[64,256,10]",)  # 77 kB: each chunk is added up by one member
+WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=1000")
 PHASE_CAP_S = 15.0
 
 
@@ -104,9 +105,12 @@ def _of_round(lines: list[Event], number: int) -> tuple[str | None, int, str]:
     return line["reason"], line["participants"], line["base_digest"]
 
 
-def test_a_peer_that_stands_still_is_left_behind_and_catches_up(make_swarm) -> None:
+@pytest.mark.parametrize("overrides", [(), (*WEIGHTED, *WIDE)], ids=["small", "wide and weighted"])
+def test_a_peer_that_stands_still_is_left_behind_and_catches_up(
+    make_swarm, overrides: tuple[str, ...]
+) -> None:
     """Stopped, not killed: nothing says that it is gone; the others change the view, and end the round."""
-    swarm: Swarm = make_swarm(PEERS, ROUNDS, MASKED, "aggregation.sums_timeout_s=8")
+    swarm: Swarm = make_swarm(PEERS, ROUNDS, MASKED, "aggregation.sums_timeout_s=8", *overrides)
     nodes = swarm.start_all({DEAD: Orders(fate=_stopped("Masked", 1))})
     others, still = [node for node in nodes if node is not nodes[DEAD]], nodes[DEAD]
     for node in others:
@@ -118,6 +122,8 @@ def test_a_peer_that_stands_still_is_left_behind_and_catches_up(make_swarm) -> N
     one_digest(ends)
     assert all(end["aggregated"] >= ROUNDS - 1 for end in ends[:-1])
     assert history(swarm.out(DEAD))[-1]["round"] == ROUNDS
+    ends_of_round = {_of_round(history(swarm.out(number)), 2) for number in range(PEERS)}
+    assert len(ends_of_round) == 1, "it has the others' mean, without its own update"
 
 
 def _stopped(kind: str, nth: int) -> Fate:
@@ -126,8 +132,7 @@ def _stopped(kind: str, nth: int) -> Fate:
 
 def test_weights_are_summed_behind_the_masks(make_swarm) -> None:
     """Also where chunks are added up by one member each, and by a certificate: the division is the same."""
-    weighted = ("aggregation.weighting=samples", "aggregation.sample_cap=1000")
-    swarm: Swarm = make_swarm(PEERS, 4, MASKED, *weighted, *WIDE)
+    swarm: Swarm = make_swarm(PEERS, 4, MASKED, *WEIGHTED, *WIDE)
     nodes = swarm.start_all({DEAD: Orders(fate=_at("Release", 4, "after"))})
     others = [node for node in nodes if node is not nodes[DEAD]]
     assert nodes[DEAD].status() == -signal.SIGKILL

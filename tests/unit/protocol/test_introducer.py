@@ -4,8 +4,9 @@ import pytest
 
 from protocol.actions import Note, Notice
 from protocol.errors import RemoteProtocolError
-from protocol.introducer import Introducer
+from protocol.introducer import FULL, Introducer
 from protocol.messages import Accepted, Group, Hello, Refused, Roster
+from protocol.shares import MAX_MEMBERS
 from tests.parts import NOW, PARAMETERS, announce, base, endpoint, members, outbox, ready, resigned, stranger
 
 KEYS = members(4)
@@ -86,6 +87,24 @@ def test_a_follower_is_introduced_and_neither_waited_for_nor_counted():
     ]
     with pytest.raises(RemoteProtocolError, match="follows: it offers nothing"):
         held.receive(ask(KEYS[0], following=True, issued_ms=MS + 2), NOW)
+
+
+def test_a_swarm_has_no_more_peers_than_a_group_can_have():
+    """The next one is told so, until somebody leaves; who is in it, and other swarms, are served as ever."""
+    held, many = tracker(), members(MAX_MEMBERS + 1)
+    *inside, late = many
+    for key in inside:
+        held.receive(hello(key), NOW)
+    (refused,) = outbox(held.receive(hello(late), NOW), endpoint(late))
+    assert refused == Refused(NONCE, FULL)
+    assert FULL == "64 peers are in this swarm, as many as can be; larger swarms come later"
+    with pytest.raises(RemoteProtocolError, match="larger swarms come later"):
+        held.receive(ask(late), NOW)
+    assert held.peers == MAX_MEMBERS
+    assert outbox(held.receive(ask(inside[0]), NOW), endpoint(inside[0])) == [Accepted(bytes(16))]
+    assert held.receive(hello(late, parameters=b"o" * 32), NOW)
+    held.receive(hello(inside[1], wants_reply=False, leaving=True, issued_ms=MS + 1), NOW)
+    assert isinstance(outbox(held.receive(hello(late), NOW), endpoint(late))[0], Roster)
 
 
 def test_the_trackers_own_floor_counts():
