@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-BENCHMARKS ?= shares rounds memory calibration noise audit clients aggregators allocation
+BENCHMARKS ?= shares secagg rounds memory calibration noise audit clients aggregators allocation
 DIST ?= dist
 
 PY := $(VENV)/bin/python

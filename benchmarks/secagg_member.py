@@ -82,7 +82,7 @@ async def _live(place: Place, store: Store, listener: socket.socket, parent: Con
     member = Member(place, store)
     await member.transport.start(listener, dict)
     timer = asyncio.create_task(member.shell.keep_time())
-    rounds = asyncio.create_task(_rounds(member, place, parent))
+    rounds = asyncio.create_task(_rounds(member, place, store, parent))
     try:
         await asyncio.wait((rounds, member.shell.broken), return_when=asyncio.FIRST_COMPLETED)
         (member.shell.broken if member.shell.broken.done() else rounds).result()
@@ -93,12 +93,13 @@ async def _live(place: Place, store: Store, listener: socket.socket, parent: Con
         await member.transport.close()
 
 
-async def _rounds(member: Member, place: Place, parent: Connection) -> None:
+async def _rounds(member: Member, place: Place, store: Store, parent: Connection) -> None:
     """Answers the parent, step by step, until it says that it was the last round."""
     await member.meet()
     settle()
     parent.send(None)
     while (number := await told(parent)) is not None:
+        store.prune()
         meter = await asyncio.to_thread(Meter, place.cell, place.member, number)
         parent.send(None)
         await told(parent)
@@ -170,7 +171,7 @@ class Member:
                     self.grouped_at = time.monotonic()  # it is the coordinator
                 self.transport.send(endpoint, action.messages)
             case Keep():
-                await asyncio.to_thread(self._store.keep, action.parts)
+                self._store.keep(action.parts)
             case Serve():
                 message = await asyncio.to_thread(self._store.answer, action.request)
                 if message is not None:

@@ -34,10 +34,12 @@ class Store:
         self._certificates[sid] = certificate
 
     def _begin(self, sid: Sid) -> None:
-        if sid in self._sids:
-            return
-        self._folder_of(sid).mkdir(parents=True)
-        self._sids.append(sid)
+        if sid not in self._sids:
+            self._folder_of(sid).mkdir(parents=True)
+            self._sids.append(sid)
+
+    def prune(self) -> None:
+        """Forget all but the last sessions; between rounds, so that no round is charged for it."""
         for old in self._sids[:-_SESSIONS]:
             shutil.rmtree(self._folder_of(old))
             self._certificates.pop(old, None)

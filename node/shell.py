@@ -1,7 +1,8 @@
 """The asyncio shell of a machine: feed it, carry out its actions in order, re-arm one timer.
 
-One event at a time: the machine is never entered twice at once. Events on large vectors leave the event
-loop for a thread. The clock is the wall's at the start and monotonic from there on.
+One event at a time: the machine is never entered twice at once. Events that may go through a large vector
+leave the event loop for a thread; those that never do stay, for the way to a thread and back costs more CPU
+than they do. The clock is the wall's at the start and monotonic from there on.
 """
 
 from __future__ import annotations
@@ -13,8 +14,23 @@ from collections.abc import Awaitable, Callable
 from protocol.actions import Action
 from protocol.errors import RemoteProtocolError
 from protocol.machine import Machine
-from protocol.messages import Message
+from protocol.masked_messages import Ack, Check, Join, JoinCertificate, Joined, Masked, ViewChange
+from protocol.messages import (
+    Accepted,
+    CertificateRequest,
+    Hello,
+    Message,
+    PieceRequest,
+    Redirect,
+    Refused,
+    Roster,
+)
 
+LIGHT = (
+    *(Hello, Roster, Refused, Accepted, Redirect, CertificateRequest, PieceRequest),
+    *(Join, Joined, JoinCertificate, Masked, Check, Ack, ViewChange),
+)
+"""Messages that a machine takes in with a few signatures, and at most a chunk of a vector."""
 Perform = Callable[[Action], Awaitable[list[Action]]]
 
 
@@ -33,7 +49,7 @@ class Shell:
     """Drives one machine. `perform` carries out one action and returns what follows from it."""
 
     def __init__(self, machine: Machine, perform: Perform, heavy: bool) -> None:
-        """`heavy`: whether events take more than a few milliseconds, and so a thread."""
+        """`heavy`: whether events, but for LIGHT messages, take more than a few milliseconds: a thread."""
         self._machine = machine
         self._perform = perform
         self._heavy = heavy
@@ -44,13 +60,15 @@ class Shell:
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Ends with the first error that is this node's own: whoever runs the shell waits for it."""
 
-    async def feed(self, event: Callable[[float], list[Action]]) -> None:
+    async def feed(self, event: Callable[[float], list[Action]], light: bool = False) -> None:
         """One event: enter the machine, then do what it says, and what follows, in order.
+
+        A `light` one is never worth a thread.
 
         Whoever brought the event may be cancelled; the event is finished all the same. It gets a
         RemoteProtocolError; an error of this node's own goes to `broken`, and so to whoever runs it.
         """
-        task = asyncio.create_task(self._one_at_a_time(event))
+        task = asyncio.create_task(self._one_at_a_time(event, self._heavy and not light))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         await asyncio.shield(task)
@@ -59,10 +77,10 @@ class Shell:
         """Wait for the events that have begun."""
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _one_at_a_time(self, event: Callable[[float], list[Action]]) -> None:
+    async def _one_at_a_time(self, event: Callable[[float], list[Action]], aside: bool) -> None:
         async with self._lock:
             try:
-                await self._enter(event)
+                await self._enter(event, aside)
             except RemoteProtocolError:
                 raise
             except Exception as error:  # noqa: BLE001 - handed to whoever waits for `broken`
@@ -71,16 +89,16 @@ class Shell:
             finally:
                 self._changed.set()
 
-    async def _enter(self, event: Callable[[float], list[Action]]) -> None:
+    async def _enter(self, event: Callable[[float], list[Action]], aside: bool) -> None:
         now = self.clock.now()
-        actions = await asyncio.to_thread(event, now) if self._heavy else event(now)
+        actions = await asyncio.to_thread(event, now) if aside else event(now)
         while actions:
             follow_up = await self._perform(actions[0])
             actions = [*follow_up, *actions[1:]]
 
     async def receive(self, message: Message) -> None:
         """A message came in; RemoteProtocolError goes to who brought it."""
-        await self.feed(lambda now: self._machine.receive(message, now))
+        await self.feed(lambda now: self._machine.receive(message, now), isinstance(message, LIGHT))
 
     async def unreachable(self, endpoint: str, why: str) -> None:
         """An endpoint does not answer."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import os
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -18,7 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from aiohttp import (
-    ClientError,
     ClientSession,
     ClientTimeout,
     ClientWebSocketResponse,
@@ -28,22 +26,30 @@ from aiohttp import (
 )
 from aiohttp.abc import AbstractAccessLogger
 
-from node.errors import one_line
+from node.link import AHEAD, CONNECT_CAP_S, SMALL_BYTES, TOO_EARLY, Link
 from protocol import codec
 from protocol.deadlines import Pace
 from protocol.errors import RemoteProtocolError, TooEarly
+from protocol.masked_messages import (
+    Ack,
+    Check,
+    Dispute,
+    Join,
+    JoinCertificate,
+    Joined,
+    Masked,
+    Propose,
+    Release,
+    Total,
+    TotalPiece,
+    ViewChange,
+)
 from protocol.messages import Message, Share, Sum
 
-SMALL_BYTES = 64 * 1024
 MAX_CONTROL_BYTES = 4 + codec.MAX_HEADER_BYTES + SMALL_BYTES
 MAX_LINKS_IN = 1024
-QUEUED_SENDS = 4096
 CONNECT_FLOOR_S = 1.0
-CONNECT_CAP_S = 5.0
-BULK_TIMEOUT_S = 30.0
 HEARTBEAT_S = 10.0
-TOO_EARLY_AGAIN_S = 0.05
-TOO_EARLY_TRIES = 200
 
 Receive = Callable[[Message], Awaitable[None]]
 Unreachable = Callable[[str, str], Awaitable[None]]
@@ -56,9 +62,11 @@ log.addHandler(logging.NullHandler())  # what strangers send is counted, and pri
 def phase_of(message: Message) -> str:
     """The phase whose bytes a message counts for."""
     match message:
-        case Share():
+        case Share() | Join() | Joined() | JoinCertificate():
             return "shares"
-        case Sum():
+        case Sum() | Masked() | Total() | Check() | Dispute() | Ack() | Release():
+            return "sums"
+        case ViewChange() | Propose() | TotalPiece():
             return "sums"
         case _:
             return "group"
@@ -84,11 +92,12 @@ class Transport:
         self._receive = receive
         self._unreachable = unreachable
         self._reconnected = reconnected
-        self._links: dict[str, _Link] = {}
+        self._links: dict[str, Link] = {}
         self._incoming: set[web.WebSocketResponse] = set()
         self._connect_pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
         self._client: ClientSession | None = None
         self._runner: web.AppRunner | None = None
+        self._said: tuple[Message, codec.Frame] | None = None
         self.counts = Counts()
 
     async def start(self, listener: socket.socket, status: Callable[[], dict[str, object]]) -> None:
@@ -117,8 +126,8 @@ class Transport:
         await runner.setup()
         await web.SockSite(runner, listener).start()
         self._runner = runner
-        timeout = ClientTimeout(total=BULK_TIMEOUT_S, sock_connect=CONNECT_CAP_S)
-        self._client = ClientSession(connector=TCPConnector(limit=0), timeout=timeout, auto_decompress=False)
+        timeout = ClientTimeout(total=None, sock_connect=CONNECT_CAP_S)
+        self._client = ClientSession(connector=TCPConnector(limit=0), timeout=timeout)
 
     async def close(self) -> None:
         """Let what is queued go out for a moment, then close every link and the server."""
@@ -160,7 +169,7 @@ class Transport:
         try:
             await self._take(await request.read())
         except TooEarly:
-            return web.Response(status=425)
+            return web.Response(status=TOO_EARLY)
         except RemoteProtocolError:
             return web.Response(status=400)
         return web.Response(status=204)
@@ -187,7 +196,7 @@ class Transport:
         """Queue messages for an endpoint; if the queue is full they are dropped and counted."""
         link = self._links.get(endpoint)
         if link is None:
-            link = self._links[endpoint] = _Link(self, endpoint)
+            link = self._links[endpoint] = Link(self, endpoint)
         if not link.put(messages):
             self._drop("queue to a peer is full")
 
@@ -207,18 +216,23 @@ class Transport:
         self._connect_pace.observe(asyncio.get_running_loop().time() - begun)
         return ws
 
-    async def post(self, endpoint: str, frame: codec.Frame) -> int:
-        """POST a bulk frame; the answer's status."""
-        if self._client is None:
-            raise ConnectionError("the transport is closed")
-        async with self._client.post(f"http://{endpoint}/v1/bulk", data=frame.join()) as answer:
-            return answer.status
+    def frame_of(self, message: Message) -> codec.Frame:
+        """A message's frame. What is said to everybody is encoded once, unless it is bulk."""
+        if self._said is None or self._said[0] is not message:
+            frame = codec.encode(message)
+            if len(frame) > SMALL_BYTES:
+                return frame
+            self._said = message, frame
+        return self._said[1]
 
-    async def next_of(self, messages: Iterator[Message]) -> Message | None:
-        """The next message, built off the event loop if that takes long; None at the end."""
-        if self._heavy and not isinstance(messages, type(iter(()))):
-            return await asyncio.to_thread(next, messages, None)
-        return next(messages, None)
+    async def built(self, messages: Iterator[Message]) -> list[Message]:
+        """The next messages, built off the event loop if that takes long; fewer than AHEAD at the end.
+
+        Two at a time: the way to a thread is dear, and most that have bulk to say say one thing.
+        """
+        if self._heavy:
+            return await asyncio.to_thread(_several, messages)
+        return _several(messages)
 
     async def lost(self, endpoint: str, why: str) -> None:
         """A link is down and could not be opened again."""
@@ -228,118 +242,10 @@ class Transport:
         """A link broke and was opened again: who answers there may have started anew."""
         await self._reconnected(endpoint)
 
-    def forget(self, endpoint: str, link: _Link) -> None:
+    def forget(self, endpoint: str, link: Link) -> None:
         """The next message to this endpoint opens a new link."""
         if self._links.get(endpoint) is link:
             del self._links[endpoint]
-
-
-Queue = asyncio.Queue[Iterator[Message]]
-
-
-class _Link:
-    """One direction to one endpoint: two queues, the tasks that empty them, one that watches the socket."""
-
-    def __init__(self, transport: Transport, endpoint: str) -> None:
-        self._transport = transport
-        self._endpoint = endpoint
-        self._control: Queue = asyncio.Queue(QUEUED_SENDS)
-        self._bulk: Queue = asyncio.Queue(QUEUED_SENDS)
-        self._ws: ClientWebSocketResponse | None = None
-        self._task = asyncio.create_task(self._run(), name=f"link {endpoint}")
-
-    def put(self, messages: Iterable[Message]) -> bool:
-        """Queue; bulk that waits for its reader holds up no control message. False if there is no room."""
-        queue = self._control if isinstance(messages, tuple) else self._bulk
-        try:
-            queue.put_nowait(iter(messages))
-        except asyncio.QueueFull:
-            return False
-        return True
-
-    async def close(self) -> None:
-        """Send what is queued, for at most a second, and close."""
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.gather(self._control.join(), self._bulk.join()), 1.0)
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-        if self._ws is not None:
-            with suppress(ConnectionError, ClientError, asyncio.TimeoutError):
-                await asyncio.wait_for(self._ws.close(), 1.0)
-
-    async def _run(self) -> None:
-        try:
-            await self._work()
-        except (TimeoutError, ClientError, OSError, ConnectionError) as error:
-            self._transport.forget(self._endpoint, self)
-            self._drain()
-            await self._transport.lost(self._endpoint, _why(error))
-
-    def _drain(self) -> None:
-        for queue in (self._control, self._bulk):
-            while not queue.empty():
-                queue.get_nowait()
-                queue.task_done()
-
-    async def _work(self) -> None:
-        """Send until the link breaks and can not be opened again."""
-        for attempt in itertools.count():
-            self._ws = await self._transport.connect(self._endpoint)
-            if attempt > 0:
-                await self._transport.reconnected(self._endpoint)
-            watch = asyncio.create_task(self._watch(self._ws))
-            sends = [asyncio.create_task(self._send_queued(queue)) for queue in (self._control, self._bulk)]
-            try:
-                await asyncio.wait((watch, *sends), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for task in (watch, *sends):
-                    task.cancel()
-            for send in sends:
-                if send.done() and not send.cancelled():
-                    send.result()
-
-    async def _send_queued(self, queue: Queue) -> None:
-        while True:
-            messages = await queue.get()
-            try:
-                await self._send_all(messages)
-            finally:
-                queue.task_done()
-
-    async def _watch(self, ws: ClientWebSocketResponse) -> None:
-        """Returns when the far side is gone; nothing is expected on this direction."""
-        while (await ws.receive()).type not in (
-            WSMsgType.CLOSE,
-            WSMsgType.CLOSED,
-            WSMsgType.CLOSING,
-            WSMsgType.ERROR,
-        ):
-            continue
-
-    async def _send_all(self, messages: Iterator[Message]) -> None:
-        while (message := await self._transport.next_of(messages)) is not None:
-            frame = codec.encode(message)
-            self._transport.sent(message, len(frame))
-            if len(frame) <= SMALL_BYTES and self._ws is not None:
-                await self._ws.send_bytes(frame.join())
-            else:
-                await self._post(frame)
-
-    async def _post(self, frame: codec.Frame) -> None:
-        for _ in range(TOO_EARLY_TRIES):
-            if await self._transport.post(self._endpoint, frame) != 425:
-                return
-            await asyncio.sleep(TOO_EARLY_AGAIN_S)
-
-
-def _why(error: BaseException) -> str:
-    """Why a link is down, as the system says it."""
-    if isinstance(error, asyncio.TimeoutError):
-        return "does not answer in time"
-    cause = getattr(error, "os_error", None) or error
-    number = getattr(cause, "errno", None)
-    return os.strerror(number).lower() if isinstance(number, int) and number > 0 else one_line(str(cause))
 
 
 def _answers(status: Callable[[], dict[str, object]]) -> list[web.RouteDef]:
@@ -356,3 +262,7 @@ def _answers(status: Callable[[], dict[str, object]]) -> list[web.RouteDef]:
         return web.json_response({"ready": is_ready}, status=200 if is_ready else 503)
 
     return [web.get("/v1/status", describe), web.get("/healthz", live), web.get("/readyz", ready)]
+
+
+def _several(messages: Iterator[Message]) -> list[Message]:
+    return list(itertools.islice(messages, AHEAD))

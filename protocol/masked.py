@@ -44,7 +44,7 @@ class DoubleMasked:
         self._tolerance = tolerance
         self._point = point
         self._layout = layout
-        self._early = Early(early_bytes(layout))
+        self._early = Early(early_bytes(layout), early_bytes(layout) // layout.members)
         self._gone: set[Key] = set()
         self._offer: tuple[Floats, bytes] | None = None
         self._clipped = 0
@@ -161,10 +161,10 @@ class DoubleMasked:
             return []
 
     def _changed(self, masking: Masking, event: Callable[[], list[Action]], now: float) -> list[Action]:
-        """After an event: in another view what came too early may count."""
-        before = masking.view
+        """After an event: in another view, or once a chunk is disputed, what came too early may count."""
+        before = masking.takes_in
         actions = event()
-        return self._settled(actions) if masking.view is before else self._replayed(actions, now)
+        return self._settled(actions) if masking.takes_in == before else self._replayed(actions, now)
 
     def _replayed(self, actions: list[Action], now: float) -> list[Action]:
         """After a change: what came too early is taken in now."""

@@ -80,6 +80,11 @@ class Masking:
         return self._summing.view
 
     @property
+    def takes_in(self) -> tuple[View, int]:
+        """Where this changes, what came too early before may count now."""
+        return self._summing.view, len(self._summing.disputed)
+
+    @property
     def expects(self) -> bool:
         """Whether anything was asked for."""
         return self._result.expects

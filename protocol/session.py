@@ -82,7 +82,7 @@ class Session:
         self._machine: SessionMachine | None = None
         self._offer: Offer | None = None
         self._endpoints: dict[Key, str] = {}
-        self._early = Early(EARLY_BYTES)
+        self._early = Early(EARLY_BYTES, EARLY_BYTES)
         self._storing = False
         self._follower = Follower(settings, standing, self._members)
         self._closing = Closing(standing, self._members)
@@ -299,8 +299,8 @@ class Session:
         sid = machine.seat.sid
         self._healer.remember(sid, Past(group, self.base, machine.headers))
         rand = derive(offer.rand, b"session", sid)
-        actions = self._of_machine(machine.start(offer.vector, rand, now), now)
-        return [*actions, *self._replay(machine, now)]
+        started = machine.start(offer.vector, rand, now)
+        return [*self._of_machine(started, now), *self._replay(machine, now)]
 
     def _replay(self, machine: SessionMachine, now: float) -> list[Action]:
         """Shares and sums that came before the GROUP."""

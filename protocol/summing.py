@@ -64,9 +64,11 @@ class Summing:
         self.view = view
         self.totals = Totals(self._seat.sid, view.included, self._layout, None)
         self._heads: list[TotalHead | None] = [None] * self._layout.chunks
+        self._shown: dict[int, TotalHead] = {}
         self._inputs: dict[int, tuple[MaskedHead, ...]] = {}
         self._products: list[lincheck.Products] = []
-        self._disputed: set[int] = set()
+        self.disputed: set[int] = set()
+        self._wrong: set[int] = set()
         self._published: set[int] = set()
         self._cleared: set[int] = set()
         self.verified = False
@@ -133,7 +135,7 @@ class Summing:
         evidence = self.chunks.check(masked)
         if evidence is not None:
             return self._caught(evidence)
-        if not self._adds_up(masked.head.index) and masked.head.index not in self._disputed:
+        if not self._adds_up(masked.head.index) and masked.head.index not in self.disputed:
             raise NotYet(f"chunk {masked.head.index} of a masked vector is another member's to add up")
         self.chunks.put(masked)
         return self._progress()
@@ -144,12 +146,17 @@ class Summing:
         for index in self.totals.missing:
             if self._adds_up(index) and self.lacking(index) == ():
                 actions += self._add_up(index)
-        for index in sorted(self._disputed - self._cleared):
+        for index in self._doubted:
             if self.lacking(index) == ():
                 actions += self._judge(index)
         if not self.totals.missing and self.caught is None:
             actions += self._settle()
         return actions
+
+    @property
+    def _doubted(self) -> tuple[int, ...]:
+        """The chunks whose totals do not fit here, as long as nobody is shown to lie."""
+        return tuple(sorted(self._wrong - self._cleared))
 
     def lacking(self, index: int) -> tuple[Key, ...]:
         """Whose chunk `index` is not here."""
@@ -167,8 +174,10 @@ class Summing:
         parts = self._parts(index)
         payload = self._sum(parts, index)
         inputs = tuple(part.head for part in parts)
-        self._inputs[index] = inputs
         digest = hashlib.sha256(payload).digest()
+        if self.totals.wanted is not None and self.totals.wanted[index] != digest:
+            return []  # others acknowledged something else: that is fetched, and checked
+        self._inputs[index] = inputs
         kept: list[Action] = [self._take(index, payload, digest)]
         if not self.view.reducers:
             return kept
@@ -196,7 +205,8 @@ class Summing:
             raise RemoteProtocolError("a total that is here already")
         codec.verify(head, head.sender)
         self._check_inputs(total)
-        if known is not None:
+        known = known or self._shown.get(head.index, head)
+        if known != head:
             return self._caught(Evidence(head.sender, TWO_TOTALS, (known, head)))
         if hashlib.sha256(total.payload).digest() != head.digest:
             raise RemoteProtocolError("a total that is not what its head names")
@@ -228,6 +238,8 @@ class Summing:
         if self.totals.included != included or self.totals.missing or self.totals.digests != digests:
             self.totals = Totals(self._seat.sid, included, self._layout, digests)
             self._products = []
+            self._heads = [None] * self._layout.chunks
+            self._wrong, self._cleared = set(), set()
         return [action for vote in checks for action in self._note(vote)]
 
     # -- the check ---------------------------------------------------------------------------------
@@ -258,15 +270,25 @@ class Summing:
     def take_check(self, check: Check) -> list[Action]:
         """Another member's products, and the totals that they are about."""
         codec.verify(check.vote, check.vote.sender)
-        for head in check.heads:
-            known = self._heads[head.index] if head.index < self._layout.chunks else None
-            differs = known is not None and known != head and known.sender == head.sender
-            if differs and known is not None and known.included == head.included:
-                codec.verify(head, head.sender)
-                return self._caught(Evidence(head.sender, TWO_TOTALS, (known, head)))
         if check.vote.included != self.view.included:
             raise NotYet("a check of another view")
+        for head in check.heads:
+            evidence = self._compare_heads(head)
+            if evidence is not None:
+                return self._caught(evidence)
         return [*self._note(check.vote), *self._progress()]
+
+    def _compare_heads(self, head: TotalHead) -> Evidence | None:
+        """Whether who adds up a chunk signed another total of it. What a check shows first is kept."""
+        named = (self._seat.sid, self.view.included)
+        if head.index >= self._layout.chunks or (head.sid, head.included) != named:
+            return None
+        known = self._heads[head.index] or self._shown.get(head.index)
+        if head.sender != self.reducer(head.index) or known == head:
+            return None
+        codec.verify(head, head.sender)
+        self._shown.setdefault(head.index, head)
+        return None if known is None else Evidence(head.sender, TWO_TOTALS, (known, head))
 
     def _note(self, vote: CheckVote) -> list[Action]:
         known = self.totals.checks.get(vote.sender)
@@ -302,13 +324,14 @@ class Summing:
         if not bad:
             self.verified = True
             return []
-        return [action for c in bad if c not in self._disputed for action in self._dispute(c)]
+        return [action for c in bad if c not in self._wrong for action in self._dispute(c)]
 
     # -- disputes ----------------------------------------------------------------------------------
 
     def _dispute(self, index: int) -> list[Action]:
         """The total of a chunk is not the sum of what its members say: everybody is to show its part."""
-        self._disputed.add(index)
+        self._wrong.add(index)
+        self.disputed.add(index)
         seat = self._seat
         unsigned = Dispute(seat.sid, seat.me, self.view.included, index)
         dispute = codec.sign(unsigned, seat.key)
@@ -319,6 +342,7 @@ class Summing:
         codec.verify(dispute, dispute.sender)
         if dispute.included != self.view.included or dispute.index >= self._layout.chunks:
             raise NotYet("a dispute of another view")
+        self.disputed.add(dispute.index)
         return self._publish(dispute.index)
 
     def _publish(self, index: int) -> list[Action]:
@@ -331,8 +355,12 @@ class Summing:
         """All parts of a disputed chunk are here: who lied?"""
         parts = self._parts(index)
         if hashlib.sha256(self._sum(parts, index)).digest() != self.totals.digest_of(index):
-            return self._caught(self._false_total(parts, index))
+            return self._false_total(parts, index)
         self._cleared.add(index)
+        return self._wrong_checks(parts, index)
+
+    def _wrong_checks(self, parts: list[Masked], index: int) -> list[Action]:
+        """Whose products are not those of the chunk that it published."""
         coefficients = self.totals.coefficients
         liars: list[Action] = []
         for part in parts:
@@ -342,14 +370,21 @@ class Summing:
                 liars.append(Evidence(part.head.sender, WRONG_CHECK, (vote, part.head)))
         return liars
 
-    def _false_total(self, parts: list[Masked], index: int) -> Evidence:
-        """Either a member gave another chunk to who added up than to us, or that one added up wrongly."""
+    def _false_total(self, parts: list[Masked], index: int) -> list[Action]:
+        """Either a member gave another chunk to who added up than to us, or that one added up wrongly.
+
+        Of a total that was had from who is locked on it, no reducer is to blame: its products tell, or nobody
+        can be named.
+        """
         for named, part in zip(self._inputs.get(index, ()), parts, strict=False):
             if named != part.head and is_signed(named):
-                return Evidence(named.sender, TWO_CHUNKS, (named, part.head))
+                return self._caught(Evidence(named.sender, TWO_CHUNKS, (named, part.head)))
         head = self._heads[index]
-        heads = () if head is None else (head,)
-        return Evidence(self.reducer(index) or self._seat.me, WRONG_TOTAL, heads)
+        if head is not None:
+            return self._caught(Evidence(head.sender, WRONG_TOTAL, (head,)))
+        self._cleared.add(index)
+        self.caught = next((lock.sender for lock in self.view.locks), None)
+        return self._wrong_checks(parts, index)
 
     def inputs(self) -> tuple[MaskedHead, ...]:
         """Where everybody adds up: the heads of what this member added up."""
@@ -374,7 +409,8 @@ class Summing:
         late |= {
             key for index in missing if (key := self.reducer(index)) not in (None, self._seat.me) and key
         }
-        return tuple(sorted(late)) or self.unchecked
+        doubted = {key for index in self._doubted for key in self.lacking(index)}
+        return tuple(sorted(late)) or self.unchecked or tuple(sorted(doubted))
 
 
 def _of_chunk(products: bytes, index: int) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from protocol.names import Key
 from protocol.seat import Seat
 from protocol.tolerance import Tolerance
 from protocol.totalling import product_bytes
-from protocol.unmasking import everybody, set_of, totals_digest
+from protocol.unmasking import everybody, members_in, set_of, totals_digest
 from protocol.view import View
 
 TWO_VOTES = "two different votes in one view"
@@ -129,6 +129,7 @@ class Viewing:
             raise RemoteProtocolError(f"a vote for view {vote.view}; 1 to {self.last} are allowed")
         codec.verify(vote, vote.sender)
         self._check_lock(vote)
+        self._check_proofs(vote.locks, change.proofs)
         known = self._votes.setdefault(vote.view, {}).get(vote.sender)
         if known is not None and known.vote != vote:
             return Evidence(vote.sender, TWO_VOTES, (known.vote, vote))
@@ -214,7 +215,7 @@ class Viewing:
             return Evidence(head.sender, TWO_PROPOSALS, (known.head, head))
         self._check_votes(propose)
         self._check_included(propose)
-        self._check_proofs(propose)
+        self._check_proofs(head.locks, propose.proofs)
         self._proposals[head.view] = propose
         return View(head.view, head.included, head.reducers, head.locks)
 
@@ -248,20 +249,28 @@ class Viewing:
         ):
             raise RemoteProtocolError("a proposal with chunks that nobody adds up")
 
-    def _check_proofs(self, propose: Propose) -> None:
-        """Where totals are checked by products, a lock comes with those that prove it."""
-        for lock in propose.head.locks:
-            for proof in propose.proofs:
-                if totals_digest(lock.sid, lock.included, proof.digests) != lock.totals:
-                    raise RemoteProtocolError("a proof of other totals than the lock names")
-                if len(proof.digests) != self._layout.chunks:
-                    raise RemoteProtocolError("a proof of totals of another length")
-                for vote in proof.checks:
-                    self._check_product(vote, lock)
+    def _check_proofs(self, locks: tuple[AckVote, ...], proofs: tuple[Proof, ...]) -> None:
+        """Where totals are checked by products, a lock comes with those of all that it includes.
+
+        Already in a vote: a leader must propose a lock again, and others refuse one that is not proved.
+        """
+        if not self._layout.reducers:
+            return
+        if len(proofs) != len(locks):
+            raise RemoteProtocolError("a lock without its proof")
+        for lock, proof in zip(locks, proofs, strict=True):
+            if totals_digest(lock.sid, lock.included, proof.digests) != lock.totals:
+                raise RemoteProtocolError("a proof of other totals than the lock names")
+            if len(proof.digests) != self._layout.chunks:
+                raise RemoteProtocolError("a proof of totals of another length")
+            if tuple(vote.sender for vote in proof.checks) != members_in(lock.included, self._seat.members):
+                raise RemoteProtocolError("a proof without the checks of all that are included")
+            for vote in proof.checks:
+                self._check_product(vote, lock)
 
     def _check_product(self, vote: CheckVote, lock: AckVote) -> None:
         named = (vote.sid, vote.included, vote.totals) == (lock.sid, lock.included, lock.totals)
-        if not named or vote.sender not in self._seat.numbers:
+        if not named:
             raise RemoteProtocolError("a proof with a check of something else")
         if len(vote.products) != product_bytes(self._layout):
             raise RemoteProtocolError(f"a check of {len(vote.products)} bytes of products")

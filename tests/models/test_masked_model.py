@@ -68,19 +68,12 @@ def _found(output: str) -> str | None:
 
 
 def search(where: Path, defines: tuple[str, ...], kind: str = "SAFETY", *options: str) -> Verdict:
-    """Every state that can be reached. Assertions, and with `options` empty, ends that are none."""
-    return _search(where, defines, kind, "-O2", *options)
+    """Every state that can be reached. Assertions, and with `options` empty, ends that are none.
 
-
-def find(where: Path, defines: tuple[str, ...], *options: str) -> str | None:
-    """As `search`, for what is found soon: there the compiler would take longer than the search."""
-    return _search(where, defines, "SAFETY", "-O0", *options).found
-
-
-def _search(where: Path, defines: tuple[str, ...], kind: str, effort: str, *options: str) -> Verdict:
-    flags = [f"-D{define}" for define in defines]
-    _output(["spin", "-a", *flags, str(MODEL)], where)
-    build = ["gcc", effort, "-w", f"-D{kind}", "-DVECTORSZ=2048", f"-DMEMLIM={MEMORY_MIB}"]
+    Not optimised: that would take longer than it saves.
+    """
+    _output(["spin", "-a", *(f"-D{define}" for define in defines), str(MODEL)], where)
+    build = ["gcc", "-O0", "-w", f"-D{kind}", "-DVECTORSZ=2048", f"-DMEMLIM={MEMORY_MIB}"]
     _output([*build, "-o", "pan", "pan.c"], where)
     output = _output(["./pan", f"-m{DEPTH}", "-w22", *options], where)
     states = re.search(r"(\d+) states, stored", output)
@@ -136,34 +129,34 @@ def test_no_run_goes_on_for_ever(tmp_path):
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
 )
 def test_planted_faults_of_safety(tmp_path, defines, found):
-    assert find(tmp_path, defines, NO_ENDS) in found
+    assert safety(tmp_path, *defines).found in found
 
 
 @pytest.mark.parametrize("fault", ["IGNORES_LOCKS", "RELEASED_IS_DEAF", "NO_RELAY"])
 def test_planted_faults_of_progress(tmp_path, fault):
-    assert find(tmp_path, (*PROMPT, fault)) == STUCK
+    assert search(tmp_path, (*PROMPT, fault)).found == STUCK
 
 
 def test_planted_fault_an_acknowledgement_in_the_view_that_one_voted_to_leave(tmp_path):
     """The vote shows no lock, and then there is one: the next proposal lacks an acknowledgement."""
     defines = (*CRASH, "MIDWAY", "VIEWS=4", "CRASHER=3", "ACKS_AFTER_VOTING")
-    assert find(tmp_path, defines) == STUCK
+    assert search(tmp_path, defines).found == STUCK
 
 
 def test_limit_deadlines_in_any_order_can_end_a_session_for_nothing(tmp_path):
     """An acknowledgement is for ever: who gave one in a view that others left may be one too many."""
-    assert find(tmp_path, ("LIARS=0", "CRASH")) == STUCK
+    assert search(tmp_path, ("LIARS=0", "CRASH")).found == STUCK
 
 
 def test_limit_three_views_are_one_too_few_for_a_leader_that_dies_included(tmp_path):
-    assert find(tmp_path, (*CRASH, "MIDWAY", "VIEWS=3", "CRASHER=2")) == STUCK
+    assert search(tmp_path, (*CRASH, "MIDWAY", "VIEWS=3", "CRASHER=2")).found == STUCK
 
 
 @pytest.mark.parametrize("line", range(1, 6))
 def test_the_model_reaches_what_it_is_about_with_a_liar(tmp_path, line):
-    assert find(tmp_path, (*LIAR, f"UNREACHED={line}"), NO_ENDS) == "happened"
+    assert safety(tmp_path, *LIAR, f"UNREACHED={line}").found == "happened"
 
 
 @pytest.mark.parametrize("line", range(6, 8))
 def test_the_model_reaches_what_it_is_about_after_a_crash(tmp_path, line):
-    assert find(tmp_path, (*PROMPT, f"UNREACHED={line}"), NO_ENDS) == "happened"
+    assert safety(tmp_path, *PROMPT, f"UNREACHED={line}").found == "happened"

@@ -123,6 +123,8 @@ class Member:
     started: bool = False
     said: list[Any] = field(default_factory=list)
     """By a liar: what it sent, as it should have sent it."""
+    forged: dict[int, TotalPiece] = field(default_factory=dict)
+    """By a liar: what it serves as chunks of the total."""
     heard: list[Any] = field(default_factory=list)
     """By a liar: what came."""
     armed: float = math.inf
@@ -387,7 +389,7 @@ class Swarm:
         codec.verify(request, request.sender)
         answer: Message | None = None
         if isinstance(request, PieceRequest):
-            answer = member.pieces.get(request.index)
+            answer = member.forged.get(request.index) or member.pieces.get(request.index)
         elif isinstance(member.end, Completed):
             answer = member.end.certificate  # type: ignore[assignment]
         if answer is not None:

@@ -21,11 +21,13 @@ from protocol.masked_messages import (
     Release,
     ReleaseHead,
     Total,
+    TotalPiece,
     ViewChange,
     ViewVote,
 )
 from protocol.messages import Key
 from protocol.releasing import release_digest
+from protocol.totalling import payload_bytes
 from protocol.unmasking import everybody, totals_digest
 from tests.simulation.bare import Finished, GaveUp, Lie, Member
 
@@ -140,8 +142,7 @@ def _other_total(member: Member, total: Total) -> Total:
 
 
 def _other_products(member: Member, check: Check) -> Check:
-    products = (check.vote.products[0] ^ 1, *check.vote.products[1:])
-    return replace(check, vote=resigned(member, check.vote, products=products))
+    return replace(check, vote=resigned(member, check.vote, products=flipped(check.vote.products)))
 
 
 two_totals = to_victim(of_kind(Total, _other_total))
@@ -255,23 +256,36 @@ def release_before_acks(member: Member, to: Key, message: Any) -> tuple[Any, ...
 # -- views --------------------------------------------------------------------------------------------------
 
 
-def forged_lock(included: int, view: int = 1, with_proof: bool = False) -> Lie:
-    """Together with its vector: a vote for a view, locked on totals that nobody made."""
+def forged_lock(included: int, view: int, proof: str) -> Lie:
+    """Together with its vector: a vote for a view, locked on totals that nobody made.
+
+    `proof`: none; one that "fits" the lock, but has no checks; one of "other" totals.
+    """
 
     def lie(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
         if not isinstance(message, Masked):
             return (message,)
-        return message, forged_vote(member, included, view, with_proof)
+        return message, forged_vote(member, included, view, proof)
 
     return lie
 
 
-def forged_vote(member: Member, included: int, view: int, with_proof: bool) -> ViewChange:
+def zeros(member: Member) -> list[bytes]:
+    """Totals that are all 0, chunk by chunk."""
+    layout = member.layout
+    lengths = map(layout.length, range(layout.chunks))
+    return [bytes(payload_bytes(length, layout.members)) for length in lengths]
+
+
+def forged_vote(member: Member, included: int, view: int, proof: str) -> ViewChange:
     seat = member.seat
-    digests = (b"\7" * 32,) * member.layout.chunks
+    for index, payload in enumerate(zeros(member)):
+        member.forged[index] = TotalPiece(seat.sid, index, payload)
+    digests = tuple(hashlib.sha256(payload).digest() for payload in zeros(member))
     lock = AckVote(seat.sid, seat.me, included, totals_digest(seat.sid, included, digests))
     vote = ViewVote(seat.sid, seat.me, view, b"", (codec.sign(lock, seat.key),))
-    return ViewChange(codec.sign(vote, seat.key), (Proof(digests, ()),) if with_proof else ())
+    shown = {"none": (), "fits": (Proof(digests, ()),), "other": (Proof(digests[::-1][1:], ()),)}[proof]
+    return ViewChange(codec.sign(vote, seat.key), shown)
 
 
 def proposes_in_every_view(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
@@ -286,3 +300,10 @@ def replays(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
     if isinstance(message, Finished | GaveUp):
         return (message,)
     return (*member.heard[-20:], message, message)
+
+
+def two_totals_unshown(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    """It shows its totals in no check, so that only the others' checks tell."""
+    if isinstance(message, Check):
+        return (replace(message, heads=()),)
+    return tuple(two_totals(member, to, message))

@@ -51,8 +51,9 @@ class MaskedSession:
 
     @property
     def rows(self) -> Iterator[Row]:
-        """What each masked vector that was sent says of what is not known."""
-        return (self._vector(member) for member in self.members if self.sent >> member & 1)
+        """What each masked vector that was sent says of what is not known; the colluders' say nothing new."""
+        sent = self.sent & ~self.colluders
+        return (self._vector(member) for member in self.members if sent >> member & 1)
 
     def offered(self, members: int) -> Row:
         """The sum of what these members offered, without the colluders' own."""
@@ -65,7 +66,7 @@ class MaskedSession:
 
     def _vector(self, member: int) -> Row:
         row = self.offered(1 << member)
-        if not (self.self_masks | self.colluders) >> member & 1:
+        if not self.self_masks >> member & 1:
             row["mask", self.sid, "self", member] = 1
         opened = self.mask_keys | self.colluders
         for other in self.members:

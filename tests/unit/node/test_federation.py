@@ -25,7 +25,7 @@ from node.training import Interrupted, Trainer, read_vector
 from protocol import codec
 from protocol.messages import Enlist, UploadPiece
 
-# What aiohttp says of the transport: bulk is one string of bytes.
+# What aiohttp says of a test that posts one string of bytes.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning"),
 ]

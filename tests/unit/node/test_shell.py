@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
 from node.shell import Shell
 from protocol.actions import Closed, Note, Notice
 from protocol.errors import RemoteProtocolError
+from protocol.masked_messages import Ack, AckVote, Release, ReleaseHead
 
 
 class Recorder:
@@ -101,3 +103,18 @@ async def test_links_are_told_to_the_machine():
     await shell.unreachable("127.0.0.1:1", "refused")
     await shell.reconnected("127.0.0.1:1")
     assert machine.events == [("unreachable", "127.0.0.1:1", "refused"), ("reconnected", "127.0.0.1:1")]
+
+
+@pytest.mark.parametrize(
+    ("message", "in_loop"),
+    [
+        (Ack(AckVote(b"", b"", 0, b""), ()), True),
+        (Release(ReleaseHead(b"", b"", 0, b"", b"", b""), ()), False),
+    ],
+)
+async def test_only_what_may_go_through_a_vector_leaves_the_event_loop(message, in_loop):
+    machine, _, shell = make(heavy=True)
+    threads = []
+    machine.receive = lambda message, now: threads.append(threading.current_thread()) or []
+    await shell.receive(message)
+    assert (threads == [threading.current_thread()]) is in_loop

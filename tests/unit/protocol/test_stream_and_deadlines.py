@@ -90,7 +90,7 @@ def share(sid: bytes, size: int = 0) -> Share:
 
 
 def test_early_messages_are_handed_on_to_their_session_in_order_and_once():
-    early = Early(EARLY_BYTES)
+    early = Early(EARLY_BYTES, EARLY_BYTES)
     mine, other = share(b"m" * 32, 1), share(b"o" * 32)
     for message in (mine, other, share(b"m" * 32, 2)):
         early.hold(message)
@@ -100,7 +100,7 @@ def test_early_messages_are_handed_on_to_their_session_in_order_and_once():
 
 
 def test_early_messages_are_held_within_a_bound():
-    early = Early(EARLY_BYTES)
+    early = Early(EARLY_BYTES, EARLY_BYTES)
     early.hold(share(bytes(32), EARLY_BYTES - 1000))
     with pytest.raises(TooEarly):
         early.hold(share(bytes(32), 1000))

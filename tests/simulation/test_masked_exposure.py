@@ -1,0 +1,84 @@
+"""An observer of everything that masked machines said, in sessions that lose a member at any of its sends."""
+
+from dataclasses import replace
+
+import pytest
+
+from protocol.masked_messages import Masked
+from scenarios.network import Network
+from scenarios.plans import random_plan
+from tests.simulation.bare import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, Swarm, remembered
+from tests.simulation.masked_observer import MaskedObserver, MaskedSession, session_of, sessions_of
+
+EVERYBODY = 0b11111
+
+
+def _observed(swarm: Swarm, *colluders: int) -> MaskedSession:
+    """Members are in key order, so that one's number is its place."""
+    keys = tuple(member.seat.me for member in swarm.members)
+    messages = [message for _, _, message in swarm.transcript]
+    offers = tuple((("unit", number, 0),) for number in range(len(keys)))
+    dropouts = swarm.schedule.tolerance.dropouts
+    told = frozenset(keys[number] for number in colluders)
+    return session_of(messages, swarm.members[0].seat.sid, keys, offers, dropouts, told)
+
+
+def _schedules(layout: int, crasher: int) -> list[Schedule]:
+    calm = Schedule(7, 5, layout, 1)
+    sends = Swarm(calm).run().members[crasher].sends
+    return [Schedule(7, 5, layout, 1, crashes=(Crash(crasher, at_send),)) for at_send in range(1, sends + 1)]
+
+
+@pytest.mark.parametrize("layout", [EVERYBODY_ADDS, REDUCERS])
+@pytest.mark.parametrize("colluders", [(), (0, 1), (0, 4)])
+def test_only_the_sum_of_who_is_included_is_determined(layout, colluders):
+    with remembered():
+        sessions = [_observed(Swarm(each).run(), *colluders) for each in _schedules(layout, 4)]
+    for session in sessions:
+        assert MaskedObserver([session]).exposed() == [], session
+    ended = [session for session in sessions if session.included]
+    assert {session.included for session in ended} == {EVERYBODY, 0b01111}
+    assert all(MaskedObserver([session]).knows(session, session.included) for session in ended)
+
+
+@pytest.mark.parametrize("layout", [EVERYBODY_ADDS, REDUCERS])
+def test_planted_fault_without_self_masks_those_left_out_would_be_bare(layout):
+    """Whose vector was sent and who is not included, in some of these runs: the test above is about them."""
+    with remembered():
+        swarms = [Swarm(each).run() for each in _schedules(layout, 4)]
+    assert any(isinstance(message, Masked) for swarm in swarms for _, _, message in swarm.transcript)
+    left_out = [s for s in map(_observed, swarms) if s.included == 0b01111 and s.sent == EVERYBODY]
+    assert left_out
+    for session in left_out:
+        bare = replace(session, self_masks=EVERYBODY)
+        assert MaskedObserver([bare]).exposed() == [{("unit", 4, 0): 1}]
+
+
+SEEDS = [seed for seed in range(10) if random_plan(seed).masked is not None]
+WITHOUT_A_RESULT, LEAVING_OUT = (25, 30, 36), (121, 128)
+"""Seeds whose masked sessions end so, now and then; the last test here shows that they still do."""
+
+
+@pytest.mark.parametrize("seed", [*SEEDS, *WITHOUT_A_RESULT, *LEAVING_OUT])
+def test_random_schedules_of_whole_nodes_expose_nobody(seed):
+    """All masked sessions of a run together: what one offered in several of them would show."""
+    sessions = _sessions(seed)
+    assert MaskedObserver(sessions).exposed() == [], f"seed {seed}"
+
+
+def test_some_of_these_schedules_leave_members_out_or_have_no_result():
+    """The test above would say nothing if every session ended well."""
+    sent_in_vain = [
+        session for seed in WITHOUT_A_RESULT for session in _sessions(seed) if not session.included
+    ]
+    assert any(session.sent for session in sent_in_vain)
+    ended = [session for seed in LEAVING_OUT for session in _sessions(seed) if session.included]
+    assert any(session.sent & ~session.included for session in ended)
+    bare = [replace(session, self_masks=session.sent) for session in ended]
+    assert MaskedObserver(bare).exposed() != []
+
+
+def _sessions(seed: int) -> list[MaskedSession]:
+    plan = random_plan(seed)
+    assert plan.masked is not None
+    return sessions_of(Network(plan, seed).run(), plan.masked.dropouts)

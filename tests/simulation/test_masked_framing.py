@@ -1,0 +1,50 @@
+"""What a liar shows of others must not make anybody accuse them."""
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from protocol.masked_messages import Check, TotalHead
+from protocol.summing import TWO_TOTALS
+from tests.simulation import lies
+from tests.simulation.bare import REDUCERS, Schedule, Swarm, remembered
+from tests.simulation.lies import LIAR
+
+SEEDS = range(10)
+
+
+@cache
+def old_heads(seed: int) -> tuple[TotalHead, ...]:
+    """What honest reducers signed in another session of the same group."""
+    other = next(
+        swarm
+        for number in range(seed + 1, seed + 50)
+        if (swarm := Swarm(Schedule(number, 5, REDUCERS)).run()).members[0].seat.sid
+        != Swarm(Schedule(seed, 5, REDUCERS)).members[0].seat.sid
+    )
+    checks = (message for _, _, message in other.transcript if isinstance(message, Check))
+    return next(check.heads for check in checks)
+
+
+def test_heads_of_another_session_are_no_evidence():
+    """Their reducers signed other totals there: of course they differ."""
+    for seed in SEEDS:
+        with remembered():
+            old = old_heads(seed)
+
+            def lie(member, to, message, old=old):
+                return (replace(message, heads=old),) if isinstance(message, Check) else (message,)
+
+            Swarm(Schedule(seed, 5, REDUCERS), {LIAR: lie}).run()
+
+
+@pytest.mark.parametrize("slow_s", [0.05, 0.3, 0.6])
+def test_two_totals_are_seen_whatever_comes_first(slow_s):
+    """The liar shows them in no check: what the honest show each other tells."""
+    for seed in SEEDS:
+        with remembered():
+            schedule = Schedule(seed, 5, REDUCERS, delay_s=(0.001, slow_s))
+            swarm = Swarm(schedule, {LIAR: lies.two_totals}).run()
+        found = {evidence.what for member in swarm.honest for evidence in member.evidence}
+        assert TWO_TOTALS in found, schedule

@@ -1,0 +1,141 @@
+"""Transports on loopback: what is small and what is bulk, what comes back, and what the bytes count for."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from node.link import AHEAD, SMALL_BYTES
+from node.transport import Transport, phase_of
+from protocol import codec
+from protocol import masked_messages as masked
+from protocol.errors import RemoteProtocolError, TooEarly
+from protocol.messages import Accepted, Share, Sum
+
+H, S = bytes(32), bytes(64)
+BULK = masked.Masked(masked.MaskedHead(H, H, 0, H, S), bytes(4 * SMALL_BYTES))
+
+
+class End:
+    """One transport, what it takes in, and what it says of others."""
+
+    def __init__(self, heavy):
+        self.got, self.lost = asyncio.Queue(), asyncio.Queue()
+        self.refuses = []
+        self.transport = Transport(self._receive, self._unreachable, self._reconnected, heavy)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
+
+    async def _receive(self, message):
+        if self.refuses:
+            raise self.refuses.pop(0)
+        self.got.put_nowait(message)
+
+    async def _unreachable(self, endpoint, why):
+        self.lost.put_nowait(endpoint)
+
+    async def _reconnected(self, endpoint):
+        raise AssertionError(endpoint)
+
+    async def take(self, count):
+        return [await self.got.get() for _ in range(count)]
+
+
+@asynccontextmanager
+async def two(heavy=False):
+    ends = End(heavy), End(heavy)
+    for end in ends:
+        await end.transport.start(end.listener, dict)
+    try:
+        yield ends
+    finally:
+        for end in ends:
+            await end.transport.close()
+            end.listener.close()
+
+
+def numbered(count):
+    return tuple(Accepted(number.to_bytes(16, "big")) for number in range(count))
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+async def test_small_messages_arrive_in_order_and_bulk_beside_them(heavy):
+    async with two(heavy) as (here, there):
+        chunks = [replace(BULK, head=replace(BULK.head, index=index)) for index in range(5)]
+        here.transport.send(there.endpoint, (chunk for chunk in chunks))
+        for message in numbered(20):
+            here.transport.send(there.endpoint, (message,))
+        got = await there.take(25)
+        assert tuple(message for message in got if isinstance(message, Accepted)) == numbered(20)
+        assert [message for message in got if isinstance(message, masked.Masked)] == chunks
+        assert here.transport.counts.sent == there.transport.counts.received
+        assert here.transport.counts.sent["sums"] > 5 * 4 * SMALL_BYTES
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize("count", [0, 1, AHEAD, AHEAD + 1])
+async def test_a_generator_is_read_to_its_end_and_not_far_ahead(count, heavy):
+    async with two(heavy) as (here, there):
+        built = []
+        went = (built.append(number) or message for number, message in enumerate(numbered(count)))
+        messages = iter(await here.transport.built(went))
+        assert len(built) == min(count, AHEAD)
+        here.transport.send(there.endpoint, (message for part in (messages, went) for message in part))
+        assert await there.take(count) == list(numbered(count))
+
+
+async def test_bulk_that_comes_too_early_is_sent_again():
+    async with two() as (here, there):
+        there.refuses = [TooEarly("not yet"), RemoteProtocolError("never")]
+        here.transport.send(there.endpoint, (message for message in (BULK, BULK, BULK)))
+        assert await there.take(2) == [BULK, BULK]  # the first again; the second is refused for good
+        assert dict(there.transport.counts.dropped) == {"never": 1}
+        assert there.transport.counts.received["sums"] == 4 * len(codec.encode(BULK))
+
+
+async def test_who_is_not_there_is_told_once():
+    async with two() as (here, there):
+        await there.transport.close()
+        here.transport.send(there.endpoint, (message for message in (BULK,)))
+        assert await here.lost.get() == there.endpoint
+        assert here.lost.empty()
+
+
+async def test_what_is_said_to_everybody_is_encoded_once_unless_it_is_bulk():
+    async with two() as (here, _):
+        small, other = numbered(2)
+        frame = here.transport.frame_of(small)
+        assert here.transport.frame_of(small) is frame
+        assert here.transport.frame_of(other).join() == codec.encode(other).join()
+        assert here.transport.frame_of(small) is not frame
+        assert here.transport.frame_of(BULK) is not here.transport.frame_of(BULK)  # it would stay in memory
+
+
+VOTE = masked.ViewVote(H, H, 0, b"", ())
+
+
+@pytest.mark.parametrize(
+    ("message", "phase"),
+    [
+        (Accepted(bytes(16)), "group"),
+        (Share(H, H, H, 0), "shares"),
+        (masked.Join(masked.JoinHead(H, H, H, H, H), (), H), "shares"),
+        (masked.Joined(masked.JoinVote(H, H, H), ()), "shares"),
+        (masked.JoinCertificate(H, H, ()), "shares"),
+        (Sum(H, H, H, (), S), "sums"),
+        (BULK, "sums"),
+        (masked.Total(masked.TotalHead(H, H, 0, 0, H, H), ()), "sums"),
+        (masked.Check(masked.CheckVote(H, H, 0, H, ()), ()), "sums"),
+        (masked.Ack(masked.AckVote(H, H, 0, H), ()), "sums"),
+        (masked.Release(masked.ReleaseHead(H, H, 0, H, H, H), ()), "sums"),
+        (masked.ViewChange(VOTE, ()), "sums"),
+        (masked.Propose(masked.ProposalHead(H, H, 0, 0, (), H, ()), (), ()), "sums"),
+        (masked.TotalPiece(H, 0), "sums"),
+    ],
+)
+def test_bytes_count_for_the_phase_of_their_message(message, phase):
+    assert phase_of(message) == phase

@@ -1,0 +1,66 @@
+"""What comes too early is held within a bound, in all and of each sender."""
+
+from dataclasses import replace
+
+from protocol import codec
+from protocol.early import Early
+from protocol.errors import TooEarly
+from protocol.masked_messages import AckVote, JoinCertificate, Masked, MaskedHead, ViewChange, ViewVote
+from tests.parts import members
+
+ONE, TWO = (key.public for key in members(2))
+SID = b"\5" * 32
+SIGNATURE = bytes(64)
+
+
+def vote(sender: bytes, holds: bytes = b"") -> ViewChange:
+    lock = AckVote(SID, sender, 7, bytes(32), SIGNATURE)
+    return ViewChange(ViewVote(SID, sender, 1, holds, (lock,), SIGNATURE), ())
+
+
+def held(early: Early, message: ViewChange | Masked) -> int:
+    """How many of these it holds."""
+    for count in range(1000):
+        try:
+            early.hold(message)
+        except TooEarly:
+            return count
+    return 1000
+
+
+def test_the_whole_of_a_message_counts_not_only_its_payload():
+    """A header may be 190 kB: thousands of those would be held where only payloads are counted."""
+    large = vote(ONE, bytes(30_000))
+    assert held(Early(100_000, 100_000), large) == 3
+    assert held(Early(100_000, 100_000), vote(ONE)) > 100
+    chunk = Masked(MaskedHead(SID, ONE, 0, bytes(32), SIGNATURE), bytes(40_000))
+    assert held(Early(100_000, 100_000), chunk) == 2
+
+
+def test_one_sender_leaves_room_for_the_others():
+    early = Early(100_000, 30_000)
+    few = held(early, vote(ONE, bytes(5_000)))
+    assert few == 5
+    early.hold(vote(TWO, bytes(20_000)))
+    assert len(early.take(SID)) == few + 1
+
+
+def test_a_certificate_is_nobodys_own():
+    early = Early(100_000, 1_000)
+    early.hold(JoinCertificate(SID, bytes(32), ()))
+    assert early.take(SID) == [JoinCertificate(SID, bytes(32), ())]
+
+
+def test_what_is_taken_makes_room_and_other_sessions_are_dropped():
+    early = Early(100_000, 30_000)
+    early.hold(vote(ONE, bytes(20_000)))
+    early.hold(replace(vote(TWO), vote=replace(vote(TWO).vote, sid=b"\6" * 32)))
+    assert early.take(SID) == [vote(ONE, bytes(20_000))]
+    assert early.take(b"\6" * 32) == []
+    early.hold(vote(ONE, bytes(20_000)))
+    early.drop()
+    assert early.take(SID) == []
+
+
+def test_a_frame_is_as_long_as_its_message_is_counted():
+    assert len(codec.encode(vote(ONE, bytes(5_000)))) > 5_000
