@@ -37,6 +37,9 @@ soak: $(STAMP) ## what `make test` leaves out: long seeded schedules, and kill -
 model: $(STAMP) ## search every state of the masked protocol's model (needs spin and gcc)
 	@$(PY) -m pytest --no-cov tests/models $(ARGS)
 
+fuzz: $(STAMP) ## a coverage-guided fuzzer on the codec and the masked machine, a minute each; needs atheris
+	@$(PY) -m tests.fuzz $(ARGS)
+
 wheel: $(STAMP) ## dist/*.whl, built from the source distribution
 	@echo 'Building into $(DIST) ...'
 	@$(PY) -m build --outdir $(DIST) . >$(VENV)/build.log 2>&1 || { cat $(VENV)/build.log >&2; exit 1; }
