@@ -195,6 +195,9 @@ class Joining:
             or joins_digest(joined.heads) != vote.joins
         ):
             raise RemoteProtocolError("a JOINED about other members than its session's")
+        for head in joined.heads:
+            if head != self.heads.get(head.sender):
+                codec.verify(head, head.sender)  # who made it up is missed, and not who it is about
         self._joined[vote.sender] = joined
         self._votes[vote.sender] = vote
 
@@ -203,7 +206,7 @@ class Joining:
         for joined in self._joined.values():
             for head in joined.heads:
                 known = self.heads.get(head.sender)
-                if known is not None and known != head and _is_signed(head):
+                if known is not None and known != head:
                     return Evidence(head.sender, TWO_JOINS, (known, head))
         return None
 
@@ -228,11 +231,3 @@ class Joining:
 
 def _header(head: JoinHead, recipient: Key) -> bytes:
     return b"join" + head.sid + head.sender + recipient + head.shares
-
-
-def _is_signed(head: JoinHead) -> bool:
-    try:
-        codec.verify(head, head.sender)
-    except RemoteProtocolError:
-        return False
-    return True

@@ -93,6 +93,7 @@ class DoubleMasked:
         if self._masking is not None:
             return []  # the last votes and the echoes come when the certificate is here
         vote, evidence = self._joining.take(message)
+        self._heard(message)
         sends = self._to_all(vote) if vote is not None else []
         if vote is not None:
             self.deadline = (self.deadline or now) + GRACE_S
@@ -139,12 +140,13 @@ class DoubleMasked:
         sender = sender_of(message)
         if sender is not None and sender not in self.seat.others:
             raise RemoteProtocolError(f"{type(message).__name__} of somebody who is not in this session")
-        self._heard(sender)
         if isinstance(message, Join | Joined | JoinCertificate):
             return self._take_joining(message, now)
         return self._take_masked(message, masking, now)
 
-    def _heard(self, sender: Key | None) -> None:
+    def _heard(self, message: MaskedMessage) -> None:
+        """Its sender is there, whatever was said of it: told once a message is verified, not before."""
+        sender = sender_of(message)
         if sender is not None:
             self._gone.discard(sender)
             if self._masking is not None:
@@ -155,10 +157,12 @@ class DoubleMasked:
             self._early.hold(message)
             return []
         try:
-            return self._changed(masking, lambda: masking.receive(message, now), now)
+            actions = self._changed(masking, lambda: masking.receive(message, now), now)
         except NotYet:
             self._early.hold(message)
             return []
+        self._heard(message)
+        return actions
 
     def _changed(self, masking: Masking, event: Callable[[], list[Action]], now: float) -> list[Action]:
         """After an event: in another view, or once a chunk is disputed, what came too early may count."""

@@ -223,7 +223,7 @@ def opens_both(included: Sequence[int], withstands: Tolerance) -> bool:
 def _both_open(selves: int, pairs: int, withstands: Tolerance) -> bool:
     """Colluders who released nothing hold both shares, the others the one that they did not release."""
     colluders, threshold = withstands.colluders, withstands.threshold
-    silent = withstands.members - selves - pairs
+    silent = max(0, withstands.members - selves - pairs)
     return any(
         min(selves + of_silent + of_pairs, pairs + of_silent + of_selves) >= threshold
         for of_silent in range(min(silent, colluders) + 1)

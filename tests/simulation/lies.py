@@ -14,6 +14,7 @@ from protocol.masked_messages import (
     Check,
     Dispute,
     Join,
+    JoinCertificate,
     Joined,
     Masked,
     Proof,
@@ -105,7 +106,13 @@ unsealed_share = to_victim(of_kind(Join, _unsealed))
 wrong_share = to_victim(of_kind(Join, _wrong_share))
 other_hashes = of_kind(Join, _other_hashes)
 small_order = of_kind(Join, _small_order)
-other_list = of_kind(Joined, _other_list)
+
+
+def other_list(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
+    """And it keeps the certificate, with its other vote, to itself."""
+    if isinstance(message, JoinCertificate):
+        return ()
+    return (_other_list(member, message),) if isinstance(message, Joined) else (message,)
 
 
 # -- vectors ------------------------------------------------------------------------------------------------

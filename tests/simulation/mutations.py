@@ -194,7 +194,7 @@ def feed(layout: int, count: int, rng: random.Random) -> DoubleMasked:
     under_test, now, messages = machine(layout), parts.NOW, real_messages(layout)
     wild, place = rng.choice([0.02, 0.1, 0.5]), -1
     if rng.random() < 0.7:
-        _begin(under_test, messages)
+        begin(under_test, messages)
     for _ in range(count):
         if under_test.deadline is None:
             break
@@ -211,7 +211,7 @@ def feed(layout: int, count: int, rng: random.Random) -> DoubleMasked:
     return under_test
 
 
-def _begin(under_test: DoubleMasked, messages: tuple[Any, ...]) -> None:
+def begin(under_test: DoubleMasked, messages: tuple[Any, ...]) -> None:
     """The joins, so that masks are what is tried."""
     for message in messages:
         if isinstance(message, Join | Joined):

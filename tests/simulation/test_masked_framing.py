@@ -5,11 +5,14 @@ from functools import cache
 
 import pytest
 
-from protocol.masked_messages import Check, TotalHead
+from protocol.errors import RemoteProtocolError
+from protocol.masked_messages import Check, Masked, TotalHead
 from protocol.summing import TWO_TOTALS
+from tests import parts
 from tests.simulation import lies
 from tests.simulation.bare import REDUCERS, Schedule, Swarm, remembered
 from tests.simulation.lies import LIAR
+from tests.simulation.mutations import LAYOUTS, begin, machine, real_messages
 
 SEEDS = range(10)
 
@@ -48,3 +51,18 @@ def test_two_totals_are_seen_whatever_comes_first(slow_s):
             swarm = Swarm(schedule, {LIAR: lies.two_totals}).run()
         found = {evidence.what for member in swarm.honest for evidence in member.evidence}
         assert TWO_TOTALS in found, schedule
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_a_member_did_not_sign_does_not_bring_it_back(layout):
+    """It is gone; somebody writes in its name. A leader would wait for its vote in vain."""
+    here, messages = machine(layout), real_messages(layout)
+    begin(here, messages)
+    chunk = next(message for message in messages if isinstance(message, Masked))
+    forged = replace(chunk, head=replace(chunk.head, signature=bytes(64)))
+    here.unreachable(chunk.head.sender, parts.NOW)
+    with pytest.raises(RemoteProtocolError, match="bad masked signature"):
+        here.receive(forged, parts.NOW)
+    assert chunk.head.sender in here._masking._viewing.gone
+    here.receive(chunk, parts.NOW)
+    assert chunk.head.sender not in here._masking._viewing.gone

@@ -1,0 +1,125 @@
+"""Whole nodes in masked sessions: deaths and lies, and that all who live end on one base."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from protocol import codec
+from protocol.identity import NodeKey
+from protocol.masked_messages import Ack, Release
+from protocol.messages import Message
+from protocol.releasing import TWO_ACKS
+from protocol.tolerance import MaskedSettings, tolerance
+from protocol.unmasking import totals_digest
+from scenarios.plans import ENDS, JOINS, MASKS, Conditions, Crash, Late, Plan
+from scenarios.rules import Violation, opens_both
+from tests.simulation.runs import outcomes, run, sent
+
+REDUCERS, EVERYBODY_ADDS = 0, 1 << 16
+GROUPS = ((4, 1), (5, None))
+LAYOUTS = (REDUCERS, EVERYBODY_ADDS)
+CASES = tuple(product(GROUPS, LAYOUTS))
+CALM = Conditions()
+BACK_S = 0.5
+
+
+def plan_of(peers: int, dropouts: int | None, layout: int, conditions: Conditions = CALM) -> Plan:
+    return Plan(peers, 2, conditions, masked=MaskedSettings(4.0, dropouts, layout), dimension=20)
+
+
+def crash_everywhere(peers: int, dropouts: int | None, layout: int, seed: int, step: int) -> int:
+    """Every peer at every `step`-th of its sends: those who live end alike, and in time."""
+    runs = 0
+    calm = run(plan_of(peers, dropouts, layout), seed)
+    assert {outcome.reason for outcome in calm.rules.outcomes} == {None}
+    for peer in calm.peers:
+        for at_send in range(1 + peer.index % step, peer.sends + 1, step):
+            notices, back_s = at_send % 2 == 0, (None, BACK_S)[at_send // 2 % 2]
+            crash = Crash(peer.index, at_send, back_s)
+            conditions = Conditions(notices_loss=notices, crashes=(crash,))
+            network = run(plan_of(peers, dropouts, layout, conditions), seed)
+            living = [other for other in network.peers if other.index != peer.index]
+            assert all(other.done for other in living), (seed, conditions)
+            assert len({other.base.digest for other in living}) == 1, (seed, conditions)
+            runs += 1
+    return runs
+
+
+@pytest.mark.parametrize(("group", "layout"), CASES)
+def test_every_peer_killed_at_many_sends(group, layout):
+    assert crash_everywhere(*group, layout, seed=3, step=9) > 4 * group[0]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("group", "layout"), CASES)
+def test_every_peer_killed_at_every_send(group, layout, seed):
+    crash_everywhere(*group, layout, seed, step=1)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kinds", [JOINS, MASKS, ENDS])
+def test_who_is_late_comes_to_the_others_base(kinds, layout):
+    """A straggler is dropped from the round, and catches up by its certificate."""
+    conditions = Conditions(lates=(Late(2, kinds, 30.0, 10.0),))
+    network = run(plan_of(5, None, layout, conditions), seed=1)
+    assert len(network.digests()) == 1
+    assert len(network.finishers()) == 5
+
+
+def two_acks(key: NodeKey, endpoint: str, message: Message) -> tuple[Message, ...]:
+    if not isinstance(message, Ack):
+        return (message,)
+    digests = (b"\7" * 32, *message.digests[1:])
+    vote = message.vote
+    other = codec.sign(replace(vote, totals=totals_digest(vote.sid, vote.included, digests)), key)
+    return message, Ack(other, digests)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_who_lies_is_banned_and_the_honest_end_alike(layout):
+    plan = plan_of(5, None, layout)
+    network = run(Plan(5, 4, masked=plan.masked, dimension=20, lies=((4, two_acks),)), 2)
+    liar = network.peers[4].key.public
+    accusers = {accusation.by for accusation in network.rules.accusations}
+    assert len(accusers) >= 2
+    assert {accusation.evidence.what for accusation in network.rules.accusations} == {TWO_ACKS}
+    assert all(liar in network.peers[by].disk.standing.banned for by in accusers)
+    assert len({peer.base.digest for peer in network.peers[:4]}) == 1
+    assert outcomes(network, 0)[-1].reason is None
+
+
+# -- the rules themselves -----------------------------------------------------------------------------------
+
+
+def messages_of(kind: type) -> tuple:
+    network = run(plan_of(4, 1, EVERYBODY_ADDS), 1)
+    return network, next(line.message for line in sent(network, lambda line: isinstance(line.message, kind)))
+
+
+def test_another_acknowledgement_is_a_violation():
+    network, ack = messages_of(Ack)
+    other = two_acks(network.peers[0].key, "", ack)[1]
+    with pytest.raises(Violation, match="acknowledges two totals"):
+        network.rules.saw(0, other)
+
+
+def test_another_release_is_a_violation():
+    network, release = messages_of(Release)
+    with pytest.raises(Violation, match="releases twice"):
+        network.rules.saw(0, replace(release, head=replace(release.head, included=7)))
+
+
+def test_a_release_that_nobody_acknowledged_is_a_violation():
+    network, release = messages_of(Release)
+    with pytest.raises(Violation, match="releases what 0 acknowledged"):
+        network.rules.saw(0, replace(release, head=replace(release.head, sid=b"\1" * 32)))
+
+
+def test_releases_that_open_both_secrets_of_a_member_are_a_violation():
+    five = tolerance(5, 1)
+    assert not opens_both([31, 31, 31, 31, 31], five)
+    assert not opens_both([30, 30, 30, 30], five)
+    assert not opens_both([31, 31, 30, 30], five)
+    assert opens_both([31, 31, 31, 31, 30, 30, 30, 30], five)
