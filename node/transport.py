@@ -97,7 +97,6 @@ class Transport:
         self._connect_pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
         self._client: ClientSession | None = None
         self._runner: web.AppRunner | None = None
-        self._said: tuple[Message, codec.Frame] | None = None
         self.counts = Counts()
 
     async def start(self, listener: socket.socket, status: Callable[[], dict[str, object]]) -> None:
@@ -215,15 +214,6 @@ class Transport:
             )
         self._connect_pace.observe(asyncio.get_running_loop().time() - begun)
         return ws
-
-    def frame_of(self, message: Message) -> codec.Frame:
-        """A message's frame. What is said to everybody is encoded once, unless it is bulk."""
-        if self._said is None or self._said[0] is not message:
-            frame = codec.encode(message)
-            if len(frame) > SMALL_BYTES:
-                return frame
-            self._said = message, frame
-        return self._said[1]
 
     async def built(self, messages: Iterator[Message]) -> list[Message]:
         """The next messages, built off the event loop if that takes long; fewer than AHEAD at the end.

@@ -89,12 +89,17 @@ _MAX_INTEGER = 2**53
 
 def _record(kind: type) -> Reader:
     def read(value: Any) -> Any:
-        readers = _READERS[kind]
-        if type(value) is not list or len(value) != len(readers):
-            raise wrong(f"the fields of {kind.__name__}", value)
-        return kind(*(read_field(item) for read_field, item in zip(readers, value, strict=True)))
+        return kind(*_fields(kind, value))
 
     return read
+
+
+def _fields(kind: type, value: Any) -> list[Any]:
+    """What a record is made of, each field by its reader."""
+    readers = _READERS[kind]
+    if type(value) is not list or len(value) != len(readers):
+        raise wrong(f"the fields of {kind.__name__}", value)
+    return [read_field(item) for read_field, item in zip(readers, value, strict=True)]
 
 
 _KEY = octets(32, 32)
@@ -179,6 +184,7 @@ _TYPES: tuple[type, ...] = (
 )
 _BULK = (Share, Sum, BasePiece, Join, Masked, Total, TotalPiece, ModelPiece, UploadPiece)
 _PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}
+_NUMBERS = {kind: number for number, kind in enumerate(_TYPES)}
 _ATOMS = frozenset((bytes, int, str, bool))
 
 
@@ -210,7 +216,7 @@ class Frame:
 def encode(message: Message) -> Frame:
     """The frame of a message."""
     kind = type(message)
-    header = msgpack.packb([VERSION, _TYPES.index(kind), *_plain(message)])
+    header = msgpack.packb([VERSION, _NUMBERS[kind], *_plain(message)])
     return Frame(len(header).to_bytes(4, "little") + header, getattr(message, "payload", b""))
 
 
@@ -243,15 +249,16 @@ def _unpack(header: bytes) -> object:
         raise RemoteProtocolError("a header that is not msgpack within the limits") from error
 
 
-def _build(kind: type, values: list[Any], payload: memoryview) -> Message:
-    message = _record(kind)(values)
+def _build(kind: Any, values: list[Any], payload: memoryview) -> Message:
+    """The message: of those that carry bulk it is the last field."""
+    fields_read = _fields(kind, values)
     if kind not in _BULK:
         if len(payload):
             raise RemoteProtocolError(f"{kind.__name__} with {len(payload)} bytes after its header")
-        return message  # type: ignore[no-any-return]
+        return kind(*fields_read)  # type: ignore[no-any-return]
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise RemoteProtocolError(f"a payload of {len(payload)} bytes; {MAX_PAYLOAD_BYTES} are allowed")
-    return replace(message, payload=bytes(payload))  # type: ignore[no-any-return]
+    return kind(*fields_read, bytes(payload))  # type: ignore[no-any-return]
 
 
 MaskedRecord = (
@@ -293,7 +300,9 @@ def canonical(record: Signed) -> bytes:
     whole: Any = record
     if isinstance(whole, Sum):
         whole = whole.header
-    return bytes(msgpack.packb(_plain(replace(whole, signature=b""))))
+    plain = _plain(whole)
+    plain[_PACKED[type(whole)].index("signature")] = b""
+    return bytes(msgpack.packb(plain))
 
 
 def evidence(record: Signed) -> bytes:

@@ -33,17 +33,24 @@ class Pace:
         return min(self._cap_s, max(self._floor_s, 2 * (middle + _SPREADS * spread)))
 
 
+FIRST_VIEW = 0.4
+"""A masked session's first view has this part of the time for all: where nobody fails it is the only one."""
+_FIRST_VIEW_FLOOR_S = 3.0
+
+
 class PhasePaces:
     """How long to allow for the two phases of a session, in seconds, each within its own cap."""
 
     def __init__(self, shares_cap_s: float, sums_cap_s: float) -> None:
         self._shares = Pace(_PHASE_FLOOR_S, shares_cap_s)
         self._sums = Pace(_PHASE_FLOOR_S, sums_cap_s)
+        self._first_view = Pace(_FIRST_VIEW_FLOOR_S, FIRST_VIEW * sums_cap_s)
 
     def observe(self, shares_since: float, sums_since: float, now: float) -> None:
         """A session went well: its shares took from `shares_since` to `sums_since`, its sums until now."""
         self._shares.observe(sums_since - shares_since)
         self._sums.observe(now - sums_since)
+        self._first_view.observe(now - sums_since)
 
     @property
     def shares_s(self) -> float:
@@ -54,3 +61,8 @@ class PhasePaces:
     def sums_s(self) -> float:
         """T_sums."""
         return self._sums.allowed_s
+
+    @property
+    def views_s(self) -> float:
+        """How long all views of a masked session may take, so that the first has what sums took lately."""
+        return self._first_view.allowed_s / FIRST_VIEW

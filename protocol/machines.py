@@ -23,6 +23,8 @@ Farewell = Callable[[Key, float], list[Action]]
 
 def machine_for(group: Group, ephemeral: Ephemeral, settings: Settings, paces: PhasePaces) -> SessionMachine:
     """Masked sums for the groups that they are made for; shares for the others."""
+    members, masked = len(group.readys), settings.masked
+    shares_only = masked is None or members < LEAST_MEMBERS
     seat = Seat(
         group=group,
         round=group_round(group),
@@ -30,10 +32,9 @@ def machine_for(group: Group, ephemeral: Ephemeral, settings: Settings, paces: P
         ephemeral=ephemeral,
         dimension=settings.summed,
         shares_timeout_s=paces.shares_s,
-        sums_timeout_s=paces.sums_s,
+        sums_timeout_s=paces.sums_s if shares_only else paces.views_s,
     )
-    members, masked = len(seat.members), settings.masked
-    if masked is None or members < LEAST_MEMBERS:
+    if masked is None or shares_only:
         return Additive(seat, settings.shares.for_group(members))
     layout = Layout(seat.dimension, members, masked.all_to_all_bytes)
     return DoubleMasked(seat, tolerance(members, masked.dropouts), FixedPoint(masked.clip, members), layout)

@@ -61,6 +61,6 @@ def many(read_one: Reader, high: int) -> Reader:
     def read(value: Any) -> tuple[Any, ...]:
         if type(value) is not list or len(value) > high:
             raise wrong(f"a list of at most {high}", value)
-        return tuple(read_one(item) for item in value)
+        return tuple([read_one(item) for item in value])
 
     return read

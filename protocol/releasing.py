@@ -72,7 +72,7 @@ class Releasing:
 
     def quorum(self) -> Choice | None:
         """What t members have acknowledged."""
-        votes = [Choice(ack.vote.included, ack.vote.totals) for ack in self._acks.values()]
+        votes = [Choice(ack.vote.included, ack.vote.totals) for ack in list(self._acks.values())]
         return next((choice for choice in votes if votes.count(choice) >= self._tolerance.threshold), None)
 
     def digests_of(self, choice: Choice) -> tuple[tuple[bytes, ...], tuple[Key, ...]] | None:

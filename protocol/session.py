@@ -293,13 +293,13 @@ class Session:
             self._members.learn(announce, self.round, now, direct=True)
         self._healer.abandon(now)
         offer, ephemeral = self._seeker.found(now)
-        self._machine = machine = machine_for(group, ephemeral, self._settings, self._paces)
-        self._offer = offer
+        machine = machine_for(group, ephemeral, self._settings, self._paces)
         self._endpoints = {ready.key: ready.announce.endpoint for ready in group.readys}
         sid = machine.seat.sid
         self._healer.remember(sid, Past(group, self.base, machine.headers))
         rand = derive(offer.rand, b"session", sid)
         started = machine.start(offer.vector, rand, now)
+        self._machine, self._offer = machine, offer  # now it can be asked how it stands
         return [*self._of_machine(started, now), *self._replay(machine, now)]
 
     def _replay(self, machine: SessionMachine, now: float) -> list[Action]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from protocol import codec
 from protocol.actions import Evidence
+from protocol.deadlines import FIRST_VIEW
 from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
 from protocol.masked_messages import AckVote, CheckVote, Proof, ProposalHead, Propose, ViewChange, ViewVote
@@ -28,8 +29,6 @@ from protocol.view import View
 TWO_VOTES = "two different votes in one view"
 TWO_PROPOSALS = "two different proposals for one view"
 LEAST_INCLUDED = 3
-FIRST_VIEW = 0.4
-"""Of the time for all views: where nobody fails it is the only one, and no delay should end it early."""
 
 Holds = Callable[[Key, int], bool]
 

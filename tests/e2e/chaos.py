@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from protocol.actions import Reason
 from tests.e2e.processes import Event, Process
-from tests.e2e.swarm import Swarm, history, summary
+from tests.e2e.swarm import Swarm, frozen, history, summary
 
 MARGIN_S = 5.0
 """Beside the deadlines: a busy machine notices late that one is over."""
@@ -39,7 +39,10 @@ class Deadlines:
 
 
 class Chaos:
-    """Kills up to `at_once` peers, waits a moment, starts them again; so on, until a round is reached."""
+    """Kills up to `at_once` peers, waits a moment, starts them again; so on, until a round is reached.
+
+    A round takes less than a start does: while peers start, the others stand still, lest they be done first.
+    """
 
     def __init__(self, swarm: Swarm, seed: int, at_once: int) -> None:
         self._swarm, self._at_once = swarm, at_once
@@ -61,20 +64,22 @@ class Chaos:
         """Until some peer trains for this round, and a moment more."""
         node = self._random.choice(self.nodes)
         node.event_after("training", lambda event: event["round"] >= number, LONG_S)
-        self._clock.wait(self._random.uniform(0, 0.6))
+        self._clock.wait(self._random.uniform(0, 0.15))
 
     def _kill(self, some: int) -> None:
         victims = self._random.sample(range(len(self.nodes)), some)
         for number in victims:
-            self._clock.wait(self._random.uniform(0, 0.1))
+            self._clock.wait(self._random.uniform(0, 0.05))
             self.nodes[number].send(signal.SIGKILL)
         for number in victims:
             assert self.nodes[number].status() == -signal.SIGKILL
             assert self.nodes[number].err.all() == []
-        self._clock.wait(self._random.uniform(0, 0.5))
-        for number in victims:
-            self.nodes[number] = self._swarm.start(number)
-            self.nodes[number].event("started")
+        self._clock.wait(self._random.uniform(0, 0.25))
+        with frozen([node for number, node in enumerate(self.nodes) if number not in victims]):
+            for number in victims:
+                self.nodes[number] = self._swarm.start(number)
+            for number in victims:
+                self.nodes[number].event("started")
         self.kills += some
 
     def ended(self, within_s: float) -> list[Event]:

@@ -10,10 +10,10 @@ from tests.e2e.swarm import MASKED, one_digest
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_five_peers_two_kills(make_swarm, seed: int) -> None:
-    deadlines = Deadlines()
-    swarm = make_swarm(5, 12, MASKED, *deadlines.overrides)
+    deadlines = Deadlines(20.0, 5.0, 5.0)
+    swarm = make_swarm(5, 20, MASKED, *deadlines.overrides)
     chaos = Chaos(swarm, seed, at_once=1)
-    chaos.run(kills=2, until_round=8)
+    chaos.run(kills=2, until_round=12)
     one_digest(chaos.ended(120.0))
     outcomes = sound(swarm, deadlines)
     means_agree(swarm)
@@ -25,7 +25,7 @@ def test_five_peers_two_kills(make_swarm, seed: int) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_ten_peers_forty_kills_over_a_hundred_rounds(make_swarm, seed: int) -> None:
     """Some minutes: up to three are dead at once, where two may be missing from a sum."""
-    deadlines = Deadlines()
+    deadlines = Deadlines(20.0, 5.0, 5.0)
     swarm = make_swarm(10, 100, MASKED, *deadlines.overrides)
     chaos = Chaos(swarm, seed, at_once=3)
     chaos.run(kills=40, until_round=90)

@@ -22,7 +22,7 @@
      LIARS=0..2   how many members lie (default 1); with none, members complete, and must
      CRASH        one member may crash, at any step (CRASHER=i: member i)
      MIDWAY       a crash takes away only what was sent last
-     VIEWS=3, 4   views 0 .. VIEWS-1 (default 3)
+     VIEWS=3, 4   views 0 .. VIEWS-1 (default 3); OFFSET=o: member o + v leads view v (default 0)
      ORDERED      a leader waits for all who live, and a view after the first is left only when nothing else
                   can happen any more: deadlines are longer than deliveries. Without it, nobody need wait
      PROMPT       with ORDERED: the first view is left in that way, too
@@ -45,6 +45,9 @@
 #ifndef ONCE
 #define ONCE 1
 #endif
+#ifndef OFFSET
+#define OFFSET 0
+#endif
 #ifndef UNREACHED
 #define UNREACHED 0
 #endif
@@ -66,7 +69,7 @@
 #define WITHOUT(sets, k) ((sets) & (3 << (2 * (k) + 3)))
 #define WITH(sets, k) ((sets) & (2046 - (3 << (2 * (k) + 3))))
 
-byte offset;              /* the session's id, modulo n: who leads first */
+byte offset = OFFSET;     /* the session's id, modulo n: who leads first */
 byte crashed = N;         /* which member; N: none */
 byte view[N];
 byte accepted[N] = 1;     /* the proposal of one's view; view 0 needs none: everybody is included */
@@ -382,9 +385,6 @@ gone:
 
 init {
     atomic {
-#if LIARS > 0
-        if :: offset = 0 :: offset = 1 :: offset = 2 :: offset = 3 fi;
-#endif
         byte j = 0;
         do
         :: j < N - LIARS -> checkTo[AT(0, j)] = 15; j++

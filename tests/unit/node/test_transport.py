@@ -105,16 +105,6 @@ async def test_who_is_not_there_is_told_once():
         assert here.lost.empty()
 
 
-async def test_what_is_said_to_everybody_is_encoded_once_unless_it_is_bulk():
-    async with two() as (here, _):
-        small, other = numbered(2)
-        frame = here.transport.frame_of(small)
-        assert here.transport.frame_of(small) is frame
-        assert here.transport.frame_of(other).join() == codec.encode(other).join()
-        assert here.transport.frame_of(small) is not frame
-        assert here.transport.frame_of(BULK) is not here.transport.frame_of(BULK)  # it would stay in memory
-
-
 VOTE = masked.ViewVote(H, H, 0, b"", ())
 
 

@@ -1,0 +1,29 @@
+"""A shell says more than once that a member is gone: for each of its links, and whenever it tries again."""
+
+import pytest
+
+from protocol.masked import DoubleMasked
+from tests.parts import NOW
+from tests.simulation.bare import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, Swarm, remembered
+
+JOINS = 3 * 4  # messages of each of five before its masks: JOIN, JOINED and the certificate, to four others
+
+
+class Insistent(DoubleMasked):
+    """Is told of every loss four times."""
+
+    def unreachable(self, key, now):
+        return [action for _ in range(4) for action in super(Insistent, self).unreachable(key, now)]
+
+
+@pytest.mark.parametrize("layout", [EVERYBODY_ADDS, REDUCERS], ids=["by everybody", "by reducers"])
+@pytest.mark.parametrize("at_send", range(JOINS + 1, JOINS + 6))
+def test_a_loss_that_is_said_again_uses_up_no_view(layout: int, at_send: int):
+    """All views at once left nobody to propose: the others waited for the end of the session, in vain."""
+    for seed in range(6):
+        for member in range(5):
+            schedule = Schedule(seed, 5, layout, crashes=(Crash(member, at_send),))
+            with remembered():
+                swarm = Swarm(schedule, kind=Insistent).run()
+            assert swarm.reasons == {None: 4}, schedule
+            assert swarm.now - NOW < 2.0, schedule
