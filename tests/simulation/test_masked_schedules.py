@@ -13,7 +13,7 @@ import pytest
 from protocol.actions import Failed
 from protocol.masking import Masking
 from protocol.releasing import Releasing
-from protocol.summing import Choice
+from protocol.view import Choice
 from tests.simulation.bare import (
     EVERYBODY_ADDS,
     Crash,
