@@ -1,0 +1,81 @@
+"""One acknowledgement and one release of each member, whatever the others say to it."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from protocol import codec
+from protocol.actions import Send
+from protocol.masked import DoubleMasked
+from protocol.masked_messages import Ack, AckVote, Release
+from protocol.releasing import Releasing
+from protocol.unmasking import totals_digest
+from tests import parts
+from tests.simulation.bare import EVERYBODY_ADDS, REDUCERS, Schedule, Swarm
+from tests.simulation.mutations import MEMBERS, OTHERS, begin, machine, real_messages
+
+LAYOUTS = (EVERYBODY_ADDS, REDUCERS)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_in_a_calm_session_each_says_each_thing_once_to_each(layout):
+    swarm = Swarm(Schedule(2, MEMBERS, layout)).run()
+    said = Counter((sender, type(message)) for sender, _, message in swarm.transcript)
+    assert {said[member, kind] for member in range(MEMBERS) for kind in (Ack, Release)} == {MEMBERS - 1}
+
+
+def acks_for(here: DoubleMasked, included: int, mark: int, layout: int) -> list[Ack]:
+    """What all others, every one a liar, acknowledge."""
+    chunks, sid = Schedule(0, MEMBERS, layout).layout.chunks, here.seat.sid
+    digests = (bytes([mark]) * 32,) * chunks
+    totals = totals_digest(sid, included, digests)
+    return [
+        Ack(codec.sign(AckVote(sid, sender, included, totals), key), digests)
+        for sender, key in OTHERS.items()
+    ]
+
+
+def releases_of(here: DoubleMasked, layout: int) -> set[Any]:
+    """The heads of what it releases when all acknowledge one thing, and then another."""
+    begin(here, real_messages(layout))
+    heads = set()
+    for included, mark in ((0b11111, 1), (0b11110, 2)):
+        for ack in acks_for(here, included, mark, layout):
+            for action in here.receive(ack, parts.NOW):
+                messages = action.messages if isinstance(action, Send) else ()
+                heads |= {message.head for message in messages if isinstance(message, Release)}
+    return heads
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_one_release_although_all_others_lie(layout):
+    assert len(releases_of(machine(layout), layout)) == 1
+
+
+def forgetful(releasing: Releasing, ack: Ack) -> None:
+    """The last word of each counts."""
+    codec.verify(ack.vote, ack.vote.sender)
+    releasing._acks[ack.vote.sender] = ack
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_planted_fault_two_releases_open_both_secrets_of_a_member(layout, monkeypatch: pytest.MonkeyPatch):
+    """Without the rule: of member 0 the self mask's share, and then the mask key's."""
+    monkeypatch.setattr(Releasing, "take_ack", forgetful)
+    assert len(releases_of(machine(layout), layout)) == 1  # the release rule alone still holds
+    monkeypatch.setattr(Releasing, "own", property(lambda releasing: None))
+    heads = releases_of(machine(layout), layout)
+    assert {head.included & 1 for head in heads} == {0, 1}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_nothing_is_released_for_fewer_than_t_acknowledgements_or_members(layout):
+    here = machine(layout)
+    begin(here, real_messages(layout))
+    for ack in acks_for(here, 0b11111, 1, layout)[1:]:
+        assert not any(isinstance(action, Send) for action in here.receive(ack, parts.NOW))
+    other = machine(layout)
+    begin(other, real_messages(layout))
+    for ack in acks_for(other, 0b00111, 1, layout):
+        assert not any(isinstance(action, Send) for action in other.receive(ack, parts.NOW))
