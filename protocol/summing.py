@@ -60,7 +60,6 @@ class Summing:
         self._inputs: dict[int, tuple[MaskedHead, ...]] = {}
         self._products: list[lincheck.Products] = []
         self.disputed: set[int] = set()
-        self._wrong: set[int] = set()
         self._published: set[int] = set()
         self._cleared: set[int] = set()
         self.verified = False
@@ -148,7 +147,7 @@ class Summing:
     @property
     def _doubted(self) -> tuple[int, ...]:
         """The chunks whose totals do not fit here, as long as nobody is shown to lie."""
-        return tuple(sorted(self._wrong - self._cleared))
+        return tuple(sorted(self.disputed - self._cleared))
 
     def lacking(self, index: int) -> tuple[Key, ...]:
         """Whose chunk `index` is not here."""
@@ -227,7 +226,7 @@ class Summing:
             self.totals = Totals(self._seat.sid, included, self._layout, digests)
             self._products = []
             self._heads = [None] * self._layout.chunks
-            self._wrong, self._cleared = set(), set()
+            self.disputed, self._cleared = set(), set()
         return [action for vote in checks for action in self._note(vote)]
 
     # -- the check ---------------------------------------------------------------------------------
@@ -312,13 +311,12 @@ class Summing:
         if not bad:
             self.verified = True
             return []
-        return [action for c in bad if c not in self._wrong for action in self._dispute(c)]
+        return [action for c in bad if c not in self.disputed for action in self._dispute(c)]
 
     # -- disputes ----------------------------------------------------------------------------------
 
     def _dispute(self, index: int) -> list[Action]:
         """The total of a chunk is not the sum of what its members say: everybody is to show its part."""
-        self._wrong.add(index)
         self.disputed.add(index)
         seat = self._seat
         unsigned = Dispute(seat.sid, seat.me, self.view.included, index)
@@ -330,7 +328,6 @@ class Summing:
         codec.verify(dispute, dispute.sender)
         if dispute.included != self.view.included or dispute.index >= self._layout.chunks:
             raise NotYet("a dispute of another view")
-        self.disputed.add(dispute.index)
         return self._publish(dispute.index)
 
     def _publish(self, index: int) -> list[Action]:

@@ -32,6 +32,7 @@ def check_everywhere(calm: Schedule) -> int:
         swarms = crash_everywhere(calm)
     for swarm in swarms:
         assert swarm.all_or_nothing, f"{swarm.schedule}: {swarm.reasons}, {len(swarm.releases)} releases"
+        assert not _is_split(swarm), f"{swarm.schedule}: some began that others could not follow"
     assert sum(not swarm.releases for swarm in swarms) < len(swarms) / 2
     return len(swarms)
 
