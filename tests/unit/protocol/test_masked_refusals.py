@@ -293,3 +293,52 @@ def test_a_vector_of_everybody_who_adds_up_comes_once():
     here.receive(first(Masked, EVERYBODY_ADDS), NOW)
     with pytest.raises(RemoteProtocolError, match="here already"):
         here.receive(first(Masked, EVERYBODY_ADDS), NOW)
+
+
+# -- what a session asks a machine ---------------------------------------------------------------------------
+
+
+def test_what_a_session_asks_before_while_and_after():
+    here = machine(REDUCERS)
+    assert (here.stage, here.headers) == ("shares", {})
+    assert here.waiting_for() == tuple(sorted(OTHERS))
+    assert here.finished(sorted(OTHERS)[0], NOW) == []
+    begin(here, real_messages(REDUCERS))
+    assert here.stage == "sums"
+    assert set(here.waiting_for()) <= set(OTHERS)
+    assert here.unreachable(parts.stranger().public, NOW) == []
+    assert here.tick(NOW) == []
+    ended = here.tick(NOW + 1000.0)
+    assert ended[-1].reason.value == "masks-timeout"
+    assert (here.waiting_for(), here.deadline) == ((), None)
+    assert here.unreachable(sorted(OTHERS)[0], NOW) == []
+    with pytest.raises(RemoteProtocolError, match="not running"):
+        here.receive(first(Masked), NOW)
+
+
+def test_a_member_that_is_lost_before_its_join_ends_it_and_after_its_vote_does_nothing():
+    here = machine(REDUCERS)
+    lost = first(Join).head.sender
+    assert here.unreachable(lost, NOW)[-1].missing == (lost,)
+    other = machine(REDUCERS)
+    for join in (message for message in real_messages(REDUCERS) if isinstance(message, Join)):
+        other.receive(join, NOW)
+    before = other.deadline
+    assert other.unreachable(lost, NOW) == []
+    assert other.deadline < before
+    assert other.tick(other.deadline)[-1].reason.value == "joins-timeout"
+
+
+def test_who_has_finished_is_asked_once():
+    here = at_masks()
+    finished = sorted(OTHERS)[0]
+    assert len(here.finished(finished, NOW)) == 1
+    assert here.finished(finished, NOW) == []
+    assert here.receive(certificate(), NOW)  # the total's chunks are asked for
+    assert here.finished(sorted(OTHERS)[1], NOW) == []
+
+
+def test_a_message_of_a_stranger_or_of_no_masked_kind():
+    stranger = parts.stranger()
+    dispute = codec.sign(Dispute(SCHEDULE_SID, stranger.public, WHOLE, 0), stranger)
+    refused(dispute, "somebody who is not in this session")
