@@ -6,8 +6,9 @@ from functools import cache
 import pytest
 
 from protocol.errors import RemoteProtocolError
-from protocol.masked_messages import Check, Masked, TotalHead
-from protocol.summing import TWO_TOTALS
+from protocol.judging import inputs_digest
+from protocol.masked_messages import Check, Masked, Total, TotalHead
+from protocol.summing import TWO_TOTALS, Summing
 from tests import parts
 from tests.simulation import lies
 from tests.simulation.bare import REDUCERS, Schedule, Swarm, remembered
@@ -66,3 +67,25 @@ def test_what_a_member_did_not_sign_does_not_bring_it_back(layout):
     assert chunk.head.sender in here._masking._viewing.gone
     here.receive(chunk, parts.NOW)
     assert chunk.head.sender not in here._masking._viewing.gone
+
+
+def test_inputs_that_nobody_signed_do_not_blame_their_owners(monkeypatch: pytest.MonkeyPatch):
+    """A false total that shows a made up head of member 0's chunk: the reducer is to blame."""
+    honest = Summing._sum
+
+    def added(summing: Summing, found, index: int) -> bytes:
+        payload = honest(summing, found, index)
+        return lies.plus(1, 0)(payload, 0, 0) if summing._seat.number == LIAR else payload
+
+    def lie(member, to, message):
+        if not isinstance(message, Total):
+            return (message,)
+        inputs = (replace(message.inputs[0], digest=bytes(32)), *message.inputs[1:])
+        head = lies.resigned(member, message.head, inputs=inputs_digest(inputs))
+        return (replace(message, head=head, inputs=inputs),)
+
+    monkeypatch.setattr(Summing, "_sum", added)
+    for seed in SEEDS:
+        with remembered():
+            swarm = Swarm(Schedule(seed, 5, REDUCERS), {LIAR: lie}).run()
+        assert any(member.evidence for member in swarm.honest), swarm.schedule

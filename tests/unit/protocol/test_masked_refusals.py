@@ -26,11 +26,13 @@ from protocol.masked_messages import (
     ViewChange,
     ViewVote,
 )
+from protocol.recovery import Past, ResultFetch
 from protocol.releasing import release_digest
+from protocol.tolerance import MaskedSettings
 from protocol.unmasking import check_result, everybody, totals_digest
 from protocol.viewing import votes_digest
 from tests import parts
-from tests.simulation.bare import EVERYBODY_ADDS, REDUCERS, Schedule, Swarm
+from tests.simulation.bare import CLIP, EVERYBODY_ADDS, REDUCERS, Schedule, Swarm
 from tests.simulation.mutations import MEMBERS, OTHERS, begin, machine, real_messages
 
 SCHEDULE = Schedule(0, MEMBERS, REDUCERS, groups=1)
@@ -342,3 +344,30 @@ def test_a_message_of_a_stranger_or_of_no_masked_kind():
     stranger = parts.stranger()
     dispute = codec.sign(Dispute(SCHEDULE_SID, stranger.public, WHOLE, 0), stranger)
     refused(dispute, "somebody who is not in this session")
+
+
+def test_a_total_of_who_does_not_add_it_up_waits():
+    total = first(Total)
+    other = next(key for key in sorted(OTHERS) if key != total.head.sender)
+    assert at_masks().receive(replace(total, head=signed(total.head, sender=other)), NOW) == []
+
+
+# -- fetching a result ---------------------------------------------------------------------------------------
+
+
+def test_a_fetch_takes_a_certificate_and_then_each_chunk_once():
+    seat, swarm = machine(REDUCERS).seat, Swarm(SCHEDULE).run()
+    settings = parts.settings(seat.key, dimension=seat.dimension)
+    past = Past(seat.group, parts.base(), {})
+    masked = MaskedSettings(CLIP, None, REDUCERS)
+    fetch = ResultFetch(past, seat.sid, sorted(OTHERS)[0], settings, masked)
+    fetch.start(NOW)
+    pieces = swarm.members[1].pieces
+    with pytest.raises(RemoteProtocolError, match="not asked for"):
+        fetch.receive(pieces[0], NOW)
+    fetch.receive(swarm.members[1].end.certificate, NOW)
+    with pytest.raises(RemoteProtocolError, match="not asked for"):
+        fetch.receive(swarm.members[1].end.certificate, NOW)
+    fetch.receive(pieces[0], NOW)
+    with pytest.raises(RemoteProtocolError, match="piece 0 of a total that was not asked for"):
+        fetch.receive(pieces[0], NOW)
