@@ -85,7 +85,12 @@ def test_inputs_that_nobody_signed_do_not_blame_their_owners(monkeypatch: pytest
         return (replace(message, head=head, inputs=inputs),)
 
     monkeypatch.setattr(Summing, "_sum", added)
+    seen: list[bool] = []
     for seed in SEEDS:
         with remembered():
             swarm = Swarm(Schedule(seed, 5, REDUCERS), {LIAR: lie}).run()
-        assert any(member.evidence for member in swarm.honest), swarm.schedule
+        liar = swarm.members[LIAR].seat.me
+        seen.append(any(member.evidence for member in swarm.honest))
+        without = all(liar not in member.end.contributors for member in swarm.completed)
+        assert seen[-1] or without, swarm.schedule
+    assert any(seen)
