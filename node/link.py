@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -117,7 +117,7 @@ class Link:
             continue
 
     async def _send_all(self, messages: Iterable[Message]) -> None:
-        if isinstance(messages, tuple):
+        if isinstance(messages, Sequence):  # nothing is to be built
             for message in messages:
                 await self._send(message)
             return

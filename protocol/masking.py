@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from protocol.actions import Action, Completed, Evidence, Failed, Reason, Send, Spend
+from protocol.actions import Action, Completed, Evidence, Failed, Keep, Reason, Send, Spend
 from protocol.errors import RemoteProtocolError
 from protocol.fixedpoint import FixedPoint
 from protocol.joining import Joining
@@ -38,6 +38,7 @@ from protocol.releasing import Releasing
 from protocol.seat import Seat
 from protocol.summing import Summing
 from protocol.tolerance import Tolerance
+from protocol.totalling import Totals
 from protocol.unmasking import mean_of, members_in
 from protocol.view import Choice, View
 from protocol.viewing import LEAST_INCLUDED, Viewing
@@ -66,6 +67,7 @@ class Masking:
         self._releasing = Releasing(seat, tolerance, layout, joining)
         self._result = Result(seat, tolerance, layout)
         self._proofs: tuple[Proof, ...] = ()
+        self._kept = b""
         self._end_at = now + seat.sums_timeout_s
         self.over = False
 
@@ -177,7 +179,15 @@ class Masking:
         members = members_in(totals.included, self._seat.members)
         checks = tuple(totals.checks[key] for key in members if key in totals.checks)
         self._proofs = (Proof(totals.digests, checks),)
-        return self._to_all(self._releasing.acknowledge(choice, totals.digests, self._summing.inputs()))
+        ack = self._releasing.acknowledge(choice, totals.digests, self._summing.inputs())
+        return [*self._keep(totals), *self._to_all(ack)]
+
+    def _keep(self, totals: Totals) -> list[Action]:
+        """Others may ask for them: as soon as this member says that it has them, and afterwards."""
+        if self._kept == totals.digest:
+            return []
+        self._kept = totals.digest
+        return [Keep(totals.pieces())]
 
     def _release(self) -> list[Action]:
         choice = self._releasing.quorum()
@@ -192,13 +202,14 @@ class Masking:
         totals = self._summing.totals
         if totals.missing or totals.included != certificate.included or totals.digests != certificate.digests:
             return self._fetch_totals(certificate, now)
-        mean = mean_of(totals.words, certificate, self._point)
+        kept = self._keep(totals)
+        mean = mean_of(totals.joined(), certificate, self._point)
         if mean is None:
             return self._fail(Reason.WRONG_COUNT, ())
         self.over = True
         contributors = members_in(certificate.included, self._seat.members)
         seat = self._seat
-        return [Completed(seat.group, seat.sid, seat.round, mean, contributors, certificate)]
+        return [*kept, Completed(seat.group, seat.sid, seat.round, mean, contributors, certificate)]
 
     def _fetch_totals(self, certificate: ResultCertificate, now: float) -> list[Action]:
         if self._summing.totals.wanted == certificate.digests:

@@ -206,7 +206,7 @@ class ResultFetch(_Fetch):
 
     def _finish(self, totals: Totals, certificate: ResultCertificate) -> list[Action]:
         self.deadline = None
-        mean = mean_of(totals.words, certificate, self._point)
+        mean = mean_of(totals.joined(), certificate, self._point)
         if mean is None:
             self.failed = True
             return []

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from protocol import codec, lincheck
-from protocol.actions import Action, Evidence, Keep, Send
+from protocol.actions import Action, Evidence, Send
 from protocol.chunks import TWO_CHUNKS, Chunks, is_signed
 from protocol.errors import RemoteProtocolError
 from protocol.judging import inputs_digest, of_chunk, wrong_checks
@@ -169,18 +169,14 @@ class Summing:
         if self.totals.wanted is not None and self.totals.wanted[index] != digest:
             return []  # others acknowledged something else: that is fetched, and checked
         self._inputs[index] = inputs
-        kept: list[Action] = [self._take(index, payload, digest)]
+        self.totals.take(index, payload, digest)
         if not self.view.reducers:
-            return kept
+            return []
         seat = self._seat
         head = TotalHead(seat.sid, seat.me, self.view.included, index, inputs_digest(inputs), digest)
         total = Total(codec.sign(head, seat.key), inputs, payload)
         self._heads[index] = total.head
-        return [*kept, *self._to_all(lambda: [total])]
-
-    def _take(self, index: int, payload: bytes | memoryview, digest: bytes) -> Keep:
-        self.totals.take(index, payload, digest)
-        return Keep((TotalPiece(self._seat.sid, index, payload),))
+        return self._to_all(lambda: [total])
 
     # -- totals ------------------------------------------------------------------------------------
 
@@ -201,9 +197,9 @@ class Summing:
             return self._caught(Evidence(head.sender, TWO_TOTALS, (known, head)))
         if hashlib.sha256(total.payload).digest() != head.digest:
             raise RemoteProtocolError("a total that is not what its head names")
-        kept = self._take(head.index, total.payload, head.digest)
+        self.totals.take(head.index, total.payload, head.digest)
         self._heads[head.index], self._inputs[head.index] = head, total.inputs
-        return [kept, *self._progress()]
+        return self._progress()
 
     def _check_inputs(self, total: Total) -> None:
         named = tuple((part.sid, part.sender, part.index) for part in total.inputs)
@@ -216,7 +212,8 @@ class Summing:
         if self.totals.wanted is None or piece.index not in self.totals.missing:
             raise RemoteProtocolError("a piece of a total that was not asked for")
         digest = hashlib.sha256(piece.payload).digest()
-        return [self._take(piece.index, piece.payload, digest), *self._progress()]
+        self.totals.take(piece.index, piece.payload, digest)
+        return self._progress()
 
     def want(self, included: int, digests: tuple[bytes, ...], checks: Iterable[CheckVote]) -> list[Action]:
         """From now on it is these totals that count; the votes are those that are known of them."""

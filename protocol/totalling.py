@@ -10,7 +10,7 @@ from protocol import lincheck
 from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
 from protocol.lincheck import Carries, Coefficients
-from protocol.masked_messages import CheckVote
+from protocol.masked_messages import CheckVote, TotalPiece
 from protocol.names import Key, Sid
 from protocol.sealing import derive
 from protocol.unmasking import totals_digest
@@ -18,7 +18,7 @@ from protocol.vectors import Words, raw
 
 
 class Totals:
-    """What `included` add up to. `words` is (d + 1,) uint32; carries and digests are by chunk.
+    """What `included` add up to. Words, carries and digests are by chunk.
 
     `wanted`: the digests that the chunks must have, where they are known beforehand.
     """
@@ -28,7 +28,7 @@ class Totals:
         self.wanted = wanted
         self._sid = sid
         self._layout = layout
-        self.words: Words = np.empty(layout.words, dtype="<u4")
+        self._payloads: list[bytes | memoryview] = [b""] * layout.chunks
         self._carries: list[Carries | None] = [None] * layout.chunks
         self._digests: list[bytes | None] = [None] * layout.chunks
         self._coefficients: Coefficients | None = None
@@ -62,8 +62,19 @@ class Totals:
             raise RemoteProtocolError(f"chunk {index} of a total is not the one that was voted for")
         view = memoryview(payload)
         self._carries[index] = lincheck.unpack(view[4 * length :], length, members)
-        self.words[self._layout.chunk(index)] = np.frombuffer(view[: 4 * length], dtype="<u4")
+        self._payloads[index] = payload
         self._digests[index] = digest
+
+    def _words(self, index: int) -> Words:
+        return np.frombuffer(self._payloads[index], dtype="<u4", count=self._layout.length(index))
+
+    def joined(self) -> Words:
+        """(d + 1,) uint32, a copy of the words of all chunks, once none is missing."""
+        return np.concatenate([self._words(index) for index in range(self._layout.chunks)])
+
+    def pieces(self) -> tuple[TotalPiece, ...]:
+        """All chunks, as they are kept and served, once none is missing."""
+        return tuple(TotalPiece(self._sid, index, payload) for index, payload in enumerate(self._payloads))
 
     @property
     def coefficients(self) -> Coefficients:
@@ -77,7 +88,7 @@ class Totals:
         carries = self._carries[index]
         if carries is None:
             raise RemoteProtocolError(f"chunk {index} of a total is missing")
-        return coefficients.total_products(index, self.words[self._layout.chunk(index)], carries)
+        return coefficients.total_products(index, self._words(index), carries)
 
 
 def product_bytes(layout: Layout) -> int:
