@@ -215,9 +215,17 @@ class Frame:
 
 def encode(message: Message) -> Frame:
     """The frame of a message."""
-    kind = type(message)
-    header = msgpack.packb([VERSION, _NUMBERS[kind], *_plain(message)])
+    header = _header(message)
     return Frame(len(header).to_bytes(4, "little") + header, getattr(message, "payload", b""))
+
+
+def _header(message: Message) -> bytes:
+    return bytes(msgpack.packb([VERSION, _NUMBERS[type(message)], *_plain(message)]))
+
+
+def frame_bytes(message: Message) -> int:
+    """How long the frame of a message is."""
+    return 4 + len(_header(message)) + len(getattr(message, "payload", b""))
 
 
 def decode(frame: bytes | memoryview) -> Message:

@@ -38,7 +38,7 @@ class Early:
 
     def hold(self, message: Bulk) -> None:
         """Keep it; TooEarly if there is no room: the sender tries again."""
-        sender, size = _sender(message), len(codec.encode(message)) + _OVERHEAD_BYTES
+        sender, size = _sender(message), codec.frame_bytes(message) + _OVERHEAD_BYTES
         held = self._bytes.total() + size
         if held > self._limit_bytes or self._bytes[sender] + size > self._of_one_bytes:
             raise TooEarly(f"{type(message).__name__} of a session that this node was not told of yet")
