@@ -1,26 +1,23 @@
 """One keep-alive connection that POSTs bulk frames: a request at a time, without copying what it carries.
 
-It speaks as much HTTP/1.1 as an answer without a body needs; a general client costs more CPU for a frame than
-the system does for moving it. Whatever else comes back ends the connection, and the next request opens a
-new one. What waits to be sent is bounded: it is one frame.
+h11 says what goes on the wire, and reads the answer. A general client costs more CPU for a frame than
+the system does for moving it: it joins, queues, and keeps cookies. What waits to be sent is bounded: it is
+one frame.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from contextlib import suppress
+from typing import cast
+
+import h11
 
 from node.addresses import parse_endpoint, split_endpoint
 from node.errors import ConfigError
 from protocol import codec
 
 MAX_ANSWER_BYTES = 8 * 1024
-_END = b"\r\n\r\n"
-_STATUS = re.compile(rb"HTTP/1\.1 ([2-5][0-9]{2})[ \r]")
-_GOES_ON = re.compile(rb"\r\ncontent-length:[ \t]*0[ \t]*(\r\n|$)", re.IGNORECASE)
-_ENDS = re.compile(rb"\r\n(connection:[ \t]*close|transfer-encoding:)", re.IGNORECASE)
-_NO_CONTENT = 204
 
 
 class Poster:
@@ -62,7 +59,7 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
-        self._received = b""
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_ANSWER_BYTES)
         self._answer: asyncio.Future[int] | None = None
 
     @property
@@ -80,14 +77,21 @@ class _Connection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             raise ConnectionResetError("the connection is closed")
         answer = self._answer = asyncio.get_running_loop().create_future()
-        request = f"POST /v1/bulk HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(frame)}\r\n\r\n"
+        headers = [("Host", host), ("Content-Length", str(len(frame)))]
+        request = self._http.send(h11.Request(method="POST", target="/v1/bulk", headers=headers)) or b""
         try:
-            self._transport.write(request.encode("ascii") + frame.head)
-            self._transport.write(frame.payload)
+            self._transport.write(request + self._passed(frame.head))
+            self._transport.write(self._passed(frame.payload))
+            self._http.send(h11.EndOfMessage())
             return await answer
         except asyncio.CancelledError:
             self.close()  # a late answer would be taken for that of the next request
             raise
+
+    def _passed(self, data: bytes | memoryview) -> bytes | memoryview:
+        """Part of a body, which h11 counts and does not copy; all it asks of it is a length."""
+        self._http.send_with_data_passthrough(h11.Data(data=cast("bytes", data)))
+        return data
 
     # -- what asyncio calls ------------------------------------------------------------------------
 
@@ -97,20 +101,23 @@ class _Connection(asyncio.Protocol):
             self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Part of an answer."""
-        self._received += data
-        head, end, rest = self._received.partition(_END)
-        if not end and len(head) <= MAX_ANSWER_BYTES:
-            return
-        self._received = b""
-        status = _STATUS.match(head)
-        if not end or status is None or self._answer is None or self._answer.done():
+        """Part of an answer. One that has a body, or after which nothing may follow, ends the connection."""
+        try:
+            self._http.receive_data(data)
+            event = self._http.next_event()
+            if event is h11.NEED_DATA:
+                return
+            if not isinstance(event, h11.Response) or self._answer is None or self._answer.done():
+                raise h11.RemoteProtocolError("another event than an answer")
+            self._answer.set_result(event.status_code)
+            if isinstance(self._http.next_event(), h11.EndOfMessage) and not self._http.trailing_data[0]:
+                self._http.start_next_cycle()
+            else:
+                self.close()
+        except h11.RemoteProtocolError:
             self._fail(ConnectionResetError("what answers is no node"))
-            return
-        self._answer.set_result(int(status[1]))
-        is_empty = int(status[1]) == _NO_CONTENT or _GOES_ON.search(head)
-        if rest or not is_empty or _ENDS.search(head):
-            self.close()
+        except h11.LocalProtocolError:
+            self.close()  # the answer says that it is the last one
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is closed."""
