@@ -18,16 +18,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from protocol.actions import (
-    Action,
-    Adopted,
-    Completed,
-    Evidence,
-    Failed,
-    Healed,
-    Reason,
-    Send,
-)
+from protocol.actions import Action, Adopted, Completed, Evidence, Failed, Healed, Reason, Send
 from protocol.closing import Closing
 from protocol.coordination import Coordination
 from protocol.deadlines import PhasePaces
