@@ -47,6 +47,16 @@ def test_without_joins_the_offers_wait_for_another_group_and_the_round_goes_well
     assert [end.round for _, end in wires.ends(Completed)] == [1, 1, 1, 1]
 
 
+def test_who_waits_again_is_in_no_session_and_still_within_its_t_group():
+    wires = without_joins()
+    one = wires[KEYS[0]]
+    assert (one.status.phase, one.status.deadline) == ("shares", NOW + JOINS_S)
+    wires.dropped = lambda *_: True
+    wires.tick(JOINS_S, KEYS[0])
+
+    assert (one.status.phase, one.status.deadline) == ("group", NOW + 120.0)
+
+
 def test_an_offer_waits_again_a_few_times_and_no_more():
     wires = without_joins()
     for _ in range(MAX_REGROUPED):
