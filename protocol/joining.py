@@ -92,7 +92,7 @@ class Joining:
                 evidence = self._take_join(message)
             case Joined():
                 self._take_joined(message)
-            case JoinCertificate():
+            case _:
                 self._take_certificate(message)
         vote = self._vote() if not self.voted and not self.lacks else None
         evidence = evidence or (self._conflict() if self.voted else None)

@@ -24,7 +24,7 @@ from protocol.joining import Joining
 from protocol.layout import Layout
 from protocol.masked_messages import Join, JoinCertificate, Joined, MaskedMessage, sender_of, session_of
 from protocol.masked_vector import MaskedVector, masks_of
-from protocol.masking import MaskedReply, Masking
+from protocol.masking import MaskedReply, Masking, SummedMessage
 from protocol.masks import self_seed
 from protocol.messages import Message, Sum
 from protocol.names import Key
@@ -130,13 +130,11 @@ class DoubleMasked:
 
     def receive(self, message: Message, now: float) -> list[Action]:
         """Take in one message; RemoteProtocolError, and nothing changed, if it does not belong here."""
-        if self._over or not self.takes(message):
+        if not isinstance(message, MaskedMessage | MaskedReply) or self._over or not self.takes(message):
             raise RemoteProtocolError(f"{type(message).__name__} for a session that is not running")
         masking = self._masking
-        if masking is not None and isinstance(message, MaskedReply):
-            return self._settled(masking.reply(message, now))
-        if not isinstance(message, MaskedMessage):
-            raise RemoteProtocolError(f"a masked session takes no {type(message).__name__}")
+        if isinstance(message, MaskedReply):
+            return [] if masking is None else self._settled(masking.reply(message, now))
         sender = sender_of(message)
         if sender is not None and sender not in self.seat.others:
             raise RemoteProtocolError(f"{type(message).__name__} of somebody who is not in this session")
@@ -152,7 +150,7 @@ class DoubleMasked:
             if self._masking is not None:
                 self._masking.heard(sender)
 
-    def _take_masked(self, message: MaskedMessage, masking: Masking | None, now: float) -> list[Action]:
+    def _take_masked(self, message: SummedMessage, masking: Masking | None, now: float) -> list[Action]:
         if masking is None:
             self._early.hold(message)
             return []

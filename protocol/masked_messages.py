@@ -297,5 +297,5 @@ def sender_of(message: MaskedMessage) -> Key | None:
             return message.vote.sender
         case Dispute():
             return message.sender
-        case JoinCertificate():
+        case _:
             return None

@@ -44,6 +44,8 @@ from protocol.view import Choice, View
 from protocol.viewing import LEAST_INCLUDED, Viewing
 
 MaskedReply = TotalPiece | ResultCertificate
+SummedMessage = Masked | Total | Check | Dispute | Ack | Release | ViewChange | Propose
+"""What comes once all have joined."""
 
 
 class Masking:
@@ -114,11 +116,11 @@ class Masking:
 
     # -- messages ----------------------------------------------------------------------------------
 
-    def receive(self, message: MaskedMessage, now: float) -> list[Action]:
+    def receive(self, message: SummedMessage, now: float) -> list[Action]:
         """A message of another member; NotYet, and nothing changed, for what belongs to another view."""
         return [*self._taken(message, now), *self._advance(now)]
 
-    def _taken(self, message: MaskedMessage, now: float) -> list[Action]:
+    def _taken(self, message: SummedMessage, now: float) -> list[Action]:
         match message:
             case Masked():
                 return self._summing.take_chunk(message)
@@ -135,10 +137,8 @@ class Masking:
                 return _listed(self._releasing.take_release(message))
             case ViewChange():
                 return self._take_vote(message, now)
-            case Propose():
-                return self._take_proposal(message, now)
             case _:
-                raise RemoteProtocolError(f"{type(message).__name__} in the wrong phase")
+                return self._take_proposal(message, now)
 
     def reply(self, reply: MaskedReply, now: float) -> list[Action]:
         """Something that was asked for: a chunk of the total, or the certificate of who has finished."""
@@ -152,8 +152,6 @@ class Masking:
 
     def _advance(self, now: float) -> list[Action]:
         """Acknowledge, release, open, complete: whatever is possible by now."""
-        if self.over:
-            return []
         if self._summing.caught is not None:
             return self._fail(Reason.CAUGHT, (self._summing.caught,))
         actions = [*self._acknowledge(), *self._release()]

@@ -217,8 +217,6 @@ class Summing:
 
     def want(self, included: int, digests: tuple[bytes, ...], checks: Iterable[CheckVote]) -> list[Action]:
         """From now on it is these totals that count; the votes are those that are known of them."""
-        if len(digests) != self._layout.chunks:
-            raise RemoteProtocolError("totals of another length")
         if self.totals.included != included or self.totals.missing or self.totals.digests != digests:
             self.totals = Totals(self._seat.sid, included, self._layout, digests)
             self._products = []

@@ -30,7 +30,7 @@ from protocol.messages import Key
 from protocol.releasing import release_digest
 from protocol.totalling import payload_bytes
 from protocol.unmasking import everybody, totals_digest
-from tests.simulation.bare import Finished, GaveUp, Lie, Member
+from tests.simulation.schedules import Finished, GaveUp, Lie, Member
 
 LIAR = 3
 VICTIM = 0

@@ -34,15 +34,8 @@ from protocol.releasing import release_digest
 from protocol.unmasking import totals_digest
 from protocol.viewing import votes_digest
 from tests import parts
-from tests.simulation.bare import (
-    EVERYBODY_ADDS,
-    REDUCERS,
-    Crash,
-    Schedule,
-    Swarm,
-    offer,
-    secret,
-)
+from tests.simulation.bare import Swarm
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, offer, secret
 
 MEMBERS = 5
 LAYOUTS = (EVERYBODY_ADDS, REDUCERS)

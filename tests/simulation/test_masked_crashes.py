@@ -9,7 +9,8 @@ from itertools import product
 import pytest
 
 from protocol.masked_messages import JoinCertificate
-from tests.simulation.bare import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, Swarm, remembered
+from tests.simulation.bare import Swarm
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, remembered
 
 LAYOUTS = {"everybody adds up": EVERYBODY_ADDS, "reducers": REDUCERS}
 GROUPS = {4: 1, 5: None}

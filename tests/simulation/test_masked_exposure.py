@@ -7,8 +7,9 @@ import pytest
 from protocol.masked_messages import Masked
 from scenarios.network import Network
 from scenarios.plans import random_plan
-from tests.simulation.bare import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, Swarm, remembered
+from tests.simulation.bare import Swarm
 from tests.simulation.masked_observer import MaskedObserver, MaskedSession, session_of, sessions_of
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, remembered
 
 EVERYBODY = 0b11111
 

@@ -11,9 +11,10 @@ from protocol.masked_messages import Check, Masked, Total, TotalHead
 from protocol.summing import TWO_TOTALS, Summing
 from tests import parts
 from tests.simulation import lies
-from tests.simulation.bare import REDUCERS, Schedule, Swarm, remembered
+from tests.simulation.bare import Swarm
 from tests.simulation.lies import LIAR
 from tests.simulation.mutations import LAYOUTS, begin, machine, real_messages
+from tests.simulation.schedules import REDUCERS, Schedule, remembered
 
 SEEDS = range(10)
 

@@ -14,15 +14,9 @@ from protocol.masked import DoubleMasked
 from protocol.masked_messages import Join, JoinCertificate, Joined
 from protocol.summing import Summing
 from tests.simulation import lies
-from tests.simulation.bare import (
-    EVERYBODY_ADDS,
-    REDUCERS,
-    Lie,
-    Schedule,
-    Swarm,
-    remembered,
-)
+from tests.simulation.bare import Swarm
 from tests.simulation.lies import LIAR
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Lie, Schedule, remembered
 
 SEEDS = range(12)
 BOTH = (EVERYBODY_ADDS, REDUCERS)

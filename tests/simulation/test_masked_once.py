@@ -12,8 +12,9 @@ from protocol.masked_messages import Ack, AckVote, Release
 from protocol.releasing import Releasing
 from protocol.unmasking import totals_digest
 from tests import parts
-from tests.simulation.bare import EVERYBODY_ADDS, REDUCERS, Schedule, Swarm
+from tests.simulation.bare import Swarm
 from tests.simulation.mutations import MEMBERS, OTHERS, begin, machine, real_messages
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Schedule
 
 LAYOUTS = (EVERYBODY_ADDS, REDUCERS)
 

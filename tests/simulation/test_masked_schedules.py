@@ -14,15 +14,8 @@ from protocol.actions import Failed
 from protocol.masking import Masking
 from protocol.releasing import Releasing
 from protocol.view import Choice
-from tests.simulation.bare import (
-    EVERYBODY_ADDS,
-    Crash,
-    Schedule,
-    Swarm,
-    Violation,
-    chaos,
-    remembered,
-)
+from tests.simulation.bare import Swarm
+from tests.simulation.schedules import EVERYBODY_ADDS, Crash, Schedule, Violation, chaos, remembered
 
 IN_CI, OF_ONE_TEST = 10_000, 500
 FIRST_OF_SOAK, IN_SOAK = 1_000_000, 200_000

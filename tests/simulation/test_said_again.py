@@ -4,7 +4,8 @@ import pytest
 
 from protocol.masked import DoubleMasked
 from tests.parts import NOW
-from tests.simulation.bare import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, Swarm, remembered
+from tests.simulation.bare import Swarm
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, remembered
 
 JOINS = 3 * 4  # messages of each of five before its masks: JOIN, JOINED and the certificate, to four others
 

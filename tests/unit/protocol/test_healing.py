@@ -6,9 +6,11 @@ from protocol import codec
 from protocol.actions import Adopted, Serve
 from protocol.errors import RemoteProtocolError
 from protocol.healing import REMEMBERED_SESSIONS, RETRY_S, Healer
+from protocol.masked_messages import ResultCertificate
 from protocol.membership import Members
-from protocol.messages import BasePiece, CertificateRequest, PieceRequest
+from protocol.messages import BasePiece, Certificate, CertificateRequest, PieceRequest
 from protocol.recovery import PATIENCE_S, Past
+from protocol.tolerance import MaskedSettings
 from protocol.vectors import raw
 from tests.parts import (
     NOW,
@@ -64,6 +66,24 @@ def test_a_base_of_a_session_one_was_in_is_fetched_by_its_certificate():
 
     assert (to, type(request), request.sid) == (TWO, CertificateRequest, BETTER.sid)
     assert (held.busy, held.deadline) == (True, NOW + PATIENCE_S)
+
+
+@pytest.mark.parametrize(("count", "kind"), [(3, Certificate), (4, ResultCertificate)])
+def test_what_a_session_made_decides_which_certificate_is_taken(count, kind):
+    """Groups of three have no masked sums."""
+    known = Members()
+    known.learn(announce(KEYS[1], base=BETTER), 0, NOW, direct=True)
+    held = Healer(settings(KEYS[0], masked=MaskedSettings(4.0, 1)), standing(), known)
+    held.remember(BETTER.sid, Past(group(KEYS[:count]), base(), {}))
+    held.look(NOW)
+    masked = ResultCertificate(BETTER.sid, 0, (), (), (), ())
+    plain = Certificate(BETTER.sid, ())
+    other = plain if kind is ResultCertificate else masked
+
+    with pytest.raises(RemoteProtocolError, match=f"a {type(other).__name__} that was not asked for"):
+        held.receive(other, NOW)
+    with pytest.raises(RemoteProtocolError, match=r"a certificate (over too few|with other senders)"):
+        held.receive(masked if kind is ResultCertificate else plain, NOW)
 
 
 def test_a_certificate_on_another_base_than_ones_own_is_of_no_use():

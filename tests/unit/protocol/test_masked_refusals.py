@@ -32,8 +32,9 @@ from protocol.tolerance import MaskedSettings
 from protocol.unmasking import check_result, everybody, totals_digest
 from protocol.viewing import votes_digest
 from tests import parts
-from tests.simulation.bare import CLIP, EVERYBODY_ADDS, REDUCERS, Schedule, Swarm
+from tests.simulation.bare import Swarm
 from tests.simulation.mutations import MEMBERS, OTHERS, begin, machine, real_messages
+from tests.simulation.schedules import CLIP, EVERYBODY_ADDS, REDUCERS, Schedule
 
 SCHEDULE = Schedule(0, MEMBERS, REDUCERS, groups=1)
 WHOLE = everybody(MEMBERS)

@@ -6,7 +6,7 @@ import pytest
 
 from protocol.errors import RemoteProtocolError
 from protocol.messages import Group
-from protocol.seeking import Seeker, check_group, group_round
+from protocol.seeking import MAX_REGROUPED, Seeker, check_group, group_round
 from tests.parts import (
     NOW,
     base,
@@ -98,6 +98,29 @@ def test_a_coordinator_that_answered_is_not_silent():
 
     assert found.silent(NOW + 100) is None
     assert (found.coordinator, found.deadline) == (COORDINATOR, NOW + 120)
+
+
+def test_an_unspent_offer_waits_again_a_few_times_within_its_t_group():
+    found = seeker()
+    for _ in range(MAX_REGROUPED):
+        found.ask(COORDINATOR, NOW)
+        offer, _ = found.found(NOW + 1)
+        assert found.again(offer, NOW + 2)
+        assert (found.offer, found.coordinator, found.deadline) == (offer, None, NOW + 120)
+    found.ask(COORDINATOR, NOW)
+    offer, _ = found.found(NOW + 1)
+
+    assert not found.again(offer, NOW + 2)
+    assert found.offer is None
+
+
+def test_an_offer_whose_t_group_is_over_does_not_wait_again():
+    found = seeker()
+    found.ask(COORDINATOR, NOW)
+    offer, _ = found.found(NOW + 1)
+
+    assert not found.again(offer, NOW + 120)
+    assert found.again(offer, NOW + 119)
 
 
 def test_an_answer_to_another_ready_is_refused():

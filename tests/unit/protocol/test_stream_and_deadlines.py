@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from protocol import stream
-from protocol.deadlines import Pace, PhasePaces
+from protocol.deadlines import FIRST_VIEW, Pace, PhasePaces
 from protocol.early import EARLY_BYTES, Early
 from protocol.errors import TooEarly
 from protocol.messages import Share
@@ -123,3 +123,14 @@ def test_a_phase_is_given_five_seconds_at_least_where_its_cap_allows_them():
         paces.observe(shares_since=0.0, sums_since=0.1, now=0.2)
 
     assert (paces.shares_s, paces.sums_s) == (5.0, 3.0)
+
+
+def test_the_first_view_of_a_masked_session_has_what_sums_took_lately():
+    paces = PhasePaces(15.0, 20.0)
+    assert paces.views_s == pytest.approx(20.0)
+    for _ in range(3):
+        paces.observe(0.0, 1.0, 3.0)
+    assert paces.views_s == pytest.approx(2 * 2.0 / FIRST_VIEW)
+    for _ in range(32):
+        paces.observe(0.0, 1.0, 1.1)
+    assert paces.views_s == pytest.approx(3.0 / FIRST_VIEW)

@@ -1,0 +1,84 @@
+"""Masked sums inside a node's session: an offer that nothing was sent of waits for another group."""
+
+import numpy as np
+import pytest
+
+from protocol.actions import Completed, Failed, Reason
+from protocol.masked_messages import Ack, Join, Masked
+from protocol.seeking import MAX_REGROUPED
+from protocol.tolerance import MaskedSettings
+from tests.parts import NOW, members, vector
+from tests.wires import INITIAL, Wires
+
+KEYS = members(4)
+JOINS_S = 15.0
+ONES = np.ones(5, dtype="<f4")
+
+
+def swarm(layout: int = 0) -> Wires:
+    return Wires(KEYS, masked=MaskedSettings(4.0, 1, layout)).open()
+
+
+def without_joins() -> Wires:
+    """All have the GROUP, and wait for JOINs that are lost."""
+    wires = swarm()
+    wires.dropped = lambda _from, _to, message: isinstance(message, Join)
+    return wires.offer()
+
+
+@pytest.mark.parametrize("layout", [0, 1 << 16])
+def test_four_sessions_end_with_one_mean(layout):
+    wires = swarm(layout).offer()
+    ends = wires.ends(Completed)
+
+    assert len(ends) == 4
+    assert len({end.mean.tobytes() for _, end in ends}) == 1
+    np.testing.assert_allclose(ends[0][1].mean, ONES, atol=1e-6)
+    assert {(wires[key].round, wires[key].base) for key in KEYS} == {(1, wires[KEYS[0]].base)}
+
+
+def test_without_joins_the_offers_wait_for_another_group_and_the_round_goes_well():
+    wires = without_joins()
+    wires.dropped = lambda *_: False
+    wires.tick(JOINS_S)
+    assert not wires.ends(Failed)
+    wires.tick(1.0).tick(1.0)
+
+    assert [end.round for _, end in wires.ends(Completed)] == [1, 1, 1, 1]
+
+
+def test_who_waits_again_is_in_no_session_and_still_within_its_t_group():
+    wires = without_joins()
+    one = wires[KEYS[0]]
+    assert (one.status.phase, one.status.deadline) == ("shares", NOW + JOINS_S)
+    wires.dropped = lambda *_: True
+    wires.tick(JOINS_S, KEYS[0])
+
+    assert (one.status.phase, one.status.deadline) == ("group", NOW + 120.0)
+
+
+def test_an_offer_waits_again_a_few_times_and_no_more():
+    wires = without_joins()
+    for _ in range(MAX_REGROUPED):
+        wires.tick(JOINS_S)
+        assert not wires.ends(Failed)
+        assert {wires[key].round for key in KEYS} == {0}
+        wires.tick(1.0).tick(1.0)
+    wires.tick(JOINS_S)
+
+    assert {end.reason for _, end in wires.ends(Failed)} == {Reason.JOINS_TIMEOUT}
+    assert {(wires[key].round, wires[key].base) for key in KEYS} == {(1, INITIAL)}
+
+
+def test_what_comes_late_of_a_session_that_is_over_changes_nothing():
+    wires, late = swarm(), []
+    wires.dropped = lambda _from, _to, message: isinstance(message, Ack | Masked) and late.append(message)
+    wires.offer()
+    one = wires[KEYS[0]]
+    before = one.base, one.round, one.status.phase
+
+    assert len(wires.ends(Completed)) == 4
+    assert all(one.receive(message, NOW) == [] for message in late)
+    assert (one.base, one.round, one.status.phase) == before
+    one.offer(vector(1), bytes(32), NOW)
+    assert all(one.receive(message, NOW) == [] for message in late)

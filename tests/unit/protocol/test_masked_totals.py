@@ -1,0 +1,218 @@
+"""Totals that others vouch for: fetched, checked, and refused where their proof or their count is wrong."""
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from protocol import codec
+from protocol.actions import Completed, Evidence, Failed, Healed, Send
+from protocol.chunks import is_signed
+from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.judging import WRONG_CHECK
+from protocol.lincheck import Coefficients
+from protocol.masked import DoubleMasked
+from protocol.masked_messages import (
+    AckVote,
+    CheckVote,
+    Masked,
+    MaskedHead,
+    Proof,
+    ProposalHead,
+    Propose,
+    ResultCertificate,
+    TotalPiece,
+    ViewVote,
+)
+from protocol.recovery import Past, ResultFetch
+from protocol.tolerance import MaskedSettings, Tolerance
+from protocol.totalling import Totals, payload_bytes, product_bytes
+from protocol.unmasking import everybody, totals_digest
+from protocol.viewing import votes_digest
+from tests import parts
+from tests.simulation.bare import Swarm
+from tests.simulation.mutations import MEMBERS, OTHERS, begin, machine, real_messages
+from tests.simulation.schedules import CLIP, EVERYBODY_ADDS, REDUCERS, Crash, Schedule
+
+SCHEDULE = Schedule(0, MEMBERS, REDUCERS, groups=1)
+LAYOUT = SCHEDULE.layout
+NOW = parts.NOW
+SEAT = machine(REDUCERS).seat
+KEYS = {key.public: key for key in parts.members(MEMBERS)}
+FIRST, SECOND, *_ = sorted(OTHERS)
+WITHOUT_ME = everybody(MEMBERS) & ~1
+
+
+def at_masks(layout: int) -> DoubleMasked:
+    here = machine(layout)
+    begin(here, real_messages(layout))
+    return here
+
+
+def signed(record: Any) -> Any:
+    return codec.sign(record, KEYS[record.sender])
+
+
+# -- totals that come with a certificate ---------------------------------------------------------------------
+
+
+def finished_without(lost: int) -> Swarm:
+    """A session of the same members, in which one dies before its vector is out."""
+    calm = Schedule(0, MEMBERS, EVERYBODY_ADDS, groups=1)
+    swarms = (Swarm(replace(calm, crashes=(Crash(lost, at),))).run() for at in range(9, 20))
+    return next(swarm for swarm in swarms if swarm.completed and lost not in contributors(swarm))
+
+
+def contributors(swarm: Swarm) -> set[int]:
+    return {swarm.numbers[key] for key in swarm.completed[0].end.contributors}  # type: ignore[union-attr]
+
+
+def test_a_vector_that_comes_when_others_have_finished_without_it_is_not_added_to_their_total():
+    here, swarm = at_masks(EVERYBODY_ADDS), finished_without(4)
+    source = next(member for member in swarm.completed if member.number != 0)
+    vectors = {m.head.sender: m for m in real_messages(EVERYBODY_ADDS) if isinstance(m, Masked)}
+    last = vectors.pop(sorted(OTHERS)[3])
+    for vector in vectors.values():
+        here.receive(vector, NOW)
+    here.finished(source.seat.me, NOW)
+    asked = here.receive(source.end.certificate, NOW)
+    assert [type(action) for action in asked] == [Send]
+    assert here.waiting_for() == (last.head.sender,)
+
+    assert here.receive(last, NOW) == []
+    assert here.waiting_for() == ()
+    ended = here.receive(source.pieces[0], NOW)[-1]
+    assert isinstance(ended, Completed)
+    assert ended.mean.tobytes() == source.end.mean.tobytes()
+
+
+def test_totals_that_are_here_already_are_kept_when_others_vouch_for_them():
+    summing = Swarm(SCHEDULE).run().members[0].machine._masking._summing
+    totals = summing.totals
+    checks = tuple(totals.checks.values())
+
+    assert summing.want(totals.included, totals.digests, checks) == []
+    assert summing.totals is totals
+    assert summing.want(totals.included, totals.digests[::-1], ()) == []
+    assert summing.totals.missing == tuple(range(LAYOUT.chunks))
+
+
+def test_of_a_total_that_is_not_whole_no_product_is_known():
+    totals = Totals(SEAT.sid, everybody(MEMBERS), LAYOUT, None)
+    with pytest.raises(RemoteProtocolError, match="chunk 1 of a total is missing"):
+        totals.products(Coefficients(bytes(32), LAYOUT), 1)
+
+
+# -- totals that come with a lock ----------------------------------------------------------------------------
+
+
+def payloads() -> list[bytes]:
+    """Totals that are all 0."""
+    return [bytes(payload_bytes(LAYOUT.length(index), MEMBERS)) for index in range(LAYOUT.chunks)]
+
+
+def proposed_again() -> Propose:
+    """What all others sign together: totals that are 0, with products that do not fit, and a lock on them."""
+    sid, digests = SEAT.sid, tuple(hashlib.sha256(payload).digest() for payload in payloads())
+    totals = totals_digest(sid, WITHOUT_ME, digests)
+    wrong = b"\1" * product_bytes(LAYOUT)
+    checks = tuple(signed(CheckVote(sid, key, WITHOUT_ME, totals, wrong)) for key in sorted(OTHERS))
+    lock = signed(AckVote(sid, FIRST, WITHOUT_ME, totals))
+    viewing = at_masks(REDUCERS)._masking._viewing
+    view = next(view for view in (1, 2, 3) if viewing.leader(view) in OTHERS)
+    votes = tuple(
+        signed(ViewVote(sid, key, view, b"", (lock,) if key == FIRST else ())) for key in sorted(OTHERS)
+    )
+    reducers = tuple(r or 1 for r in LAYOUT.reducers)
+    head = ProposalHead(sid, viewing.leader(view), view, WITHOUT_ME, reducers, votes_digest(votes), (lock,))
+    return Propose(signed(head), votes, (Proof(digests, checks),))
+
+
+def chunk(sender: bytes, index: int) -> Masked:
+    payload = b"\1" * 4 * LAYOUT.length(index)
+    head = MaskedHead(SEAT.sid, sender, index, hashlib.sha256(payload).digest())
+    return Masked(signed(head), payload)
+
+
+def test_a_lock_on_totals_that_fit_nothing_ends_it_and_names_who_is_locked_and_who_checked_wrongly():
+    here = at_masks(REDUCERS)
+    here.receive(proposed_again(), NOW)
+    for index, payload in enumerate(payloads()):
+        here.receive(TotalPiece(SEAT.sid, index, payload), NOW)
+    assert here.waiting_for() == tuple(sorted(OTHERS))
+    actions = [action for key in sorted(OTHERS) for action in here.receive(chunk(key, 0), NOW)]
+
+    evidence = [action for action in actions if isinstance(action, Evidence)]
+    assert {(each.sender, each.what) for each in evidence} == {(key, WRONG_CHECK) for key in OTHERS}
+    assert isinstance(actions[-1], Failed)
+    assert (actions[-1].reason.value, actions[-1].missing) == ("caught", (FIRST,))
+
+
+def test_an_offer_is_masked_once():
+    with pytest.raises(LocalProtocolError, match="masks without an offer"):
+        at_masks(REDUCERS)._masked()
+
+
+def test_a_head_that_its_sender_did_not_sign_is_no_evidence():
+    head = chunk(FIRST, 0).head
+    assert is_signed(head)
+    assert not is_signed(replace(head, sender=SECOND))
+
+
+# -- fetching a result ---------------------------------------------------------------------------------------
+
+
+def fetch() -> ResultFetch:
+    settings = parts.settings(SEAT.key, dimension=SEAT.dimension)
+    past, masked = Past(SEAT.group, parts.base(), {}), MaskedSettings(CLIP, None, REDUCERS)
+    started = ResultFetch(past, SEAT.sid, FIRST, settings, masked)
+    started.start(NOW)
+    return started
+
+
+def fetched(certificate: ResultCertificate, pieces: dict[int, TotalPiece]) -> tuple[ResultFetch, list[Any]]:
+    under_test = fetch()
+    under_test.receive(certificate, NOW)
+    actions = [action for index in sorted(pieces) for action in under_test.receive(pieces[index], NOW)]
+    return under_test, actions
+
+
+def test_a_result_that_is_fetched_is_the_one_that_the_source_has():
+    source = Swarm(SCHEDULE).run().members[1]
+    under_test, actions = fetched(source.end.certificate, source.pieces)
+
+    healed = actions[-1]
+    assert isinstance(healed, Healed)
+    assert healed.mean.tobytes() == source.end.mean.tobytes()
+    assert healed.contributors == source.end.contributors
+    assert (under_test.failed, under_test.deadline) == (False, None)
+
+
+def test_a_result_that_all_signed_and_that_counts_wrongly_ends_the_fetch():
+    source = Swarm(SCHEDULE).run().members[1]
+    good, last = source.end.certificate, LAYOUT.chunks - 1
+    length = LAYOUT.length(last)
+    words = np.frombuffer(source.pieces[last].payload[: 4 * length], dtype="<u4").copy()
+    words[-1] += np.uint32(1)
+    payload = words.tobytes() + bytes(source.pieces[last].payload[4 * length :])
+    digests = (*good.digests[:-1], hashlib.sha256(payload).digest())
+    totals = totals_digest(good.sid, good.included, digests)
+    releases = tuple(signed(replace(head, totals=totals)) for head in good.releases)
+    forged = replace(good, digests=digests, releases=releases)
+    pieces = {**source.pieces, last: TotalPiece(good.sid, last, payload)}
+    under_test, actions = fetched(forged, pieces)
+
+    assert parts.kinds(actions).count("Keep") == LAYOUT.chunks
+    assert "Healed" not in parts.kinds(actions)
+    assert (under_test.failed, under_test.deadline) == (True, None)
+
+
+# -- parameters ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("members", "dropouts"), [(4, 2), (4, -1), (10, 5), (3, 1)])
+def test_a_group_that_would_withstand_too_much_is_no_tolerance(members, dropouts):
+    with pytest.raises(ValueError, match=f"dropouts {dropouts} of {members}: allowed are 0 to"):
+        Tolerance(members, dropouts)
