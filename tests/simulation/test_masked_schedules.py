@@ -5,7 +5,6 @@ to the same, one acknowledgement and one release of each, of no member both secr
 deadlines, nobody honest accused.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 
 import pytest
@@ -15,34 +14,23 @@ from protocol.masking import Masking
 from protocol.releasing import Releasing
 from protocol.view import Choice
 from tests.simulation.bare import Swarm
+from tests.simulation.ends import ends_of, side_by_side
 from tests.simulation.schedules import EVERYBODY_ADDS, Crash, Schedule, Violation, chaos, remembered
 
-IN_CI, OF_ONE_TEST = 10_000, 500
+IN_CI, OF_ONE_TEST = 10_000, 1000
 FIRST_OF_SOAK, IN_SOAK = 1_000_000, 200_000
-
-
-def ends_of(first: int, count: int) -> Counter[str]:
-    """How many schedules ended how."""
-    with remembered():
-        return Counter(_end_of(Swarm(chaos(seed)).run()) for seed in range(first, first + count))
-
-
-def _end_of(swarm: Swarm) -> str:
-    if not swarm.completed:
-        return "released, nobody completed" if swarm.releases else "nothing released"
-    return "all" if len(swarm.completed) == len(swarm.survivors) else "some"
 
 
 @pytest.mark.parametrize("first", range(0, IN_CI, OF_ONE_TEST))
 def test_random_schedules_break_no_rule(first):
-    ends = ends_of(first, OF_ONE_TEST)
+    ends = side_by_side(first, OF_ONE_TEST)
     assert ends["all"] > OF_ONE_TEST / 5, ends
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(FIRST_OF_SOAK, FIRST_OF_SOAK + IN_SOAK, 1000))
 def test_many_random_schedules_break_no_rule(first):
-    ends_of(first, 1000)
+    side_by_side(first, 1000)
 
 
 def test_the_schedules_show_what_they_are_for():

@@ -1,0 +1,30 @@
+"""How many random schedules of bare masked machines ended how, in several processes at once."""
+
+import multiprocessing
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+from tests.simulation.bare import Swarm
+from tests.simulation.schedules import chaos, remembered
+
+WORKERS = 2
+
+
+def ends_of(first: int, count: int) -> Counter[str]:
+    """Of these seeds. The first that breaks a rule raises Violation, which names it."""
+    with remembered():
+        return Counter(_end_of(Swarm(chaos(seed)).run()) for seed in range(first, first + count))
+
+
+def side_by_side(first: int, count: int) -> Counter[str]:
+    """The same, in WORKERS processes."""
+    each = count // WORKERS
+    firsts = range(first, first + count, each)
+    with ProcessPoolExecutor(WORKERS, multiprocessing.get_context("spawn")) as pool:
+        return sum(pool.map(ends_of, firsts, [each] * len(firsts)), Counter())
+
+
+def _end_of(swarm: Swarm) -> str:
+    if not swarm.completed:
+        return "released, nobody completed" if swarm.releases else "nothing released"
+    return "all" if len(swarm.completed) == len(swarm.survivors) else "some"
