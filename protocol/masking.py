@@ -41,7 +41,7 @@ from protocol.tolerance import Tolerance
 from protocol.totalling import Totals
 from protocol.unmasking import mean_of, members_in
 from protocol.view import Choice, View
-from protocol.viewing import LEAST_INCLUDED, Viewing
+from protocol.viewing import Viewing
 
 MaskedReply = TotalPiece | ResultCertificate
 SummedMessage = Masked | Total | Check | Dispute | Ack | Release | ViewChange | Propose
@@ -170,7 +170,7 @@ class Masking:
         if self._viewing.number > self.view.number:
             return []
         totals = self._summing.totals
-        enough = totals.included.bit_count() >= max(self._tolerance.threshold, LEAST_INCLUDED)
+        enough = totals.included.bit_count() >= self._tolerance.least_included
         if not self._summing.verified or self._releasing.lock is not None or not enough:
             return []
         choice = Choice(totals.included, totals.digest)
@@ -191,7 +191,7 @@ class Masking:
         choice = self._releasing.quorum()
         if choice is None or self._releasing.own is not None:
             return []
-        if choice.included.bit_count() < max(self._tolerance.threshold, LEAST_INCLUDED):
+        if choice.included.bit_count() < self._tolerance.least_included:
             return []
         return self._to_all(self._releasing.release(choice))
 

@@ -36,6 +36,11 @@ class Tolerance:
         return self.members - self.dropouts
 
     @property
+    def least_included(self) -> int:
+        """How few members a sum may include: t, and three, or one's own could be subtracted."""
+        return max(self.threshold, 3)
+
+    @property
     def colluders(self) -> int:
         """m."""
         return min(self.members - 2, self.members - 2 * self.dropouts - 1)

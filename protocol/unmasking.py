@@ -61,7 +61,7 @@ def check_result(
 ) -> None:
     """RemoteProtocolError unless this proves a total of its session."""
     included, sid = certificate.included, certificate.sid
-    if included > everybody(len(members)) or included.bit_count() < max(tolerance.threshold, 3):
+    if included > everybody(len(members)) or included.bit_count() < tolerance.least_included:
         raise RemoteProtocolError("a certificate over too few members, or strangers")
     if tuple(head.sender for head in certificate.heads) != members or len(certificate.secrets) != len(
         members

@@ -139,7 +139,7 @@ class Viewing:
         for lock in vote.locks:
             if lock.sender != vote.sender or lock.sid != vote.sid:
                 raise RemoteProtocolError("a vote with another member's lock")
-            least = max(self._tolerance.threshold, LEAST_INCLUDED)
+            least = self._tolerance.least_included
             if lock.included > everybody(len(self._seat.members)) or lock.included.bit_count() < least:
                 raise RemoteProtocolError("a vote with a lock on too few members, or strangers")
             codec.verify(lock, lock.sender)
@@ -240,7 +240,7 @@ class Viewing:
         if not fits or any(lock.included != head.included for lock in head.locks):
             raise RemoteProtocolError("a proposal that passes over a lock")
         voted = set_of((vote.sender for vote in propose.votes), self._seat.members)
-        least = max(self._tolerance.threshold, LEAST_INCLUDED)
+        least = self._tolerance.least_included
         if head.included.bit_count() < least or not (head.locks or head.included & ~voted == 0):
             raise RemoteProtocolError("a proposal that includes too few, or members that are silent")
         if len(head.reducers) != len(self._layout.reducers) or any(
