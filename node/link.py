@@ -130,7 +130,7 @@ class Link:
             is_over = len(built) < AHEAD
 
     async def _send(self, message: Message) -> None:
-        frame = codec.encode(message)
+        frame = self._transport.encoded(message)
         self._transport.sent(message, len(frame))
         if len(frame) <= SMALL_BYTES and self._ws is not None:
             await self._ws.send_bytes(frame.join())

@@ -110,15 +110,16 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
     introducer = Introducer(key, options.min_peers, allow)
     endpoint = endpoint_of(listener, options.listen)
 
+    def send(what: Send) -> None:
+        if isinstance(what.to, str) and what.to:
+            transport.send(what.to, what.messages)
+
     async def perform(action: Action) -> list[Action]:
-        match action:
-            case Send(to=str() as to) if to:
-                transport.send(to, action.messages)
-            case Notice():
-                print(f"{notice_text(action, '')}; {introducer.peers} here", flush=True)
+        if isinstance(action, Notice):
+            print(f"{notice_text(action, '')}; {introducer.peers} here", flush=True)
         return []
 
-    shell = Shell(introducer, perform, heavy=False)
+    shell = Shell(introducer, send, perform, heavy=False)
     transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False)
     await transport.start(
         listener,

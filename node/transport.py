@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import logging
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -50,6 +50,7 @@ MAX_CONTROL_BYTES = 4 + codec.MAX_HEADER_BYTES + SMALL_BYTES
 MAX_LINKS_IN = 1024
 CONNECT_FLOOR_S = 1.0
 HEARTBEAT_S = 10.0
+ENCODED = 2
 
 Receive = Callable[[Message], Awaitable[None]]
 Unreachable = Callable[[str, str], Awaitable[None]]
@@ -97,6 +98,7 @@ class Transport:
         self._connect_pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
         self._client: ClientSession | None = None
         self._runner: web.AppRunner | None = None
+        self._encoded: deque[tuple[Message, codec.Frame]] = deque(maxlen=ENCODED)
         self.counts = Counts()
 
     async def start(self, listener: socket.socket, status: Callable[[], dict[str, object]]) -> None:
@@ -198,6 +200,14 @@ class Transport:
             link = self._links[endpoint] = Link(self, endpoint)
         if not link.put(messages):
             self._drop("queue to a peer is full")
+
+    def encoded(self, message: Message) -> codec.Frame:
+        """Its frame. What goes to all is the same message every time, and encoded once."""
+        for known, frame in self._encoded:
+            if known is message:
+                return frame
+        self._encoded.append((message, codec.encode(message)))
+        return self._encoded[-1][1]
 
     def sent(self, message: Message, count: int) -> None:
         """Count what went out."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -32,8 +34,14 @@ class NodeKey:
 def verify(public: bytes, label: bytes, body: bytes, signature: bytes) -> None:
     """Raise RemoteProtocolError unless `signature` is `public`'s, over `body`, under `label`."""
     try:
-        Ed25519PublicKey.from_public_bytes(public).verify(signature, _DOMAIN + label + b"\0" + body)
+        _public_key(public).verify(signature, _DOMAIN + label + b"\0" + body)
     except (InvalidSignature, ValueError) as error:
         raise RemoteProtocolError(
             f"bad {label.decode()} signature in the name of {public.hex()[:8]}"
         ) from error
+
+
+@lru_cache(maxsize=256)
+def _public_key(public: bytes) -> Ed25519PublicKey:
+    """A member signs a dozen messages a round."""
+    return Ed25519PublicKey.from_public_bytes(public)

@@ -120,7 +120,11 @@ class Session:
 
     def receive(self, message: Message, now: float) -> list[Action]:
         """Take in a message; RemoteProtocolError if it does not belong here, and then nothing changed."""
-        return self._after(self._dispatch(message, now), now)
+        machine = self._machine
+        actions = self._dispatch(message, now)
+        if machine is not None and self._machine is machine and isinstance(message, MaskedMessage):
+            return self._to_endpoints(actions)  # its session goes on: nothing else has changed
+        return self._after(actions, now)
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Nobody answers at an endpoint: whoever waits for it need not."""
@@ -186,6 +190,11 @@ class Session:
             self._machine.deadline if self._machine else None,
         ]
         return min((at for at in times if at is not None), default=None)
+
+    @property
+    def phase(self) -> str:
+        """What `status` says is going on, without who is waited for."""
+        return self.status.phase if self._machine is None else self._machine.stage
 
     @property
     def status(self) -> Status:
@@ -365,12 +374,10 @@ class Session:
         """Node keys replaced by where their nodes listen."""
         out: list[Action] = []
         for action in actions:
-            match action:
-                case Send(to=bytes() as key):
-                    endpoint = self._endpoint(key)
-                    out += [Send(endpoint, action.messages)] if endpoint else []
-                case _:
-                    out.append(action)
+            if not isinstance(action, Send) or isinstance(action.to, str):
+                out.append(action)
+            elif endpoint := self._endpoint(action.to):
+                out.append(Send(endpoint, action.messages))
         return out
 
     def _endpoint(self, key: Key) -> str | None:
@@ -385,9 +392,9 @@ class Session:
         A share that is queued before the GROUP its reader waits for would keep that GROUP back.
         """
         mine = [a for a in actions if isinstance(a, Send) and a.to == self._settings.endpoint]
-        out = [action for action in actions if action not in mine]
-        for action in mine:
-            for message in action.messages:
+        out = [action for action in actions if action not in mine] if mine else actions
+        for send in mine:
+            for message in send.messages:
                 with suppress(RemoteProtocolError):  # a member that is not accepted here: T_group decides
                     out += self._to_endpoints(self._group(message, now) if isinstance(message, Group) else [])
         return out
