@@ -143,7 +143,8 @@ class Member:
         self._session = Session(place.settings(), Standing(0, base, None, set()), {}, os.urandom(32))
         heavy = WORD_BYTES * place.cell.d > HEAVY_BYTES
         self.shell = Shell(self._session, self._send, self._perform, heavy)
-        self.transport = Transport(self._receive, self.shell.unreachable, self.shell.reconnected, heavy)
+        told = (self._receive, self.shell.unreachable, self.shell.reconnected)
+        self.transport = Transport(*told, heavy, tls=None)
 
     async def meet(self) -> None:
         """Greet the others, and wait until all have answered."""

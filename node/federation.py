@@ -50,7 +50,7 @@ class _Node:
         heavy = WORD_BYTES * dimension > HEAVY_BYTES
         self._shell = Shell(machine, self._send, self._perform, heavy)
         self.transport = Transport(
-            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy
+            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy, tls=None
         )
 
     def _send(self, send: Send) -> None:

@@ -43,7 +43,7 @@ class Link:
         self._control: Queue = asyncio.Queue(QUEUED_SENDS)
         self._bulk: Queue = asyncio.Queue(QUEUED_SENDS)
         self._ws: ClientWebSocketResponse | None = None
-        self._poster = Poster(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S)
+        self._poster = Poster(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S, transport.tls)
         self._task = asyncio.create_task(self._run(), name=f"link {endpoint}")
 
     def put(self, messages: Iterable[Message]) -> bool:

@@ -103,7 +103,7 @@ class Peer:
         self._report = reporter
         self._shell = Shell(session, self._send, self._perform, heavy)
         self.transport = Transport(
-            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy
+            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy, tls=None
         )
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._closed = asyncio.Event()

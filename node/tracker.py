@@ -120,7 +120,7 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
         return []
 
     shell = Shell(introducer, send, perform, heavy=False)
-    transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False)
+    transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False, tls=None)
     await transport.start(
         listener,
         lambda: {"phase": "idle", "peers": introducer.peers, "dropped": dict(transport.counts.dropped)},

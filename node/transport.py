@@ -27,6 +27,7 @@ from aiohttp import (
 from aiohttp.abc import AbstractAccessLogger
 
 from node.link import AHEAD, CONNECT_CAP_S, SMALL_BYTES, TOO_EARLY, Link
+from node.tls import Tls, WrongPeer
 from protocol import codec
 from protocol.deadlines import Pace
 from protocol.errors import RemoteProtocolError, TooEarly
@@ -86,10 +87,19 @@ class Transport:
     """A node's server and its links. `receive` may raise RemoteProtocolError: the frame is dropped."""
 
     def __init__(
-        self, receive: Receive, unreachable: Unreachable, reconnected: Reconnected, heavy: bool
+        self,
+        receive: Receive,
+        unreachable: Unreachable,
+        reconnected: Reconnected,
+        heavy: bool,
+        tls: Tls | None,
     ) -> None:
-        """`heavy`: whether building a message takes more than a few milliseconds, and so a thread."""
+        """`heavy`: whether building a message takes more than a few milliseconds, and so a thread.
+
+        `tls`: None: without, whatever the addresses.
+        """
         self._heavy = heavy
+        self.tls = tls
         self._receive = receive
         self._unreachable = unreachable
         self._reconnected = reconnected
@@ -125,7 +135,7 @@ class Transport:
             shutdown_timeout=1.0,
         )
         await runner.setup()
-        await web.SockSite(runner, listener).start()
+        await web.SockSite(runner, listener, ssl_context=self.tls.listening if self.tls else None).start()
         self._runner = runner
         timeout = ClientTimeout(total=None, sock_connect=CONNECT_CAP_S)
         self._client = ClientSession(connector=TCPConnector(limit=0), timeout=timeout)
@@ -218,12 +228,24 @@ class Transport:
         if self._client is None:
             raise ConnectionError("the transport is closed")
         begun = asyncio.get_running_loop().time()
+        context = self.tls.dialling(endpoint) if self.tls else None
+        url = f"{'http' if context is None else 'https'}://{endpoint}/v1/link"
         async with asyncio.timeout(self._connect_pace.allowed_s):
             ws = await self._client.ws_connect(
-                f"http://{endpoint}/v1/link", max_msg_size=MAX_CONTROL_BYTES, heartbeat=HEARTBEAT_S
+                url, max_msg_size=MAX_CONTROL_BYTES, heartbeat=HEARTBEAT_S, ssl=context or False
             )
+        if self.tls is not None:
+            await self._checked(ws, endpoint, self.tls)
         self._connect_pace.observe(asyncio.get_running_loop().time() - begun)
         return ws
+
+    async def _checked(self, ws: ClientWebSocketResponse, endpoint: str, tls: Tls) -> None:
+        """WrongPeer, and nothing said, if it is not who should be there."""
+        try:
+            tls.check(endpoint, ws.get_extra_info("ssl_object"))
+        except WrongPeer:
+            await ws.close()
+            raise
 
     async def built(self, messages: Iterator[Message]) -> list[Message]:
         """The next messages, built off the event loop if that takes long; fewer than AHEAD at the end.

@@ -13,6 +13,12 @@ from protocol.errors import RemoteProtocolError
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 _DOMAIN = b"murmuration/1/"
+_FIELD = 2**255 - 19
+_SIGN_BIT = 2**255
+_ORDER_8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+_SMALL_ORDER = frozenset((0, 1, _FIELD - 1, _ORDER_8, _FIELD - _ORDER_8))
+"""The y of the eight points whose order divides 8. To a key that is one of them signatures fit that nobody
+made (Chalkias, Garillot and Nikolaenko 2020, "Taming the many EdDSAs"); the library does not refuse them."""
 
 
 class NodeKey:
@@ -43,5 +49,7 @@ def verify(public: bytes, label: bytes, body: bytes, signature: bytes) -> None:
 
 @lru_cache(maxsize=256)
 def _public_key(public: bytes) -> Ed25519PublicKey:
-    """A member signs a dozen messages a round."""
+    """A member signs a dozen messages a round. ValueError for a key of small order."""
+    if int.from_bytes(public, "little") % _SIGN_BIT % _FIELD in _SMALL_ORDER:
+        raise ValueError("a key of small order: anybody could sign for it")
     return Ed25519PublicKey.from_public_bytes(public)
