@@ -21,6 +21,7 @@ from node.listening import endpoint_of
 from node.shell import Shell
 from node.training import Interrupted
 from node.transport import Transport
+from node.web import answers, asked, health
 from protocol.actions import Action, Assembled, Closed, Fatal, Gathered, Notice, Send, Train
 from protocol.federation import FederationClient, FederationServer
 from protocol.vectors import WORD_BYTES, Floats
@@ -62,7 +63,11 @@ class _Node:
     @asynccontextmanager
     async def _serving(self, listener: socket.socket, phase: Callable[[], str]) -> AsyncIterator[None]:
         dropped = self.transport.counts.dropped
-        await self.transport.start(listener, lambda: {"phase": phase(), "dropped": dict(dropped)})
+
+        def status() -> dict[str, object]:
+            return {"phase": phase(), "dropped": dict(dropped)}
+
+        await self.transport.start(listener, answers(health(status), asked(status)))
         timer = asyncio.create_task(self._shell.keep_time())
         try:
             yield

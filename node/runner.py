@@ -35,6 +35,7 @@ from node.state import State
 from node.sums import masked_settings, withstands
 from node.task import build_model
 from node.training import Shapes, Trainer, shapes
+from node.web import answers, asked, health
 from node.weighting import Weighting, make_weighting
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
@@ -245,7 +246,7 @@ async def _live(
     gate = make_gate(options.task, prepared.trainer, state)
     parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, reporter)
     peer = Peer(plan, session, state, *parts)
-    await peer.transport.start(listener, peer.status)
+    await peer.transport.start(listener, answers(health(peer.status), asked(peer.status)))
     try:
         interrupted = await _until_done_or_interrupted(peer)
     finally:

@@ -24,6 +24,7 @@ from node.options import NodeParser, whole_number
 from node.reporting import notice_text
 from node.shell import Shell
 from node.transport import Transport
+from node.web import answers, asked, health
 from protocol.actions import Action, Notice, Send
 from protocol.identity import NodeKey
 from protocol.introducer import Introducer
@@ -120,10 +121,11 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
 
     shell = Shell(introducer, perform, heavy=False)
     transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False)
-    await transport.start(
-        listener,
-        lambda: {"phase": "idle", "peers": introducer.peers, "dropped": dict(transport.counts.dropped)},
-    )
+
+    def status() -> dict[str, object]:
+        return {"phase": "idle", "peers": introducer.peers, "dropped": dict(transport.counts.dropped)}
+
+    await transport.start(listener, answers(health(status), asked(status)))
     print(f"tracker {key.public.hex()} at http://{endpoint}", flush=True)
     try:
         await _until_interrupted(shell)

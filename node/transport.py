@@ -99,11 +99,11 @@ class Transport:
         self._runner: web.AppRunner | None = None
         self.counts = Counts()
 
-    async def start(self, listener: socket.socket, status: Callable[[], dict[str, object]]) -> None:
-        """Serve on an already bound socket. `status`: what /v1/status answers."""
+    async def start(self, listener: socket.socket, routes: Iterable[web.RouteDef]) -> None:
+        """Serve on an already bound socket. `routes`: what is answered besides frames (node.web)."""
         app = web.Application(client_max_size=codec.MAX_FRAME_BYTES)
         app.add_routes([web.get("/v1/link", self._link), web.post("/v1/bulk", self._bulk)])
-        app.add_routes(_answers(status))
+        app.add_routes(routes)
         counts = self.counts
 
         class Refusals(AbstractAccessLogger):
@@ -236,22 +236,6 @@ class Transport:
         """The next message to this endpoint opens a new link."""
         if self._links.get(endpoint) is link:
             del self._links[endpoint]
-
-
-def _answers(status: Callable[[], dict[str, object]]) -> list[web.RouteDef]:
-    """What a node tells whoever asks."""
-
-    async def describe(_: web.Request) -> web.Response:
-        return web.json_response(status())
-
-    async def live(_: web.Request) -> web.Response:
-        return web.json_response({"status": "ok"})
-
-    async def ready(_: web.Request) -> web.Response:
-        is_ready = status().get("phase") != "joining"
-        return web.json_response({"ready": is_ready}, status=200 if is_ready else 503)
-
-    return [web.get("/v1/status", describe), web.get("/healthz", live), web.get("/readyz", ready)]
 
 
 def _several(messages: Iterator[Message]) -> list[Message]:

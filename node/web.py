@@ -1,0 +1,45 @@
+"""What a node and a tracker answer over HTTP besides the peers' frames, which node.transport takes.
+
+Each subject gives its routes; `answers` gathers them, and the transport serves them on its one listener:
+
+    await transport.start(listener, answers(health(status), asked(status), metrics(...), page(...)))
+
+None of them changes anything: GET alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+
+from aiohttp import web
+
+Status = Callable[[], dict[str, object]]
+Routes = list[web.RouteDef]
+
+
+def answers(*subjects: Iterable[web.RouteDef]) -> Routes:
+    """The routes of all subjects."""
+    return list(chain.from_iterable(subjects))
+
+
+def health(status: Status) -> Routes:
+    """/healthz: the process answers; /readyz: 200 once it has met the others, 503 before."""
+
+    async def live(_: web.Request) -> web.Response:
+        return web.json_response({"status": "ok"})
+
+    async def ready(_: web.Request) -> web.Response:
+        is_ready = status().get("phase") != "joining"
+        return web.json_response({"ready": is_ready}, status=200 if is_ready else 503)
+
+    return [web.get("/healthz", live), web.get("/readyz", ready)]
+
+
+def asked(status: Status) -> Routes:
+    """/v1/status: what is going on, as JSON."""
+
+    async def describe(_: web.Request) -> web.Response:
+        return web.json_response(status())
+
+    return [web.get("/v1/status", describe)]
