@@ -32,6 +32,7 @@ from node.privacy import NOTHING, can_offer, can_train, facts, receipt_of, spent
 from node.reporting import Reporter, fatal_text, notice_text
 from node.serving import answer
 from node.shell import Shell
+from node.sight import Sight
 from node.state import Kept, State
 from node.sums import withstands
 from node.training import Evaluation, Interrupted, Trainer
@@ -110,6 +111,8 @@ class Peer:
         self._stop = threading.Event()
         self._stopped = asyncio.Event()
         self._meter = Meter(self.transport.counts)
+        parts = (self._shell, self._meter, self.transport.counts)
+        self.sight = Sight(plan, session, state, mechanism, *parts)
         self._began = time.monotonic()
         self._earlier = total_of(folder.history())
         self._evaluation: tuple[bytes, Evaluation] | None = None
@@ -120,7 +123,7 @@ class Peer:
         """All rounds, then the closing; UserError if this node can not go on."""
         async with asyncio.TaskGroup() as tasks:
             timer = tasks.create_task(self._shell.keep_time())
-            view = tasks.create_task(self._report.keep_showing(self.status))
+            view = tasks.create_task(self._report.keep_showing(self.sight.status))
             rounds = tasks.create_task(self._rounds())
             await asyncio.wait((rounds, self._shell.broken), return_when=asyncio.FIRST_COMPLETED)
             for task in (timer, view, rounds):
@@ -360,23 +363,6 @@ class Peer:
             self.transport.send(serve.to, (message,))
 
     # -- figures -----------------------------------------------------------------------------------
-
-    def status(self) -> dict[str, object]:
-        """What /v1/status and the live view show: nothing that came from data."""
-        status = self._session.status
-        left_s = None if status.deadline is None else max(0.0, status.deadline - self._shell.clock.now())
-        return {
-            "task": self._plan.task,
-            "key": self._plan.key,
-            "round": self._session.round,
-            "rounds": self._plan.rounds,
-            "phase": status.phase,
-            "waiting_for": list(status.waiting_for),
-            "left_s": left_s,
-            "base_digest": self._state.base.digest.hex(),
-            "generation": self._state.base.generation,
-            "dropped": dict(self.transport.counts.dropped),
-        }
 
     async def summarise(self) -> Summary:
         """The run as a whole, over restarts; written to summary.json."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -14,6 +15,8 @@ import torch
 
 from mechanisms.mechanism import Mechanism
 from mechanisms.randomness import SystemWords
+from node.access import FILE as TOKEN_FILE
+from node.access import Access, access_of, kept_token
 from node.addresses import is_loopback
 from node.allow import read_allow_list
 from node.artifacts import Folder
@@ -22,20 +25,24 @@ from node.config import canonical_parameters
 from node.data import Dataset, load_dataset
 from node.errors import ConfigError
 from node.gate import check_gate, gate_words, make_gate
+from node.journal import PAGE, Journal
 from node.keyfile import new_seed, read_key, write_key
 from node.listening import check_names, endpoint_of, listen, listen_where_possible
 from node.options import NodeOptions
-from node.outfolder import KEY, Lock
+from node.outfolder import HISTORY, KEY, Lock
+from node.page import Page
 from node.peer import Peer
 from node.plan import Plan
 from node.privacy import introduction, make_mechanism, offer_bound
-from node.reporting import Reporter, make_reporter
+from node.reporting import make_reporter
+from node.rounds import Rounds
 from node.shell import Clock
+from node.sight import NodeSight
 from node.state import State
 from node.sums import masked_settings, withstands
 from node.task import build_model
 from node.training import Shapes, Trainer, shapes
-from node.web import answers, asked, health
+from node.web import answers, health
 from node.weighting import Weighting, make_weighting
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
@@ -195,9 +202,11 @@ def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket
     state = State(out, task, parameters_hash(prepared.parameters), prepared.trainer.vector())
     try:
         endpoint = endpoint_of(listener, options.listen)
-        reporter = make_reporter(options.json)
-        reporter.started(_introduction(prepared, key, endpoint, out, state))
-        return asyncio.run(_live(prepared, key, endpoint, state, out, listener, reporter))
+        access = access_of(endpoint, endpoint_of(listener, None), lambda: kept_token(out / TOKEN_FILE))
+        journal = Journal(make_reporter(options.json), Clock().now)
+        shown = access.shown(out / TOKEN_FILE, on_terminal=sys.stdout.isatty() and not options.json)
+        journal.started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown})
+        return asyncio.run(_live(prepared, key, endpoint, state, out, listener, journal, access))
     finally:
         state.close()
 
@@ -229,7 +238,8 @@ async def _live(
     state: State,
     out: Path,
     listener: socket.socket,
-    reporter: Reporter,
+    journal: Journal,
+    access: Access,
 ) -> int:
     options = prepared.options
     session = Session(_settings(prepared, key, endpoint), state.standing, state.past, os.urandom(32))
@@ -244,14 +254,16 @@ async def _live(
     )
     folder = Folder(out, prepared.shapes)
     gate = make_gate(options.task, prepared.trainer, state)
-    parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, reporter)
+    parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal)
     peer = Peer(plan, session, state, *parts)
-    await peer.transport.start(listener, answers(health(peer.status), asked(peer.status)))
+    page = Page(NodeSight(peer.sight, journal, Rounds(out / HISTORY)), access)
+    await peer.transport.start(listener, answers(health(peer.sight.status), page.routes))
     try:
         interrupted = await _until_done_or_interrupted(peer)
     finally:
+        await page.close()
         await peer.transport.close()
-    reporter.finished(await peer.summarise())
+    journal.finished(await peer.summarise())
     return INTERRUPTED if interrupted else 0
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from node.access import access_of, kept_token, new_token
 from node.addresses import is_loopback, is_wildcard, parse_endpoint, split_endpoint
 from node.allow import read_allow_list
 from node.cli import guarded
@@ -21,10 +22,12 @@ from node.errors import ConfigError, shown
 from node.keyfile import new_seed
 from node.listening import endpoint_of, listen
 from node.options import NodeParser, whole_number
+from node.page import Page
 from node.reporting import notice_text
 from node.shell import Shell
+from node.sight import TrackerSight
 from node.transport import Transport
-from node.web import answers, asked, health
+from node.web import answers, health
 from protocol.actions import Action, Notice, Send
 from protocol.identity import NodeKey
 from protocol.introducer import Introducer
@@ -43,6 +46,7 @@ class TrackerOptions:
     listen: str
     min_peers: int
     allow: Path | None
+    page_token: Path | None
     open: bool
     debug: bool
 
@@ -66,11 +70,18 @@ def parse_arguments(argv: Sequence[str]) -> TrackerOptions:
     parser.add_argument(
         "--debug", action="store_true", help="log dropped messages, and tracebacks. Default: no"
     )
+    parser.add_argument(
+        "--page-token",
+        metavar="FILE",
+        help="off loopback the page asks for the token in FILE, made at the first start. "
+        "Default: a new one at each start, shown on the terminal alone",
+    )
     given = parser.parse_args(argv)
     options = TrackerOptions(
         listen=parse_endpoint(given.listen, "--listen", any_port=True),
         min_peers=whole_number(given.min_peers, "--min-peers", _FLOOR, MAX_MEMBERS),
         allow=Path(given.allow) if given.allow else None,
+        page_token=Path(given.page_token) if given.page_token else None,
         open=given.open,
         debug=given.debug,
     )
@@ -110,28 +121,46 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
     key = NodeKey(new_seed())
     introducer = Introducer(key, options.min_peers, allow)
     endpoint = endpoint_of(listener, options.listen)
+    access = access_of(endpoint, endpoint_of(listener, None), lambda: _token(options))
 
     async def perform(action: Action) -> list[Action]:
         match action:
             case Send(to=str() as to) if to:
                 transport.send(to, action.messages)
             case Notice():
+                sight.remark(notice_text(action, ""))
                 print(f"{notice_text(action, '')}; {introducer.peers} here", flush=True)
         return []
 
     shell = Shell(introducer, perform, heavy=False)
     transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False)
-
-    def status() -> dict[str, object]:
-        return {"phase": "idle", "peers": introducer.peers, "dropped": dict(transport.counts.dropped)}
-
-    await transport.start(listener, answers(health(status), asked(status)))
+    about = _about(options, key, endpoint, len(allow or ()))
+    sight = TrackerSight(introducer, shell, transport.counts, key.public.hex(), about)
+    page = Page(sight, access)
+    await transport.start(listener, answers(health(lambda: {"phase": "idle"}), page.routes))
     print(f"tracker {key.public.hex()} at http://{endpoint}", flush=True)
+    print(f"page: {access.shown(options.page_token, on_terminal=sys.stdout.isatty())}", flush=True)
     try:
         await _until_interrupted(shell)
     finally:
+        await page.close()
         await transport.close()
     return 0
+
+
+def _token(options: TrackerOptions) -> str:
+    """What the page asks for: kept where it is said, else known to this terminal alone."""
+    return new_token() if options.page_token is None else kept_token(options.page_token)
+
+
+def _about(options: TrackerOptions, key: NodeKey, endpoint: str, listed: int) -> dict[str, str]:
+    """What this tracker is, in words."""
+    who = f"{listed} keys on the list" if options.allow is not None else "anyone who reaches this address"
+    return {
+        "tracker": f"{key.public.hex()} at {endpoint}",
+        "may come": who,
+        "groups": f"of {options.min_peers} peers or more; a task may ask for more",
+    }
 
 
 async def _until_interrupted(shell: Shell) -> None:
