@@ -1,5 +1,12 @@
 // Lines over the rounds. The same figures stand in the table of rounds.
 
+const HEIGHT = 220;
+
+// Where nobody points at a round, the legend tells of the last one.
+const latest = (plot) => {
+  if (plot.cursor.idx == null && plot.data[0].length) plot.setLegend({ idx: plot.data[0].length - 1 });
+};
+
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // `series`: [{ label, colour (a variable of the style sheet), value (of a round), points }], `format` of a value.
@@ -7,17 +14,30 @@ export class Chart {
   constructor(box, series, format, range) {
     Object.assign(this, { box, series, format, range, rounds: [] });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#make());
-    new ResizeObserver(() => this.plot?.setSize(this.#size())).observe(box);
+    new ResizeObserver(() => this.#fit()).observe(box);
     this.#make();
   }
 
   show(rounds) {
     this.rounds = rounds;
     this.plot.setData(this.#data());
+    this.series.forEach(({ points, value }, position) => {
+      if (points) this.#name(position + 1, rounds.some((round) => value(round) != null));
+    });
+    latest(this.plot);
+  }
+
+  // What there is none of needs no name.
+  #name(position, isThere) {
+    this.box.querySelectorAll(".u-series")[position].hidden = !isThere;
+  }
+
+  #fit() {
+    if (this.plot && this.plot.width !== this.box.clientWidth) this.plot.setSize(this.#size());
   }
 
   #size() {
-    return { width: this.box.clientWidth || 300, height: Math.max(120, this.box.clientHeight - 28) };
+    return { width: this.box.clientWidth || 300, height: HEIGHT };
   }
 
   #data() {
@@ -44,8 +64,10 @@ export class Chart {
       cursor: { drag: { x: false, y: false }, points: { size: 7 } },
       legend: { live: true },
       padding: [8, 8, 0, 0],
+      hooks: { setCursor: [latest] },
     };
     this.plot = new uPlot(options, this.#data(), this.box);
+    this.show(this.rounds);
   }
 
   #line({ label, colour: name, points = false }) {

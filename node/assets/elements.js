@@ -76,6 +76,8 @@ export const terms = (parent, pairs) => {
   });
 };
 
+const SHOWN = 10;
+
 export const remarks = (parent, told, ofDay) => {
   const make = () => {
     const made = element("li");
@@ -84,7 +86,9 @@ export const remarks = (parent, told, ofDay) => {
     made.append(element("time"), text);
     return made;
   };
-  const shown = told.length ? told.slice(-40).reverse() : [{ at: null, text: "Nothing so far.", is_warning: false }];
+  const shown = told.slice(-SHOWN).reverse();
+  if (told.length > SHOWN) shown.push({ at: null, text: `and ${told.length - SHOWN} before`, is_warning: false });
+  if (!told.length) shown.push({ at: null, text: "Nothing so far.", is_warning: false });
   children(parent, shown, make, (made, remark) => {
     setClass(made, remark.is_warning ? "warning" : "");
     const [time, text] = made.children;

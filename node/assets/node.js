@@ -3,7 +3,7 @@
 import { Chart, summary } from "./charts.js";
 import { byId, children, element, remarks, rows, say, terms } from "./elements.js";
 import { RoundsTable } from "./rounds.js";
-import { bytes, count, counted, figure, isAlone, list, NONE, ofDay, outcome, percent, PHASES, seconds, STEPS, total } from "./words.js";
+import { ACCOUNTANTS, bytes, count, counted, figure, fixed, kindOf, list, NONE, ofDay, outcome, outcomes, percent, PHASES, seconds, STEPS, total } from "./words.js";
 
 const CONTACTS = {
   reachable: "Reachable",
@@ -21,18 +21,19 @@ export const identity = (view) => `key ${view.key.slice(0, 16)}`;
 
 const accuracy = (round) => round.accuracy;
 const loss = (round) => round.loss;
-const short = (value) => figure(value, 3);
+const short = (value) => fixed(value);
+const axis = (value) => figure(value, 3);
 
 export class NodePage {
   constructor() {
-    const alone = (value) => (round) => (isAlone(round) ? value(round) : null);
+    const alone = (value) => (round) => (kindOf(round) === "alone" ? value(round) : null);
     const lines = [
       [{ label: "Common model", colour: "--series-1", value: accuracy }],
       [{ label: "Common model", colour: "--series-1", value: loss }, { label: "Own training", colour: "--series-3", value: (round) => round.train_loss }],
     ];
     const lonely = (value) => ({ label: "Round on its own", colour: "--series-2", value: alone(value), points: true });
     this.accuracy = new Chart(byId("accuracy-plot"), [...lines[0], lonely(accuracy)], (value) => percent(value, 0), share);
-    this.loss = new Chart(byId("loss-plot"), [...lines[1], lonely(loss)], short);
+    this.loss = new Chart(byId("loss-plot"), [...lines[1], lonely(loss)], axis);
     this.table = new RoundsTable();
   }
 
@@ -51,7 +52,7 @@ export class NodePage {
   tick(view, now) {
     const over = view.ended || view.round >= view.rounds;
     say(byId("now-title"), over ? `${count(view.round)} of ${counted(view.rounds, "round")} are over` : `Round ${count(view.round + 1)} of ${count(view.rounds)}`);
-    const left = view.until == null || view.phase === "idle" || view.ended ? "" : `at most ${seconds(Math.max(0, Math.ceil(view.until - now)))} more`;
+    const left = view.until == null || view.phase === "idle" || view.ended ? "" : `at most ${count(Math.max(0, Math.ceil(view.until - now)))} s more`;
     say(byId("now-left"), left);
     byId("now-progress").max = view.rounds;
     byId("now-progress").value = view.round;
@@ -77,21 +78,21 @@ export class NodePage {
     picture("accuracy", summary("Accuracy", rounds, accuracy, percent), `Of the common model on the ${of}. It stays on this node.`);
     picture("loss", summary("Loss", rounds, loss, short), `Of the common model on the ${of}, and of this node's own training.`);
     this.table.show(rounds, view.privacy != null);
-    const alone = rounds.filter(isAlone).length;
-    say(byId("rounds-sum"), rounds.length ? `${count(rounds.length - alone)} aggregated, ${count(alone)} on its own` : "none is over yet");
+    const { aggregated, rest } = outcomes(rounds);
+    say(byId("rounds-sum"), rounds.length ? `${count(aggregated)} aggregated, ${rest}` : "none is over yet");
   }
 
   #figures(view) {
     const rounds = view.history;
     const last = rounds[rounds.length - 1];
-    const alone = rounds.filter(isAlone).length;
+    const { aggregated, rest } = outcomes(rounds);
     const spent = view.privacy;
     const reachable = view.peers.filter((peer) => peer.contact === "reachable" && !peer.is_tracker).length;
     terms(byId("figures"), [
       { term: "Accuracy", text: percent(last?.accuracy), more: `on the ${view.accuracy_of} rows` },
       { term: "Loss", text: short(last?.loss), more: `on the ${view.accuracy_of} rows` },
-      { term: "Rounds", text: `${count(rounds.length - alone)} aggregated`, more: `${count(alone)} on its own` },
-      { term: "Peers", text: `${count(reachable)} reachable`, more: `of ${count(view.peers.filter((peer) => !peer.is_tracker).length)} known` },
+      { term: "Rounds", text: count(aggregated), more: `aggregated, ${rest}` },
+      { term: "Peers", text: count(reachable), more: `reachable, of ${count(view.peers.filter((peer) => !peer.is_tracker).length)} known` },
       { term: "Sent", text: bytes(total(view.sent)), more: `${bytes(total(view.received))} received` },
       { term: "Epsilon spent", text: spent ? figure(spent.epsilon_spent) : "none", more: spent ? `of ${figure(spent.epsilon_budget)}` : "no differential privacy" },
     ]);
@@ -113,7 +114,7 @@ export class NodePage {
       { term: "Unit", text: privacy.unit },
       { term: "Neighbours", text: `${privacy.neighbours} one; sensitivity in the ${privacy.norm} norm` },
       { term: "Not covered", text: privacy.outside || "nothing that leaves this node" },
-      { term: "Worked out by", text: privacy.accountant },
+      { term: "Worked out by", text: ACCOUNTANTS[privacy.accountant] ?? privacy.accountant },
     ]);
   }
 
@@ -177,7 +178,7 @@ const sentence = (view) => {
 const steps = (view, now) => STEPS.map(([phase, name], position) => {
   const at = isStoring(view) ? STEPS.length : STEPS.findIndex(([other]) => other === view.phase);
   const spent = view.spent_s[phase] ?? 0;
-  if (position === at) return { name, className: "now", text: `now, ${seconds(Math.floor(spent + Math.max(0, now - view.phase_since))).replace(".00", "")}` };
+  if (position === at) return { name, className: "now", text: `now, ${count(Math.floor(spent + Math.max(0, now - view.phase_since)))} s` };
   if (spent > 0 && (at < 0 || position < at)) return { name, className: "done", text: `done in ${seconds(spent)}` };
   return { name, className: "", text: "to come" };
 });

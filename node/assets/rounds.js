@@ -1,7 +1,7 @@
 // The table of rounds, the latest first, a page at a time: a thousand rows are never in the document at once.
 
 import { byId, element, rows, say } from "./elements.js";
-import { bytes, count, figure, isAlone, NONE, outcome, percent, seconds } from "./words.js";
+import { bytes, count, fixed, kindOf, NONE, outcome, percent, seconds } from "./words.js";
 
 const A_PAGE = 12;
 const HEADINGS = ["Round", "Outcome", "Peers", "Accuracy", "Loss", "Own loss", "Train", "Aggregate", "Sent", "Received"];
@@ -34,7 +34,7 @@ export class RoundsTable {
     const end = this.rounds.length - this.page * A_PAGE;
     const shown = this.rounds.slice(Math.max(0, end - A_PAGE), end).reverse();
     this.#head();
-    rows(byId("rounds"), shown.map((round) => ({ className: isAlone(round) ? "alone" : "", cells: this.#cells(round) })));
+    rows(byId("rounds"), shown.map((round) => ({ className: kindOf(round), cells: this.#cells(round) })));
     say(byId("rounds-page"), `Page ${count(this.page + 1)} of ${count(this.#pages)}`);
     byId("rounds-newer").disabled = this.page === 0;
     byId("rounds-older").disabled = this.page === this.#pages - 1;
@@ -58,13 +58,13 @@ export class RoundsTable {
       { text: outcome(round), className: "text outcome" },
       round.participants ? count(round.participants) : NONE,
       percent(round.accuracy),
-      figure(round.loss, 3),
-      figure(round.train_loss, 3),
+      fixed(round.loss),
+      fixed(round.train_loss),
       seconds(round.train_s),
       seconds(round.aggregate_s),
       bytes(round.bytes_sent),
       bytes(round.bytes_received),
     ];
-    return this.isPrivate ? [...cells, figure(round.epsilon, 4)] : cells;
+    return this.isPrivate ? [...cells, fixed(round.epsilon)] : cells;
   }
 }

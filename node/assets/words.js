@@ -8,6 +8,8 @@ export const percent = (value, digits = 1) =>
 export const figure = (value, digits = 4) =>
   value == null ? NONE : value === 0 ? "0" : String(Number(value.toPrecision(digits)));
 
+export const fixed = (value, digits = 3) => (value == null ? NONE : value.toFixed(digits));
+
 export const count = (value) => (value == null ? NONE : value.toLocaleString("en"));
 
 export const counted = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
@@ -63,14 +65,31 @@ const REASONS = {
 };
 
 export const outcome = (round) => {
-  if (round.reason === "budget-spent") return "Followed the others";
+  if (round.reason === FOLLOWED) return "Followed the others";
   if (round.rolled_back) return "Rolled back";
   if (round.reason == null) return "Aggregated";
   const missing = round.missing.length ? `; missing ${round.missing.map((key) => key.slice(0, 8)).join(", ")}` : "";
   return `Own update: ${REASONS[round.reason] ?? round.reason}${missing}`;
 };
 
-export const isAlone = (round) => round.outcome !== "aggregated";
+const FOLLOWED = "budget-spent";
+
+export const kindOf = (round) =>
+  round.outcome === "aggregated" ? "aggregated" : round.reason === FOLLOWED ? "followed" : "alone";
+
+// How many rounds ended how, in words; those that there are none of, but for the first two, are left out.
+export const outcomes = (rounds) => {
+  const found = { aggregated: 0, alone: 0, followed: 0 };
+  for (const round of rounds) found[kindOf(round)] += 1;
+  const followed = found.followed ? `, ${count(found.followed)} followed` : "";
+  return { aggregated: found.aggregated, rest: `${count(found.alone)} on its own${followed}` };
+};
+
+export const ACCOUNTANTS = {
+  PLD: "privacy loss distributions (PLD)",
+  RDP: "Rényi differential privacy (RDP)",
+  "closed form": "the closed form for Gaussian noise",
+};
 
 export const list = (names, most = 6) =>
   names.length <= most ? names.join(", ") : `${names.slice(0, most).join(", ")} and ${names.length - most} more`;
