@@ -111,8 +111,7 @@ class Peer:
         self._stop = threading.Event()
         self._stopped = asyncio.Event()
         self._meter = Meter(self.transport.counts)
-        parts = (self._shell, self._meter, self.transport.counts)
-        self.sight = Sight(plan, session, state, mechanism, *parts)
+        self.sight = Sight(plan, session, state, mechanism, self._shell, self._meter, self.transport.counts)
         self._began = time.monotonic()
         self._earlier = total_of(folder.history())
         self._evaluation: tuple[bytes, Evaluation] | None = None
