@@ -19,6 +19,7 @@ from benchmarks.clients import CLIENTS
 from benchmarks.machine import machine, versions
 from benchmarks.memory import MEMORY
 from benchmarks.noise import NOISE
+from benchmarks.page import PAGE
 from benchmarks.rounds import ROUNDS
 from benchmarks.secagg import SECAGG
 from benchmarks.shares import SHARES
@@ -35,6 +36,7 @@ BENCHMARKS = {
         CLIENTS,
         MEMORY,
         NOISE,
+        PAGE,
         ROUNDS,
         SECAGG,
         SHARES,

@@ -57,5 +57,5 @@ def test_a_tracker_shows_its_peers_and_the_groups_that_it_formed(make_swarm, nur
     swarm.wait_status(0, lambda said: said["round"] >= 2)
     page = window.open(f"http://{endpoint}/")
     expect(page.locator("#swarms tbody tr")).to_have_count(3)
-    page.wait_for_function("Number(document.querySelectorAll('#figures dd span')[4].textContent) > 3")
+    page.wait_for_function("() => Number(document.querySelectorAll('#figures dd span')[4].textContent) > 3")
     assert swarm.status(0)["kind"] == "node"
