@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from node.artifacts import Record, Summary
-from node.reporting import Reporter, Status
+from node.reporting import Reporter, Status, draining_text
 from node.sums import Withstands
+from protocol.actions import Notice
 from protocol.messages import Base
 
 KEPT = 100
@@ -67,10 +68,20 @@ class Journal:
         self._keep(f"caught up: base of generation {base.generation}, {how}")
         self._reporter.caught_up(base, how)
 
-    def notice(self, text: str) -> None:
+    def notice(self, notice: Notice, text: str) -> None:
         """A remark."""
         self._keep(text)
-        self._reporter.notice(text)
+        self._reporter.notice(notice, text)
+
+    def rolled_back(self, text: str) -> None:
+        """A remark that is marked."""
+        self._keep(text, is_warning=True)
+        self._reporter.rolled_back(text)
+
+    def draining(self, within_s: float) -> None:
+        """A remark."""
+        self._keep(draining_text(within_s))
+        self._reporter.draining(within_s)
 
     def warning(self, text: str) -> None:
         """A remark that is marked."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from node.cli import guarded
+from node.cli import guarded, print_error
 from node.errors import ConfigError, reason
 from node.keyfile import new_seed, read_key, write_key
 from node.options import NodeParser
@@ -19,7 +19,7 @@ Where there is no such file a new key is written to it first, readable by its ow
 
 def main(argv: Sequence[str]) -> int:
     """The exit status."""
-    return guarded(lambda: _main(argv), debug=False)
+    return guarded(lambda: _main(argv), False, print_error)
 
 
 def _main(argv: Sequence[str]) -> int:

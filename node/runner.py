@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
 import sys
 from dataclasses import dataclass
@@ -23,17 +22,21 @@ from node.artifacts import Folder
 from node.cli import INTERRUPTED
 from node.config import canonical_parameters
 from node.data import Dataset, load_dataset
+from node.ending import until_done_or_interrupted
 from node.errors import ConfigError
 from node.gate import check_gate, gate_words, make_gate
 from node.journal import PAGE, Journal
 from node.keyfile import new_seed, read_key, write_key
 from node.listening import check_names, endpoint_of, listen, listen_where_possible
+from node.log_reporter import LogReporter
+from node.logs import Log
 from node.options import NodeOptions
 from node.outfolder import HISTORY, KEY, Lock
 from node.page import Page
 from node.peer import Peer
 from node.plan import Plan
 from node.privacy import introduction, make_mechanism, offer_bound
+from node.reporters import Reporters
 from node.reporting import make_reporter
 from node.rounds import Rounds
 from node.shell import Clock
@@ -203,7 +206,8 @@ def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket
     try:
         endpoint = endpoint_of(listener, options.listen)
         access = access_of(endpoint, endpoint_of(listener, None), lambda: kept_token(out / TOKEN_FILE))
-        journal = Journal(make_reporter(options.json), Clock().now)
+        told = Reporters((make_reporter(options.json), LogReporter(Log("node"))))
+        journal = Journal(told, Clock().now)
         shown = access.shown(out / TOKEN_FILE, on_terminal=sys.stdout.isatty() and not options.json)
         journal.started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown})
         return asyncio.run(_live(prepared, key, endpoint, state, out, listener, journal, access))
@@ -259,41 +263,9 @@ async def _live(
     page = Page(NodeSight(peer.sight, journal, Rounds(out / HISTORY)), access)
     await peer.transport.start(listener, answers(health(peer.sight.status), page.routes))
     try:
-        interrupted = await _until_done_or_interrupted(peer)
+        interrupted = await until_done_or_interrupted(peer, options.drain_timeout_s)
     finally:
         await page.close()
         await peer.transport.close()
     journal.finished(await peer.summarise())
     return INTERRUPTED if interrupted else 0
-
-
-async def _until_done_or_interrupted(peer: Peer) -> bool:
-    """Run the peer; True if SIGINT or SIGTERM ended it."""
-    life = asyncio.create_task(peer.run())
-    interrupted = False
-
-    def interrupt() -> None:
-        nonlocal interrupted
-        interrupted = True
-        peer.interrupt()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, interrupt)
-    try:
-        await asyncio.wait((life,))
-        _first_error(life)
-        await peer.leave()
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-    return interrupted
-
-
-def _first_error(life: asyncio.Task[None]) -> None:
-    """Raise what ended the peer, out of the groups that tasks wrap errors in."""
-    error = life.exception()
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if error is not None:
-        raise error

@@ -6,22 +6,25 @@ It may be restarted at any time: it keeps nothing on disk, the peers announce th
 from __future__ import annotations
 
 import asyncio
-import logging
+import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from node.access import access_of, kept_token, new_token
-from node.addresses import is_loopback, is_wildcard, parse_endpoint, split_endpoint
+from node.addresses import is_loopback, parse_endpoint
 from node.allow import read_allow_list
-from node.cli import guarded
+from node.cli import guarded, print_error
 from node.errors import ConfigError, shown
 from node.keyfile import new_seed
+from node.layers import Place, add_config, layered
 from node.listening import endpoint_of, listen
-from node.options import NodeParser, whole_number
+from node.log_reporter import KEY_DIGITS, log_notice
+from node.logs import Log, LogOptions, add_log_options, complain, log_options, logging_to
+from node.options import NodeParser, path_of, whole_number
 from node.page import Page
 from node.reporting import notice_text
 from node.shell import Shell
@@ -36,6 +39,7 @@ from protocol.shares import MAX_MEMBERS
 _DESCRIPTION = """\
 Introduces peers to each other. It sees who is there and who is ready, signed by each; it never sees
 data, updates or shares. Peers come with: python -m node --tracker http://HOST:PORT"""
+ENVIRONMENT = "MURMURATION_TRACKER"
 _FLOOR = 3
 
 
@@ -48,15 +52,37 @@ class TrackerOptions:
     allow: Path | None
     page_token: Path | None
     open: bool
+    log: LogOptions
     debug: bool
 
 
 def parse_arguments(argv: Sequence[str]) -> TrackerOptions:
-    """The options in `argv`; raises ConfigError."""
-    parser = NodeParser(prog="python -m node.tracker", description=_DESCRIPTION, allow_abbrev=False)
-    parser.add_argument(
-        "--listen", required=True, metavar="HOST:PORT", help="where peers reach it; port 0 takes a free one"
+    """The options in `argv`, the environment and the --config file; raises ConfigError."""
+    return read_options(argv, os.environ)
+
+
+def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> TrackerOptions:
+    """The same for any environment."""
+    asked = layered(_parser(), argv, environ, ENVIRONMENT)
+    given, place = asked.values, asked.place
+    if given.listen is None:
+        raise ConfigError("--listen HOST:PORT is missing: say where peers reach this tracker")
+    options = TrackerOptions(
+        listen=parse_endpoint(given.listen, place("listen"), any_port=True),
+        min_peers=whole_number(given.min_peers, place("min_peers"), _FLOOR, MAX_MEMBERS),
+        allow=path_of(given.allow, place("allow")),
+        page_token=path_of(given.page_token, place("page_token")),
+        open=given.open,
+        log=log_options(asked),
+        debug=given.debug,
     )
+    _check_trust(options, place)
+    return options
+
+
+def _parser() -> NodeParser:
+    parser = NodeParser(prog="python -m node.tracker", description=_DESCRIPTION, allow_abbrev=False)
+    parser.add_argument("--listen", metavar="HOST:PORT", help="where peers reach it; port 0 takes a free one")
     parser.add_argument(
         "--min-peers",
         default="3",
@@ -67,6 +93,8 @@ def parse_arguments(argv: Sequence[str]) -> TrackerOptions:
         "--allow", metavar="FILE", help="introduce only the public keys in FILE, one a line. Default: no list"
     )
     parser.add_argument("--open", action="store_true", help="introduce anyone, off loopback too. Default: no")
+    add_log_options(parser)
+    add_config(parser, ENVIRONMENT)
     parser.add_argument(
         "--debug", action="store_true", help="log dropped messages, and tracebacks. Default: no"
     )
@@ -76,41 +104,32 @@ def parse_arguments(argv: Sequence[str]) -> TrackerOptions:
         help="off loopback the page asks for the token in FILE, made at the first start. "
         "Default: a new one at each start, shown on the terminal alone",
     )
-    given = parser.parse_args(argv)
-    options = TrackerOptions(
-        listen=parse_endpoint(given.listen, "--listen", any_port=True),
-        min_peers=whole_number(given.min_peers, "--min-peers", _FLOOR, MAX_MEMBERS),
-        allow=Path(given.allow) if given.allow else None,
-        page_token=Path(given.page_token) if given.page_token else None,
-        open=given.open,
-        debug=given.debug,
-    )
-    _check_trust(options)
-    return options
+    return parser
 
 
-def _check_trust(options: TrackerOptions) -> None:
+def _check_trust(options: TrackerOptions, place: Place) -> None:
     """Off loopback a tracker starts only when it is said who may come."""
     if options.allow is not None and options.open:
-        raise ConfigError("--allow and --open contradict each other: give one of them")
-    if is_wildcard(split_endpoint(options.listen)[0]):
-        raise ConfigError(f"--listen {shown(options.listen)} is refused: give this machine's own address")
+        raise ConfigError(f"{place('allow')} and {place('open')} contradict each other: give one of them")
     if options.allow is None and not options.open and not is_loopback(options.listen):
         raise ConfigError(
-            f"--listen {shown(options.listen)} is not on this machine alone, so say who may come: "
+            f"{place('listen')} {shown(options.listen)} is not on this machine alone, so say who may come: "
             "--allow FILE, or --open for anyone"
         )
 
 
 def main(argv: Sequence[str]) -> int:
     """Serve until interrupted; the exit status."""
-    return guarded(lambda: _main(argv), "--debug" in argv)
+    return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
 def _main(argv: Sequence[str]) -> int:
     options = parse_arguments(argv)
-    if options.debug:
-        logging.basicConfig(level=logging.DEBUG, format="%(asctime)s %(name)s %(message)s")
+    with logging_to(sys.stderr, options.log):
+        return guarded(lambda: _run(options), options.debug, complain(options.log, "tracker"))
+
+
+def _run(options: TrackerOptions) -> int:
     allow = None if options.allow is None else read_allow_list(options.allow)
     listener = listen(options.listen)
     with listener:
@@ -118,7 +137,7 @@ def _main(argv: Sequence[str]) -> int:
 
 
 async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listener: socket.socket) -> int:
-    key = NodeKey(new_seed())
+    key, log = NodeKey(new_seed()), Log("tracker")
     introducer = Introducer(key, options.min_peers, allow)
     endpoint = endpoint_of(listener, options.listen)
     access = access_of(endpoint, endpoint_of(listener, None), lambda: _token(options))
@@ -128,8 +147,10 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
             case Send(to=str() as to) if to:
                 transport.send(to, action.messages)
             case Notice():
-                sight.remark(notice_text(action, ""))
-                print(f"{notice_text(action, '')}; {introducer.peers} here", flush=True)
+                text = notice_text(action, "")
+                sight.remark(text)
+                print(f"{text}; {introducer.peers} here", flush=True)
+                log_notice(log, action, text)
         return []
 
     shell = Shell(introducer, perform, heavy=False)
@@ -140,11 +161,13 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
     await transport.start(listener, answers(health(lambda: {"phase": "idle"}), page.routes))
     print(f"tracker {key.public.hex()} at http://{endpoint}", flush=True)
     print(f"page: {access.shown(options.page_token, on_terminal=sys.stdout.isatty())}", flush=True)
+    log.info("started", key=key.public.hex()[:KEY_DIGITS], listen=endpoint)
     try:
         await _until_interrupted(shell)
     finally:
         await page.close()
         await transport.close()
+    log.info("stopped")
     return 0
 
 
