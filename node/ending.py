@@ -10,6 +10,7 @@ import asyncio
 import signal
 
 from node.peer import Peer
+from node.supervisor import STOPPING, notify
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -23,6 +24,7 @@ async def until_done_or_interrupted(peer: Peer, drain_timeout_s: float) -> bool:
         if drains:
             peer.stopping.at_once()
         else:
+            notify(STOPPING)
             drains.append(asyncio.create_task(peer.drain(drain_timeout_s)))
 
     loop = asyncio.get_running_loop()

@@ -11,6 +11,7 @@ from math import prod
 from pathlib import Path
 
 import torch
+from prometheus_client import CollectorRegistry
 
 from mechanisms.mechanism import Mechanism
 from mechanisms.randomness import SystemWords
@@ -25,11 +26,13 @@ from node.data import Dataset, load_dataset
 from node.ending import until_done_or_interrupted
 from node.errors import ConfigError
 from node.gate import check_gate, gate_words, make_gate
+from node.health import health, missing_of
 from node.journal import PAGE, Journal
 from node.keyfile import new_seed, read_key, write_key
 from node.listening import check_names, endpoint_of, listen, listen_where_possible
 from node.log_reporter import LogReporter
 from node.logs import Log
+from node.metrics import Figures, RoundFigures, new_registry, node_families
 from node.options import NodeOptions
 from node.outfolder import HISTORY, KEY, Lock
 from node.page import Page
@@ -43,9 +46,10 @@ from node.shell import Clock
 from node.sight import NodeSight
 from node.state import State
 from node.sums import masked_settings, withstands
+from node.supervisor import READY, notify
 from node.task import build_model
 from node.training import Shapes, Trainer, shapes
-from node.web import answers, health
+from node.web import answers
 from node.weighting import Weighting, make_weighting
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
@@ -69,6 +73,15 @@ class Prepared:
     bound: float
     """What no coordinate of anybody's offer exceeds; beyond it, an offer is cut."""
     allow: frozenset[bytes] | None
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What is told of a node, to whom, and what is counted."""
+
+    journal: Journal
+    access: Access
+    registry: CollectorRegistry
 
 
 def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
@@ -206,11 +219,13 @@ def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket
     try:
         endpoint = endpoint_of(listener, options.listen)
         access = access_of(endpoint, endpoint_of(listener, None), lambda: kept_token(out / TOKEN_FILE))
-        told = Reporters((make_reporter(options.json), LogReporter(Log("node"))))
-        journal = Journal(told, Clock().now)
+        registry = new_registry()
+        told = (make_reporter(options.json), LogReporter(Log("node")), RoundFigures(registry))
+        journal = Journal(Reporters(told), Clock().now)
         shown = access.shown(out / TOKEN_FILE, on_terminal=sys.stdout.isatty() and not options.json)
         journal.started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown})
-        return asyncio.run(_live(prepared, key, endpoint, state, out, listener, journal, access))
+        watched = Watched(journal, access, registry)
+        return asyncio.run(_live(prepared, key, endpoint, state, out, listener, watched))
     finally:
         state.close()
 
@@ -242,10 +257,9 @@ async def _live(
     state: State,
     out: Path,
     listener: socket.socket,
-    journal: Journal,
-    access: Access,
+    watched: Watched,
 ) -> int:
-    options = prepared.options
+    options, journal, access = prepared.options, watched.journal, watched.access
     session = Session(_settings(prepared, key, endpoint), state.standing, state.past, os.urandom(32))
     plan = Plan(
         rounds=options.rounds or options.task.train.rounds,
@@ -260,8 +274,11 @@ async def _live(
     gate = make_gate(options.task, prepared.trainer, state)
     parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal)
     peer = Peer(plan, session, state, *parts)
-    page = Page(NodeSight(peer.sight, journal, Rounds(out / HISTORY)), access)
-    await peer.transport.start(listener, answers(health(peer.sight.status), page.routes))
+    sight = NodeSight(peer.sight, journal, Rounds(out / HISTORY))
+    page, figures = Page(sight, access), Figures(watched.registry, sight.view, node_families, access)
+    missing = missing_of(peer.sight, peer.stopping)
+    await peer.transport.start(listener, answers(health(missing), figures.routes, page.routes))
+    notify(READY)
     try:
         interrupted = await until_done_or_interrupted(peer, options.drain_timeout_s)
     finally:

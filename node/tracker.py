@@ -19,18 +19,21 @@ from node.addresses import is_loopback, parse_endpoint
 from node.allow import read_allow_list
 from node.cli import guarded, print_error
 from node.errors import ConfigError, shown
+from node.health import health, missing_unless_ending
 from node.keyfile import new_seed
 from node.layers import Place, add_config, layered
 from node.listening import endpoint_of, listen
 from node.log_reporter import KEY_DIGITS, log_notice
 from node.logs import Log, LogOptions, add_log_options, complain, log_options, logging_to
+from node.metrics import Figures, TrackerTally, new_registry, tracker_families
 from node.options import NodeParser, path_of, whole_number
 from node.page import Page
 from node.reporting import notice_text
 from node.shell import Shell
 from node.sight import TrackerSight
+from node.supervisor import READY, STOPPING, notify
 from node.transport import Transport
-from node.web import answers, health
+from node.web import answers
 from protocol.actions import Action, Notice, Send
 from protocol.identity import NodeKey
 from protocol.introducer import Introducer
@@ -138,6 +141,8 @@ def _run(options: TrackerOptions) -> int:
 
 async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listener: socket.socket) -> int:
     key, log = NodeKey(new_seed()), Log("tracker")
+    registry = new_registry()
+    tally = TrackerTally(registry)
     introducer = Introducer(key, options.min_peers, allow)
     endpoint = endpoint_of(listener, options.listen)
     access = access_of(endpoint, endpoint_of(listener, None), lambda: _token(options))
@@ -145,30 +150,41 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
     async def perform(action: Action) -> list[Action]:
         match action:
             case Send(to=str() as to) if to:
-                transport.send(to, action.messages)
+                messages = tuple(action.messages)
+                tally.said(messages)
+                transport.send(to, messages)
             case Notice():
-                text = notice_text(action, "")
-                sight.remark(text)
-                print(f"{text}; {introducer.peers} here", flush=True)
-                log_notice(log, action, text)
+                _tell(action, introducer.peers, sight, log)
         return []
 
     shell = Shell(introducer, perform, heavy=False)
     transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False)
     about = _about(options, key, endpoint, len(allow or ()))
     sight = TrackerSight(introducer, shell, transport.counts, key.public.hex(), about)
-    page = Page(sight, access)
-    await transport.start(listener, answers(health(lambda: {"phase": "idle"}), page.routes))
+    page, figures = Page(sight, access), Figures(registry, sight.view, tracker_families, access)
+    stopped = asyncio.Event()
+    missing = missing_unless_ending(stopped)
+    await transport.start(listener, answers(health(missing), figures.routes, page.routes))
+    notify(READY)
     print(f"tracker {key.public.hex()} at http://{endpoint}", flush=True)
     print(f"page: {access.shown(options.page_token, on_terminal=sys.stdout.isatty())}", flush=True)
     log.info("started", key=key.public.hex()[:KEY_DIGITS], listen=endpoint)
     try:
-        await _until_interrupted(shell)
+        await _until_interrupted(shell, stopped)
     finally:
+        notify(STOPPING)
         await page.close()
         await transport.close()
     log.info("stopped")
     return 0
+
+
+def _tell(notice: Notice, here: int, sight: TrackerSight, log: Log) -> None:
+    """Whoever looks at the terminal, at the page, or at the log."""
+    text = notice_text(notice, "")
+    sight.remark(text)
+    print(f"{text}; {here} here", flush=True)
+    log_notice(log, notice, text)
 
 
 def _token(options: TrackerOptions) -> str:
@@ -186,9 +202,8 @@ def _about(options: TrackerOptions, key: NodeKey, endpoint: str, listed: int) ->
     }
 
 
-async def _until_interrupted(shell: Shell) -> None:
-    """SIGINT and SIGTERM end a tracker cleanly; an error of its own ends it, too."""
-    stopped = asyncio.Event()
+async def _until_interrupted(shell: Shell, stopped: asyncio.Event) -> None:
+    """SIGINT and SIGTERM set `stopped` and end a tracker cleanly; an error of its own ends it, too."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)

@@ -27,6 +27,7 @@ from aiohttp import (
 from aiohttp.abc import AbstractAccessLogger
 
 from node.link import AHEAD, CONNECT_CAP_S, SMALL_BYTES, TOO_EARLY, Link
+from node.logs import Log
 from protocol import codec
 from protocol.deadlines import Pace
 from protocol.errors import RemoteProtocolError, TooEarly
@@ -55,8 +56,8 @@ Receive = Callable[[Message], Awaitable[None]]
 Unreachable = Callable[[str, str], Awaitable[None]]
 Reconnected = Callable[[str], Awaitable[None]]
 
-log = logging.getLogger("murmuration.transport")
-log.addHandler(logging.NullHandler())  # what strangers send is counted, and printed only with --debug
+log = Log("transport")  # what strangers send is counted, and logged only at the level debug
+http_log = logging.getLogger("murmuration.http")
 
 
 def phase_of(message: Message) -> str:
@@ -111,14 +112,14 @@ class Transport:
 
             def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
                 """One answered request."""
-                if response.status >= 400 and not request.path.startswith("/v1/bulk"):
+                if 400 <= response.status < 500 and not request.path.startswith("/v1/bulk"):
                     counts.dropped["not a request of this protocol"] += 1
 
         runner = web.AppRunner(
             app,
             access_log_class=Refusals,
-            access_log=log,
-            logger=log,
+            access_log=http_log,
+            logger=http_log,
             handle_signals=False,
             shutdown_timeout=1.0,
         )
@@ -143,6 +144,7 @@ class Transport:
 
     async def _link(self, request: web.Request) -> web.StreamResponse:
         if len(self._incoming) >= MAX_LINKS_IN:
+            self._drop("more links than are allowed")
             raise web.HTTPServiceUnavailable
         ws = web.WebSocketResponse(max_msg_size=MAX_CONTROL_BYTES, heartbeat=HEARTBEAT_S, compress=False)
         await ws.prepare(request)
@@ -186,7 +188,7 @@ class Transport:
             raise
 
     def _drop(self, why: str) -> None:
-        log.debug("dropped: %s", why)
+        log.debug("dropped", why=why)
         self.counts.dropped[why if len(self.counts.dropped) < 1000 else "others"] += 1
 
     # -- out ---------------------------------------------------------------------------------------

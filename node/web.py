@@ -2,7 +2,7 @@
 
 Each subject gives its routes; `answers` gathers them, and the transport serves them on its one listener:
 
-    await transport.start(listener, answers(health(status), asked(status), metrics(...), page(...)))
+    await transport.start(listener, answers(health(...), figures.routes, page.routes))
 
 None of them changes anything: GET alone.
 """
@@ -21,19 +21,6 @@ Routes = list[web.RouteDef]
 def answers(*subjects: Iterable[web.RouteDef]) -> Routes:
     """The routes of all subjects."""
     return list(chain.from_iterable(subjects))
-
-
-def health(status: Status) -> Routes:
-    """/healthz: the process answers; /readyz: 200 once it has met the others, 503 before."""
-
-    async def live(_: web.Request) -> web.Response:
-        return web.json_response({"status": "ok"})
-
-    async def ready(_: web.Request) -> web.Response:
-        is_ready = status().get("phase") != "joining"
-        return web.json_response({"ready": is_ready}, status=200 if is_ready else 503)
-
-    return [web.get("/healthz", live), web.get("/readyz", ready)]
 
 
 def asked(status: Status) -> Routes:
