@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable
 
 from node.errors import UserError, one_line
+from node.system_errors import refusal
 
 INTERRUPTED = 130
 
@@ -33,7 +34,7 @@ def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
     except Exception as error:  # noqa: BLE001 - a user never sees a traceback without --debug
         if debug:
             traceback.print_exc()
-        complain(fault_text(error), 1)
+        complain(refusal(error) or fault_text(error), 1)
         return 1
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from node.cli import guarded, print_error
 from node.errors import ConfigError, reason
 from node.keyfile import new_seed, read_key, write_key
-from node.options import NodeParser
+from node.options import NodeParser, a_path
 from protocol.identity import NodeKey
 
 _DESCRIPTION = """\
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
 def _main(argv: Sequence[str]) -> int:
     parser = NodeParser(prog="python -m node.key", description=_DESCRIPTION)
     parser.add_argument("file", metavar="FILE", help="such as runs/a/node.key, for a node with --out runs/a")
-    path = Path(parser.parse_args(argv).file)
+    path = a_path(parser.parse_args(argv).file, "FILE")
     print((read_key(path) or _new_key(path)).public.hex())
     return 0
 

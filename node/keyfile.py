@@ -60,7 +60,11 @@ def write_secret(path: Path, what: str, line: str) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise ConfigError(f"the {what} file {path} can not be written: {reason(error)}") from error
-    with os.fdopen(descriptor, "w") as file:
-        file.write(line + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:  # half a key is none, and would be in the way of the next start
+        path.unlink(missing_ok=True)
+        raise ConfigError(f"the {what} file {path} can not be written: {reason(error)}") from error

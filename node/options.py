@@ -260,9 +260,12 @@ def _tracker(written: str | None, place: str) -> str | None:
 
 
 def path_of(written: str | None, option: str) -> Path | None:
+    """A path, if one is given."""
+    return None if written is None else a_path(written, option)
+
+
+def a_path(written: str, option: str) -> Path:
     """A path; an empty one, as an unset shell variable leaves it, is refused."""
-    if written is None:
-        return None
     if not written or "\0" in written:
         raise ConfigError(f"{option} {shown(written)} is refused; allowed: a path")
     return Path(written)

@@ -157,7 +157,10 @@ def _key_path(options: NodeOptions) -> Path | None:
 
 def _key_file_exists(options: NodeOptions) -> bool:
     path = _key_path(options)
-    return path is not None and path.exists()
+    try:
+        return path is not None and path.exists()
+    except OSError:  # reading it will say why
+        return True
 
 
 def _existing_key(options: NodeOptions) -> NodeKey:

@@ -48,6 +48,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("secagg --protocols additive", "--protocols additive: allowed are additive-ring, additive-seed,"),
         ("secagg --flwr-python nowhere/python", "--flwr-python nowhere/python: there is no such file"),
         ("shares --json nowhere/figures.json", "there is no such folder"),
+        ("audit --only nothing", "--only nothing: allowed is a part of a name: gaussian; "),
     ],
 )
 def test_a_bad_command_line_is_one_line_and_status_2(
