@@ -4,11 +4,13 @@ import io
 
 from node.config import load_task
 from node.journal import KEPT, PAGE, Journal, Remark
-from node.reporting import PlainReporter
+from node.reporting import PlainReporter, draining_text
 from node.sums import withstands
+from protocol.actions import Note, Notice
 from tests.parts import base
 from tests.unit.node.test_reporting import RECORD, SUMMARY
 
+HERE = Notice(Note.JOINED, "127.0.0.1:1", "12345678")
 SUMS = withstands(load_task("digits", []).aggregation, 10)
 
 
@@ -19,13 +21,17 @@ def journal() -> tuple[Journal, io.StringIO]:
 
 def test_notices_and_warnings_are_kept_with_their_time():
     kept, _ = journal()
-    kept.notice("somebody is here")
+    kept.notice(HERE, "somebody is here")
     kept.warning("look at this")
+    kept.rolled_back("a base is refused")
+    kept.draining(30.0)
     kept.caught_up(base(4), "on the word of others")
 
     assert kept.remarks == (
         Remark(7.0, False, "somebody is here"),
         Remark(7.0, True, "look at this"),
+        Remark(7.0, True, "a base is refused"),
+        Remark(7.0, False, draining_text(30.0)),
         Remark(7.0, False, "caught up: base of generation 4, on the word of others"),
     )
 
@@ -33,7 +39,7 @@ def test_notices_and_warnings_are_kept_with_their_time():
 def test_the_last_ones_are_kept():
     kept, _ = journal()
     for number in range(KEPT + 5):
-        kept.notice(str(number))
+        kept.notice(HERE, str(number))
 
     assert [remark.text for remark in kept.remarks] == [str(number) for number in range(5, KEPT + 5)]
 
@@ -50,7 +56,7 @@ def test_what_the_run_is_is_kept_but_not_where_the_page_is():
 def test_all_is_told_on():
     kept, out = journal()
     kept.training(1)
-    kept.notice("a")
+    kept.notice(HERE, "a")
     kept.warning("b")
     kept.caught_up(base(4), "c")
     kept.round_ended(RECORD, 20)

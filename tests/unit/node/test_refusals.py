@@ -40,7 +40,7 @@ def node(folder, *more):
     """Arguments of a node that is alone."""
     return [
         "--peers",
-        "127.0.0.1:9001",
+        "127.0.0.1:1",
         "--listen",
         "127.0.0.1:0",
         "--shard",
