@@ -5,6 +5,7 @@ import io
 import json
 import logging
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -178,6 +179,15 @@ FIELDS["stopped"] = FIELDS["finished"]
 def test_every_event_has_its_name_and_its_fields():
     lines = logged(lambda log: everything(LogReporter(log)), LogOptions("json", "debug"))
     assert {line["event"]: set(line) - HEAD for line in lines} == FIELDS
+
+
+def test_every_event_and_field_is_documented():
+    text = (Path(__file__).resolve().parents[3] / "docs" / "operating.md").read_text("utf-8")
+    table = text.partition("| event | level | fields |")[2].partition("\n\n")[0]
+    for event in (*FIELDS, "failed", "library", "dropped"):
+        assert f"`{event}`" in table
+    for field in {*FIELDS["round"], *FIELDS["finished"], *FIELDS["caught-up"], *FIELDS["draining"]}:
+        assert f"`{field}`" in table
 
 
 def test_the_log_holds_no_loss_and_no_whole_key():

@@ -6,6 +6,7 @@ import re
 import socket
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import aiohttp
 import prometheus_client
@@ -206,14 +207,17 @@ def test_each_node_counts_for_itself():
     assert prometheus_client.REGISTRY.get_sample_value(name, labels) is None
 
 
-def test_names_follow_the_conventions():
+def test_names_follow_the_conventions_and_are_documented():
     registry = new_registry()
     RoundFigures(registry)
     TrackerTally(registry)
     families = [*registry.collect(), *node_families(VIEW), *tracker_families(TRACKER)]
     ours = [family for family in families if not family.name.startswith("process_")]
     assert len(ours) > 20
+    page = (Path(__file__).resolve().parents[3] / "docs" / "operating.md").read_text("utf-8")
     for family in ours:
+        name = family.name + ("_total" if family.type == "counter" else "")
+        assert name.replace("murmuration_privacy_epsilon_", "_") in page
         assert re.fullmatch(r"murmuration_[a-z_]+", family.name)
         assert family.documentation.endswith(".")
         assert family.type in {"counter", "gauge", "histogram", "info"}
