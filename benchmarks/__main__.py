@@ -19,10 +19,12 @@ from benchmarks.clients import CLIENTS
 from benchmarks.machine import machine, versions
 from benchmarks.memory import MEMORY
 from benchmarks.noise import NOISE
+from benchmarks.page import PAGE
 from benchmarks.rounds import ROUNDS
 from benchmarks.secagg import SECAGG
 from benchmarks.shares import SHARES
 from benchmarks.spec import Figure, Row
+from node.cli import guarded
 from node.errors import ConfigError, UserError, reason
 
 BENCHMARKS = {
@@ -35,12 +37,13 @@ BENCHMARKS = {
         CLIENTS,
         MEMORY,
         NOISE,
+        PAGE,
         ROUNDS,
         SECAGG,
         SHARES,
     )
 }
-INTERRUPTED = 130
+DEBUG = "--debug"
 
 
 class Parser(argparse.ArgumentParser):
@@ -54,13 +57,12 @@ class Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line says. Exit status: 0 ran, 1 failed, 2 bad arguments, 130 interrupted."""
     arguments = sys.argv[1:] if argv is None else argv
-    try:
-        return _run(parse(arguments), shlex.join(("python", "-m", "benchmarks", *arguments)))
-    except UserError as error:
-        print(f"benchmarks: {error}", file=sys.stderr)
-        return error.status
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    command = shlex.join(("python", "-m", "benchmarks", *arguments))
+    return guarded(lambda: _run(parse(arguments), command), DEBUG in arguments, _complain)
+
+
+def _complain(text: str, status: int) -> None:
+    print(f"benchmarks: {text}", file=sys.stderr)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -76,6 +78,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         command.add_argument(
             "--json", type=Path, metavar="FILE", help="also write a JSON list of all figures"
         )
+        command.add_argument(DEBUG, action="store_true", help="tracebacks of errors")
         benchmark.add_options(command)
     return parser.parse_args(argv)
 

@@ -15,6 +15,7 @@ from benchmarks.residence import OtherPeak
 from node.addresses import PeerAddress
 from node.config import Task, load_task
 from node.errors import UserError
+from node.logs import NO_LOG
 from node.options import NodeOptions
 from scenarios.history import read_summary
 from scenarios.processes import Child, Children, warm_up
@@ -111,6 +112,8 @@ def _options(task: Task, data: Path, out: Path, endpoints: tuple[str, ...], peer
         open=False,
         seed=peer,
         json=False,
+        log=NO_LOG,
+        drain_timeout_s=30.0,
         debug=False,
     )
 

@@ -80,7 +80,7 @@ def run(place: Place, folder: Path, listener: socket.socket, parent: Connection)
 
 async def _live(place: Place, store: Store, listener: socket.socket, parent: Connection) -> None:
     member = Member(place, store)
-    await member.transport.start(listener, dict)
+    await member.transport.start(listener, [])
     timer = asyncio.create_task(member.shell.keep_time())
     rounds = asyncio.create_task(_rounds(member, place, store, parent))
     try:

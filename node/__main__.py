@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Sequence
 
-from node.cli import guarded
-from node.options import parse_arguments
+from node.cli import guarded, print_error
+from node.logs import complain, logging_to
+from node.options import NodeOptions, parse_arguments
 
 
 def main(argv: Sequence[str]) -> int:
     """The exit status: 0 done, 1 failed at run time, 2 bad arguments or configuration, 130 interrupted."""
-    return guarded(lambda: _main(argv), "--debug" in argv)
+    return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
 def _main(argv: Sequence[str]) -> int:
     options = parse_arguments(argv)
-    if options.debug:
-        logging.basicConfig(level=logging.DEBUG, format="%(asctime)s %(name)s %(message)s")
+    with logging_to(sys.stderr, options.log):
+        return guarded(lambda: _run(options), options.debug, complain(options.log, "node"))
+
+
+def _run(options: NodeOptions) -> int:
     from node.runner import run  # noqa: PLC0415 - loads torch, seconds: not before the arguments are right
 
     return run(options)

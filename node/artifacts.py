@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
+from node.errors import UserError, reason
 from node.training import Shapes, split_vector
 from node.vectors import Floats, replace_file
 
@@ -95,7 +97,7 @@ class Folder:
     def history(self) -> list[dict[str, object]]:
         """The lines so far; a last line that was cut off by a crash is left out."""
         try:
-            lines = (self.path / "history.jsonl").read_text("utf-8").splitlines()
+            lines = (self.path / "history.jsonl").read_text("utf-8", "replace").splitlines()
         except FileNotFoundError:
             return []
         return [parsed for line in lines if (parsed := _parsed(line)) is not None]
@@ -121,7 +123,11 @@ class Folder:
             temporary = path.with_name(f".{path.name}.{os.getpid()}")
             tensors = split_vector(vector, self._shapes)
             about = json.dumps({"base_digest": digest, "holds": name})
-            save_file(tensors, temporary, metadata={"murmuration": about})
+            try:
+                save_file(tensors, temporary, metadata={"murmuration": about})
+            except SafetensorError as error:
+                temporary.unlink(missing_ok=True)
+                raise UserError(f"{path} can not be written: {reason(error)}; make room there") from error
             temporary.replace(path)
 
     def summary(self, summary: Summary) -> None:

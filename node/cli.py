@@ -7,12 +7,21 @@ import traceback
 from collections.abc import Callable
 
 from node.errors import UserError, one_line
+from node.system_errors import refusal
 
 INTERRUPTED = 130
 
+Complain = Callable[[str, int], None]
+"""Says why a command ends with a status."""
 
-def guarded(call: Callable[[], int], debug: bool) -> int:
-    """Run; errors become one line on standard error and a status, tracebacks only with `debug`."""
+
+def print_error(text: str, status: int) -> None:
+    """In one line on standard error."""
+    print(f"error: {text}", file=sys.stderr)
+
+
+def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
+    """Run; errors become one line and a status, tracebacks only with `debug`."""
     try:
         return call()
     except KeyboardInterrupt:
@@ -20,11 +29,16 @@ def guarded(call: Callable[[], int], debug: bool) -> int:
     except UserError as error:
         if debug:
             traceback.print_exc()
-        print(f"error: {error}", file=sys.stderr)
+        complain(str(error), error.status)
         return error.status
     except Exception as error:  # noqa: BLE001 - a user never sees a traceback without --debug
         if debug:
             traceback.print_exc()
-        what = f"{type(error).__name__}: {one_line(str(error))}"
-        print(f"error: {what} (this is a fault of the program; --debug shows where)", file=sys.stderr)
+        complain(refusal(error) or fault_text(error), 1)
         return 1
+
+
+def fault_text(error: Exception) -> str:
+    """The line for an error that nobody thought of."""
+    what = f"{type(error).__name__}: {one_line(str(error))}"
+    return f"{what} (this is a fault of the program; --debug shows where)"

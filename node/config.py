@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.resources
 import json
 import tomllib
@@ -26,6 +27,7 @@ from node.config_values import (
     whole,
 )
 from node.errors import ConfigError, one_line, reason, shown
+from node.overrides import Override, apply_override, parse_override
 from protocol.shares import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
@@ -151,13 +153,49 @@ def load_task(name_or_path: str, overrides: Sequence[str]) -> Task:
     `data.source` is relative to the file that names it, in an override to the working
     directory. Raises ConfigError.
     """
-    return read_task(overridden(_read_table(name_or_path), overrides))
+    return load_changed_task(name_or_path, [parse_override(override, "--set") for override in overrides])
+
+
+def load_changed_task(name_or_path: str, overrides: Sequence[Override]) -> Task:
+    """The same with overrides from several places, the later ones stronger; an error names the place."""
+    table = _read_table(name_or_path)
+    try:
+        return read_task(_changed(table, overrides))
+    except ConfigError as error:
+        place = _to_blame(table, overrides, str(error))
+        if place in (None, "--set"):
+            raise
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def _changed(table: Mapping[str, Any], overrides: Sequence[Override]) -> dict[str, Any]:
+    """A copy of `table` with the overrides set in it."""
+    changed = copy.deepcopy(dict(table))
+    for override in overrides:
+        apply_override(changed, override)
+    return changed
+
+
+def _to_blame(table: Mapping[str, Any], overrides: Sequence[Override], complaint: str) -> str | None:
+    """Where the first override stands from which on `complaint` is made; None for the task itself."""
+    if complaint.startswith(tuple(override.where for override in overrides)):
+        return None  # it names its place already
+    blamed: str | None = None
+    for count in range(len(overrides), -1, -1):
+        try:
+            read_task(_changed(table, overrides[:count]))
+        except ConfigError as error:
+            if str(error) == complaint:
+                blamed = overrides[count - 1].where if count else None
+                continue
+        break
+    return blamed
 
 
 def overridden(table: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """`table` with every `section.key=value` set in it. Raises ConfigError for one that is not so written."""
     for override in overrides:
-        _apply(table, override)
+        apply_override(table, parse_override(override, "--set"))
     return table
 
 
@@ -203,31 +241,6 @@ def _anchor_source(table: dict[str, Any], folder: Path) -> None:
     source = data.get("source") if isinstance(data, dict) else None
     if isinstance(source, str) and source and source not in BUILT_IN_SOURCES:
         table["data"] = {**table["data"], "source": str(folder / source)}
-
-
-def _apply(table: dict[str, Any], override: str) -> None:
-    """Set one `section.key=value` in `table`."""
-    dotted, equals, value = override.partition("=")
-    path = [part.strip() for part in dotted.split(".")]
-    if not equals or len(path) < 2 or not all(path):
-        raise ConfigError(
-            f"--set {shown(override)} is refused; allowed: section.key=value, such as train.rounds=5"
-        )
-    place = table
-    for part in path[:-1]:
-        place = place.setdefault(part, {})
-        if not isinstance(place, dict):
-            raise ConfigError(f"--set {shown(override)} is refused: {part} is a value, not a table of keys")
-    place[path[-1]] = _toml_value(value.strip())
-
-
-def _toml_value(written: str) -> object:
-    """What `written` means as a TOML value; the text itself where it is none."""
-    try:
-        table = tomllib.loads(f"value = {written}")
-    except (ValueError, RecursionError):
-        return written
-    return table["value"] if len(table) == 1 else written  # a line break may add keys
 
 
 def canonical_parameters(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], bound: float) -> str:

@@ -44,6 +44,16 @@ class Meter:
         """Bytes received in this round, by phase."""
         return self._counts.received - self._received
 
+    @property
+    def spent_s(self) -> dict[str, float]:
+        """Seconds of this round by phase, as far as they are booked."""
+        return {name: float(seconds) for name, seconds in self._seconds.items()}
+
+    @property
+    def since(self) -> float:
+        """From when on time is not booked yet (monotonic)."""
+        return self._since
+
     def phases(self, train_s: float) -> dict[str, Traffic]:
         """The round so far."""
         sent, received = self.sent, self.received

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from node.errors import ConfigError, UserError, reason
+from node.system_errors import database_advice
 
 _VERSION = 1
 _SCHEMA = f"""
@@ -32,6 +33,7 @@ class Database:
     """The tables, and transactions over them. From any thread, but one at a time: `State` sees to it."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         try:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._connection.execute("pragma journal_mode = wal")
@@ -42,7 +44,10 @@ class Database:
             self._connection.close()
             raise
         except sqlite3.Error as error:
-            raise UserError(f"{path} can not be used: {reason(error)}; start with another --out") from error
+            raise self._refused(error) from error
+
+    def _refused(self, error: sqlite3.Error) -> UserError:
+        return UserError(f"{self._path} can not be used: {reason(error)}; {database_advice(error)}")
 
     def _is_new(self, path: Path) -> bool:
         """Whether there are no tables yet; ConfigError for those of another version."""
@@ -54,14 +59,17 @@ class Database:
 
     @contextmanager
     def step(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it, or nothing."""
-        self._connection.execute("begin immediate")
+        """One transaction: all of it, or nothing. UserError where the disk does not take it."""
         try:
+            self._connection.execute("begin immediate")
             yield self._connection
-        except BaseException:
-            self._connection.execute("rollback")
+            self._connection.execute("commit")
+        except BaseException as error:
+            if self._connection.in_transaction:  # a full disk may have ended it already
+                self._connection.execute("rollback")
+            if isinstance(error, sqlite3.OperationalError):
+                raise self._refused(error) from error
             raise
-        self._connection.execute("commit")
 
     def fact(self, name: str) -> str | int | bytes | None:
         """A small fact; None where it was never set."""

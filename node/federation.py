@@ -17,10 +17,12 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from node.errors import UserError
+from node.health import STILL_MEETING, health
 from node.listening import endpoint_of
 from node.shell import Shell
 from node.training import Interrupted
 from node.transport import Transport
+from node.web import answers, asked
 from protocol.actions import Action, Assembled, Closed, Fatal, Gathered, Notice, Send, Train
 from protocol.federation import FederationClient, FederationServer
 from protocol.vectors import WORD_BYTES, Floats
@@ -64,7 +66,14 @@ class _Node:
     @asynccontextmanager
     async def _serving(self, listener: socket.socket, phase: Callable[[], str]) -> AsyncIterator[None]:
         dropped = self.transport.counts.dropped
-        await self.transport.start(listener, lambda: {"phase": phase(), "dropped": dict(dropped)})
+
+        def status() -> dict[str, object]:
+            return {"phase": phase(), "dropped": dict(dropped)}
+
+        async def missing() -> tuple[str, ...]:
+            return (STILL_MEETING,) if phase() == "joining" else ()
+
+        await self.transport.start(listener, answers(health(missing), asked(status)))
         timer = asyncio.create_task(self._shell.keep_time())
         try:
             yield

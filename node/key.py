@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from node.cli import guarded
+from node.cli import guarded, print_error
 from node.errors import ConfigError, reason
 from node.keyfile import new_seed, read_key, write_key
-from node.options import NodeParser
+from node.options import NodeParser, a_path
 from protocol.identity import NodeKey
 
 _DESCRIPTION = """\
@@ -19,13 +19,13 @@ Where there is no such file a new key is written to it first, readable by its ow
 
 def main(argv: Sequence[str]) -> int:
     """The exit status."""
-    return guarded(lambda: _main(argv), debug=False)
+    return guarded(lambda: _main(argv), False, print_error)
 
 
 def _main(argv: Sequence[str]) -> int:
     parser = NodeParser(prog="python -m node.key", description=_DESCRIPTION)
     parser.add_argument("file", metavar="FILE", help="such as runs/a/node.key, for a node with --out runs/a")
-    path = Path(parser.parse_args(argv).file)
+    path = a_path(parser.parse_args(argv).file, "FILE")
     print((read_key(path) or _new_key(path)).public.hex())
     return 0
 

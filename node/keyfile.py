@@ -1,4 +1,4 @@
-"""The node's private key on disk: 32 random bytes in hex, readable by its owner alone."""
+"""Secrets on disk, readable by their owner alone; above all a node's private key, 32 random bytes in hex."""
 
 from __future__ import annotations
 
@@ -20,19 +20,10 @@ def new_seed() -> bytes:
 
 def read_key(path: Path) -> NodeKey | None:
     """The key in a file; None where there is no such file. ConfigError if it is not a key, or not secret."""
-    try:
-        with path.open("rb") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            written = file.read(2 * KEY_BYTES + 2)
-    except FileNotFoundError:
+    written = read_secret(path, "key", 2 * KEY_BYTES)
+    if written is None:
         return None
-    except OSError as error:
-        raise ConfigError(f"the key file {path} can not be read: {reason(error)}") from error
-    if mode & _OTHERS:
-        raise ConfigError(
-            f"the key file {path} can be read by others (mode {mode:04o}); run: chmod 600 {path}"
-        )
-    seed = parse_key(written.decode("ascii", "replace").strip())
+    seed = parse_key(written)
     if seed is None:
         raise ConfigError(f"the key file {path} does not hold a key: 64 hex digits; name another with --key")
     return NodeKey(seed)
@@ -40,11 +31,40 @@ def read_key(path: Path) -> NodeKey | None:
 
 def write_key(path: Path, seed: bytes) -> None:
     """Write a new key, mode 0600; an existing file is never overwritten."""
+    write_secret(path, "key", seed.hex())
+
+
+def read_secret(path: Path, what: str, digits: int) -> str | None:
+    """The line in a file that its owner alone may read, cut off behind `digits`; None without a file.
+
+    ConfigError, which calls it the `what` file, if it can not be read, or others could read it.
+    """
+    try:
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            written = file.read(digits + 2)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"the {what} file {path} can not be read: {reason(error)}") from error
+    if mode & _OTHERS:
+        raise ConfigError(
+            f"the {what} file {path} can be read by others (mode {mode:04o}); run: chmod 600 {path}"
+        )
+    return written.decode("ascii", "replace").strip()
+
+
+def write_secret(path: Path, what: str, line: str) -> None:
+    """Write a new file, mode 0600, durably; an existing one is never overwritten. ConfigError."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
-        raise ConfigError(f"the key file {path} can not be written: {reason(error)}") from error
-    with os.fdopen(descriptor, "w") as file:
-        file.write(seed.hex() + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+        raise ConfigError(f"the {what} file {path} can not be written: {reason(error)}") from error
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:  # half a key is none, and would be in the way of the next start
+        path.unlink(missing_ok=True)
+        raise ConfigError(f"the {what} file {path} can not be written: {reason(error)}") from error

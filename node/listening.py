@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Iterable
@@ -16,17 +17,27 @@ DEFAULT = "127.0.0.1:0"
 def listen(endpoint: str) -> socket.socket:
     """A listening socket. UserError if the port is in use, ConfigError if the host does not resolve."""
     host, port = split_endpoint(endpoint)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        # Asked for by itself: create_server would make an error of any kind of what the resolver says.
+        socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except socket.gaierror as error:
-        raise ConfigError(f"--listen {endpoint}: the host does not resolve ({reason(error)})") from error
+        raise ConfigError(
+            f"--listen {endpoint}: the host does not resolve ({reason(error)}); check the name, or give an "
+            "address of this machine"
+        ) from error
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno else reason(error)
-        raise UserError(
-            f"--listen {endpoint}: {why}; end what uses the port, or listen elsewhere "
-            "(port 0 takes a free one)"
-        ) from error
+        raise UserError(f"--listen {endpoint}: {why}; {_advice(error)}") from error
+
+
+def _advice(error: OSError) -> str:
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "give an address of this machine"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "ports below 1024 are for root: listen on a higher one"
+    return "end what uses the port, or listen elsewhere (port 0 takes a free one)"
 
 
 def listen_where_possible(peers: Iterable[PeerAddress], mine: bytes | None) -> socket.socket:

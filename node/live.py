@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from node.artifacts import Record, Summary
-from node.reporting import Status, summary_text
+from node.reporting import Status, draining_text, summary_text
 from node.sums import Withstands
-from protocol.actions import Reason
+from protocol.actions import Notice, Reason
 from protocol.messages import Base
 
 REFRESH_S = 0.25
@@ -58,9 +58,17 @@ class LiveReporter:
         """A line above the panel."""
         self._console.print(Text(f"caught up: base of generation {base.generation}, {how}", style="green"))
 
-    def notice(self, text: str) -> None:
+    def notice(self, notice: Notice, text: str) -> None:
         """A line above the panel."""
         self._console.print(Text(text, style="dim"))
+
+    def rolled_back(self, text: str) -> None:
+        """A warning."""
+        self.warning(text)
+
+    def draining(self, within_s: float) -> None:
+        """A line above the panel."""
+        self._console.print(Text(draining_text(within_s), style="yellow"))
 
     def warning(self, text: str) -> None:
         """A line above the panel."""

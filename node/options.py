@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from node.addresses import PeerAddress, is_loopback, parse_endpoint, parse_peer
-from node.config import Task, built_in_tasks, load_task
+from node.config import Task, built_in_tasks, load_changed_task
 from node.errors import ConfigError, shown
+from node.layers import Place, add_config, layered
+from node.logs import LogOptions, add_log_options, log_options
 from protocol.shares import MAX_MEMBERS
 
 _DESCRIPTION = """\
@@ -30,8 +33,16 @@ examples:
   Half the learning rate, and a model with a wider hidden layer:
     python -m node ... --set train.learning_rate=0.05 --set "model.args.sizes=[64,128,10]"
 
+Every option can also stand in the environment (--log-level is MURMURATION_NODE_LOG_LEVEL, and
+--set train.epochs=1 is MURMURATION_NODE_SET_train__epochs=1) or in a --config file (task keys under
+[set]). The first wins of: command line, environment, file, default.
+
 exit status: 0 done, 1 failed at run time, 2 bad arguments or configuration, 130 interrupted
 (nothing is lost: the same command line goes on where it stopped)."""
+
+
+ENVIRONMENT = "MURMURATION_NODE"
+_LONGEST_DRAIN_S = 3600
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,8 @@ class NodeOptions:
     """What a node was asked to do. Either `peers` is not empty or `tracker` is given.
 
     `tracker` and `listen` are "host:port"; `shard` is (part, parts), the part 0-based;
-    `rounds` is the last round number to take part in, None for the task's own.
+    `rounds` is the last round number to take part in, None for the task's own; `drain_timeout_s` is how
+    long an interrupted node may take to end a round that has begun.
     """
 
     peers: tuple[PeerAddress, ...]
@@ -55,6 +67,8 @@ class NodeOptions:
     open: bool
     seed: int
     json: bool
+    log: LogOptions
+    drain_timeout_s: float
     debug: bool
 
 
@@ -67,29 +81,37 @@ class NodeParser(argparse.ArgumentParser):
 
 
 def parse_arguments(argv: Sequence[str]) -> NodeOptions:
-    """The options in `argv` (without the program's name); raises ConfigError.
+    """The options in `argv` (without the program's name), the environment and the --config file.
 
-    --help prints and raises SystemExit(0).
+    Raises ConfigError; --help prints and raises SystemExit(0).
     """
-    given = _parser().parse_args(argv)
+    return read_options(argv, os.environ)
+
+
+def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions:
+    """The same for any environment."""
+    asked = layered(_parser(), argv, environ, ENVIRONMENT)
+    given, place = asked.values, asked.place
     options = NodeOptions(
-        peers=_peers(given.peers),
-        tracker=_tracker(given.tracker),
-        listen=None if given.listen is None else parse_endpoint(given.listen, "--listen", any_port=True),
-        task=load_task(given.task, given.overrides),
-        data=_path(given.data, "--data"),
-        shard=_shard(given.shard),
-        rounds=None if given.rounds is None else whole_number(given.rounds, "--rounds", 1, 1_000_000),
-        out=_path(given.out, "--out"),
-        key=_path(given.key, "--key"),
-        allow=_path(given.allow, "--allow"),
+        peers=_peers(given.peers, place("peers")),
+        tracker=_tracker(given.tracker, place("tracker")),
+        listen=None if given.listen is None else parse_endpoint(given.listen, place("listen"), any_port=True),
+        task=load_changed_task(given.task, asked.overrides),
+        data=path_of(given.data, place("data")),
+        shard=_shard(given.shard, place("shard")),
+        rounds=None if given.rounds is None else whole_number(given.rounds, place("rounds"), 1, 1_000_000),
+        out=path_of(given.out, place("out")),
+        key=path_of(given.key, place("key")),
+        allow=path_of(given.allow, place("allow")),
         open=given.open,
-        seed=whole_number(given.seed, "--seed", 0, 2**32 - 1),
+        seed=whole_number(given.seed, place("seed"), 0, 2**32 - 1),
         json=given.json,
+        log=log_options(asked),
+        drain_timeout_s=float(whole_number(given.drain_timeout, place("drain_timeout"), 0, _LONGEST_DRAIN_S)),
         debug=given.debug,
     )
-    _check_combinations(options)
-    _check_trust(options)
+    _check_combinations(options, place)
+    _check_trust(options, place)
     return options
 
 
@@ -191,47 +213,59 @@ def _add_running(group: argparse._ArgumentGroup) -> None:
         help="the order in which this node's rows are trained on; the rest hangs on task.seed. Default: 0",
     )
     group.add_argument("--json", action="store_true", help="print one JSON object a line. Default: no")
+    add_log_options(group)
     group.add_argument(
-        "--debug", action="store_true", help="log each message, and tracebacks of errors. Default: no"
+        "--drain-timeout",
+        default="30",
+        metavar="SECONDS",
+        help="how long a node that is told to end (SIGTERM, Ctrl-C) may take to finish a round that has "
+        "begun; told twice, it ends at once. Default: 30",
+    )
+    add_config(group, ENVIRONMENT)
+    group.add_argument(
+        "--debug", action="store_true", help="log what is dropped, and tracebacks of errors. Default: no"
     )
 
 
-def _peers(written: str | None) -> tuple[PeerAddress, ...]:
+def _peers(written: str | None, place: str) -> tuple[PeerAddress, ...]:
     """The entries of --peers, each endpoint and each pinned key once."""
     if written is None:
         return ()
     entries = written.split(",")
     if len(entries) > MAX_MEMBERS:
         raise ConfigError(
-            f"--peers names {len(entries)} peers; allowed: at most {MAX_MEMBERS}; larger swarms come later"
+            f"{place} names {len(entries)} peers; allowed: at most {MAX_MEMBERS}; larger swarms come later"
         )
-    peers = tuple(parse_peer(entry.strip(), "--peers") for entry in entries)
-    _refuse_twice("address", [peer.endpoint for peer in peers])
-    _refuse_twice("pinned key", [peer.key.hex() for peer in peers if peer.key is not None])
+    peers = tuple(parse_peer(entry.strip(), place) for entry in entries)
+    _refuse_twice(place, "address", [peer.endpoint for peer in peers])
+    _refuse_twice(place, "pinned key", [peer.key.hex() for peer in peers if peer.key is not None])
     return peers
 
 
-def _refuse_twice(kind: str, values: Sequence[str]) -> None:
+def _refuse_twice(place: str, kind: str, values: Sequence[str]) -> None:
     """ConfigError if one of `values` stands in --peers more than once."""
     for position, value in enumerate(values):
         if value in values[:position]:
-            raise ConfigError(f"--peers: the {kind} {value} stands there twice; name each peer once")
+            raise ConfigError(f"{place}: the {kind} {value} stands there twice; name each peer once")
 
 
-def _tracker(written: str | None) -> str | None:
+def _tracker(written: str | None, place: str) -> str | None:
     """The tracker's "host:port", from a URL or as it stands."""
     if written is None:
         return None
     endpoint = written.removeprefix("http://").removesuffix("/")
     if "/" in endpoint:
-        raise ConfigError(f"--tracker {shown(written)} is refused; allowed: http://HOST:PORT or HOST:PORT")
-    return parse_endpoint(endpoint, "--tracker")
+        raise ConfigError(f"{place} {shown(written)} is refused; allowed: http://HOST:PORT or HOST:PORT")
+    return parse_endpoint(endpoint, place)
 
 
-def _path(written: str | None, option: str) -> Path | None:
+def path_of(written: str | None, option: str) -> Path | None:
+    """A path, if one is given."""
+    return None if written is None else a_path(written, option)
+
+
+def a_path(written: str, option: str) -> Path:
     """A path; an empty one, as an unset shell variable leaves it, is refused."""
-    if written is None:
-        return None
     if not written or "\0" in written:
         raise ConfigError(f"{option} {shown(written)} is refused; allowed: a path")
     return Path(written)
@@ -246,36 +280,42 @@ def whole_number(written: str, option: str, low: int, high: int) -> int:
     return int(written)
 
 
-def _shard(written: str | None) -> tuple[int, int] | None:
+def _shard(written: str | None, place: str) -> tuple[int, int] | None:
     """(part, parts) of I/N."""
     if written is None:
         return None
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", written)
     if match is None or not int(match[1]) < int(match[2]):
         raise ConfigError(
-            f"--shard {shown(written)} is refused; allowed: I/N with I from 0 to N-1, such as 0/5"
+            f"{place} {shown(written)} is refused; allowed: I/N with I from 0 to N-1, such as 0/5"
         )
     return int(match[1]), int(match[2])
 
 
-def _check_combinations(options: NodeOptions) -> None:
+def _check_combinations(options: NodeOptions, place: Place) -> None:
     """Refuse options that contradict each other."""
-    if bool(options.peers) == (options.tracker is not None):
-        given = "both are given" if options.peers else "neither is given"
-        raise ConfigError(f"{given}: --peers HOST:PORT,... or --tracker URL; give exactly one of them")
+    if options.peers and options.tracker is not None:
+        raise ConfigError(
+            f"both are given: {place('peers')} HOST:PORT,... and {place('tracker')} URL; "
+            "give exactly one of them"
+        )
+    if not options.peers and options.tracker is None:
+        raise ConfigError(
+            "neither is given: --peers HOST:PORT,... or --tracker URL; give exactly one of them"
+        )
     if options.data is not None and options.shard is not None:
         raise ConfigError(
-            f"--data {shown(str(options.data))} and --shard contradict each other: --shard takes a part of "
-            "the task's own data; give one of them"
+            f"{place('data')} {shown(str(options.data))} and {place('shard')} contradict each other: --shard "
+            "takes a part of the task's own data; give one of them"
         )
     if options.allow is not None and options.open:
         raise ConfigError(
-            f"--allow {shown(str(options.allow))} and --open contradict each other: keep --allow to learn "
-            "with the listed keys only, or --open to learn with anyone"
+            f"{place('allow')} {shown(str(options.allow))} and {place('open')} contradict each other: keep "
+            "--allow to learn with the listed keys only, or --open to learn with anyone"
         )
 
 
-def _check_trust(options: NodeOptions) -> None:
+def _check_trust(options: NodeOptions, place: Place) -> None:
     """Off loopback, refuse to start before it is said who may join."""
     pinned = bool(options.peers) and all(peer.key is not None for peer in options.peers)
     if options.allow is not None or options.open or pinned:
@@ -283,7 +323,7 @@ def _check_trust(options: NodeOptions) -> None:
     for option, endpoint in _endpoints(options):
         if not is_loopback(endpoint):
             raise ConfigError(
-                f"{option} {shown(endpoint)} is not on this machine, so say who may join: "
+                f"{place(option)} {shown(endpoint)} is not on this machine, so say who may join: "
                 "--allow FILE, every peer pinned as KEY@HOST:PORT, or --open for anyone"
             )
 
@@ -291,7 +331,7 @@ def _check_trust(options: NodeOptions) -> None:
 def _endpoints(options: NodeOptions) -> Iterable[tuple[str, str]]:
     """Every endpoint in `options`, with the option that names it."""
     if options.listen is not None:
-        yield "--listen", options.listen
+        yield "listen", options.listen
     if options.tracker is not None:
-        yield "--tracker", options.tracker
-    yield from (("--peers", peer.endpoint) for peer in options.peers)
+        yield "tracker", options.tracker
+    yield from (("peers", peer.endpoint) for peer in options.peers)

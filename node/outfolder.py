@@ -19,9 +19,9 @@ class Lock:
 
     def __init__(self, folder: Path) -> None:
         """Make the folder and take it. UserError if another node has it."""
-        self._made = not folder.exists()
         self._folder = folder
         try:
+            self._made = not folder.exists()
             folder.mkdir(parents=True, exist_ok=True)
             self._file: TextIOWrapper = (folder / "lock").open("a")
         except OSError as error:

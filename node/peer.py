@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -32,7 +31,9 @@ from node.privacy import NOTHING, can_offer, can_train, facts, receipt_of, spent
 from node.reporting import Reporter, fatal_text, notice_text
 from node.serving import answer
 from node.shell import Shell
+from node.sight import Sight
 from node.state import Kept, State
+from node.stopping import Stopping
 from node.sums import withstands
 from node.training import Evaluation, Interrupted, Trainer
 from node.transport import Transport
@@ -64,6 +65,8 @@ T = TypeVar("T")
 
 HEAVY_BYTES = 256 * 1024
 CUT_SHARE = 0.001
+MIDST = frozenset({"shares", "sums", "closing"})
+"""Phases in which others count on this node."""
 
 
 async def _at_once(call: Callable[..., T], *arguments: object) -> T:
@@ -107,9 +110,9 @@ class Peer:
         )
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._closed = asyncio.Event()
-        self._stop = threading.Event()
-        self._stopped = asyncio.Event()
+        self.stopping = Stopping()
         self._meter = Meter(self.transport.counts)
+        self.sight = Sight(plan, session, state, mechanism, self._shell, self._meter, self.transport.counts)
         self._began = time.monotonic()
         self._earlier = total_of(folder.history())
         self._evaluation: tuple[bytes, Evaluation] | None = None
@@ -120,7 +123,7 @@ class Peer:
         """All rounds, then the closing; UserError if this node can not go on."""
         async with asyncio.TaskGroup() as tasks:
             timer = tasks.create_task(self._shell.keep_time())
-            view = tasks.create_task(self._report.keep_showing(self.status))
+            view = tasks.create_task(self._report.keep_showing(self.sight.status))
             rounds = tasks.create_task(self._rounds())
             await asyncio.wait((rounds, self._shell.broken), return_when=asyncio.FIRST_COMPLETED)
             for task in (timer, view, rounds):
@@ -130,11 +133,11 @@ class Peer:
 
     async def _rounds(self) -> None:
         await self._shell.feed(self._session.open)
-        while self._session.round < self._plan.rounds and not self._stop.is_set():
+        while self._session.round < self._plan.rounds and not self.stopping.asked:
             await self._round()
-        if not self._stop.is_set():
+        if not self.stopping.asked:
             await self._shell.feed(self._session.close)
-            await self._first_of(self._closed.wait())
+            await self.stopping.unless(self._closed.wait())
         await self._save_models()
 
     async def leave(self) -> None:
@@ -142,21 +145,17 @@ class Peer:
         await self._shell.feed(self._session.leave)
         await self._shell.drain()
 
-    def interrupt(self) -> None:
-        """End soon: training between two batches, every wait at once. What is stored stays."""
-        self._stop.set()
-        self._stopped.set()
+    async def drain(self, within_s: float) -> None:
+        """End soon: a session that has begun first comes to its end, and so does the closing, or the time."""
+        self._report.draining(within_s)
+        self.stopping.ask()
+        asyncio.get_running_loop().call_later(within_s, self.stopping.at_once)
+        await self._shell.feed(self._end_unless_in_the_midst, light=True)
 
-    async def _first_of(self, wait: Awaitable[T]) -> T | None:
-        """The wait's result; None if this node is interrupted before."""
-        waiting = asyncio.ensure_future(wait)
-        stopped = asyncio.create_task(self._stopped.wait())
-        try:
-            await asyncio.wait((waiting, stopped), return_when=asyncio.FIRST_COMPLETED)
-            return waiting.result() if waiting.done() else None
-        finally:
-            waiting.cancel()
-            stopped.cancel()
+    def _end_unless_in_the_midst(self, now: float) -> list[Action]:
+        if self._session.status.phase not in MIDST:
+            self.stopping.at_once()
+        return []
 
     async def _round(self) -> None:
         self._meter.begin()
@@ -178,7 +177,7 @@ class Peer:
             offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)
             return Training(None, 0.0, offered)
         working = state.working
-        trained = self._trainer.train(working, number, self._stop)
+        trained = self._trainer.train(working, number, self.stopping.training)
         fresh = np.subtract(trained.vector, working, out=working)
         if state.fresh is not None:
             fresh += state.fresh
@@ -190,7 +189,7 @@ class Peer:
         refused = self._gate.judge()
         if refused is not None:
             self._refused = refused
-            self._report.warning(refused.text)
+            self._report.rolled_back(refused.text)
 
     async def _aggregate(self) -> Completed | Failed | None:
         """Offer `fresh` to a group; how that ended, None if this node is interrupted meanwhile."""
@@ -205,7 +204,7 @@ class Peer:
     async def _outcome_of(self, event: Callable[[float], list[Action]]) -> Completed | Failed | None:
         self._outcome = asyncio.get_running_loop().create_future()
         await self._shell.feed(event)
-        return await self._first_of(self._outcome)
+        return await self.stopping.unless(self._outcome)
 
     def _protected(self) -> Floats:
         """What may leave of `fresh`, and of the way back; the receipt is kept for the moment when it does."""
@@ -268,7 +267,7 @@ class Peer:
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
                 self._report.warning(f"banned {action.sender.hex()[:16]}...: {action.what}")
             case Notice():
-                self._report.notice(notice_text(action, self._plan.parameters))
+                self._report.notice(action, notice_text(action, self._plan.parameters))
             case Fatal():
                 raise ConfigError(fatal_text(action, self._plan.parameters))
             case Closed():
@@ -363,23 +362,6 @@ class Peer:
             self.transport.send(serve.to, (message,))
 
     # -- figures -----------------------------------------------------------------------------------
-
-    def status(self) -> dict[str, object]:
-        """What /v1/status and the live view show: nothing that came from data."""
-        status = self._session.status
-        left_s = None if status.deadline is None else max(0.0, status.deadline - self._shell.clock.now())
-        return {
-            "task": self._plan.task,
-            "key": self._plan.key,
-            "round": self._session.round,
-            "rounds": self._plan.rounds,
-            "phase": status.phase,
-            "waiting_for": list(status.waiting_for),
-            "left_s": left_s,
-            "base_digest": self._state.base.digest.hex(),
-            "generation": self._state.base.generation,
-            "dropped": dict(self.transport.counts.dropped),
-        }
 
     async def summarise(self) -> Summary:
         """The run as a whole, over restarts; written to summary.json."""

@@ -37,11 +37,17 @@ class Reporter(Protocol):
     def caught_up(self, base: Base, how: str) -> None:
         """A base that the others agreed on was fetched."""
 
-    def notice(self, text: str) -> None:
-        """Something about a peer."""
+    def notice(self, notice: Notice, text: str) -> None:
+        """Something about a peer; `text` is the whole of it in words."""
+
+    def rolled_back(self, text: str) -> None:
+        """The owner's gate refused a base; `text` says it with the losses on the owner's rows."""
 
     def warning(self, text: str) -> None:
         """Something the owner should look at."""
+
+    def draining(self, within_s: float) -> None:
+        """This node was told to end, and first ends what has begun, within so many seconds."""
 
     def finished(self, summary: Summary) -> None:
         """The run is over."""
@@ -108,6 +114,11 @@ def summary_text(summary: Summary) -> str:
     )
 
 
+def draining_text(within_s: float) -> str:
+    """What an interrupted node does, in a line."""
+    return f"ending: a round that has begun may take {within_s:.0f} s; interrupt again to end at once"
+
+
 class PlainReporter:
     """A line for each event."""
 
@@ -137,13 +148,21 @@ class PlainReporter:
         """Which base, and on what ground."""
         self._say(f"caught up: base of generation {base.generation}, {how}")
 
-    def notice(self, text: str) -> None:
+    def notice(self, notice: Notice, text: str) -> None:
         """As it is."""
         self._say(text)
+
+    def rolled_back(self, text: str) -> None:
+        """A warning."""
+        self.warning(text)
 
     def warning(self, text: str) -> None:
         """Marked."""
         self._say(f"warning: {text}")
+
+    def draining(self, within_s: float) -> None:
+        """What is waited for, and how not to."""
+        self._say(draining_text(within_s))
 
     def finished(self, summary: Summary) -> None:
         """The summary's line."""
@@ -183,13 +202,21 @@ class JsonReporter:
         """Which base, and on what ground."""
         self._say("caught-up", generation=base.generation, base_digest=base.digest.hex(), how=how)
 
-    def notice(self, text: str) -> None:
+    def notice(self, notice: Notice, text: str) -> None:
         """As text."""
         self._say("notice", text=text)
+
+    def rolled_back(self, text: str) -> None:
+        """A warning."""
+        self.warning(text)
 
     def warning(self, text: str) -> None:
         """As text."""
         self._say("warning", text=text)
+
+    def draining(self, within_s: float) -> None:
+        """For how long at most."""
+        self._say("draining", within_s=within_s)
 
     def finished(self, summary: Summary) -> None:
         """The summary's fields."""

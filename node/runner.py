@@ -4,37 +4,52 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
+import sys
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
 import torch
+from prometheus_client import CollectorRegistry
 
 from mechanisms.mechanism import Mechanism
 from mechanisms.randomness import SystemWords
+from node.access import FILE as TOKEN_FILE
+from node.access import Access, access_of, kept_token
 from node.addresses import is_loopback
 from node.allow import read_allow_list
 from node.artifacts import Folder
 from node.cli import INTERRUPTED
 from node.config import canonical_parameters
 from node.data import Dataset, load_dataset
+from node.ending import until_done_or_interrupted
 from node.errors import ConfigError
 from node.gate import check_gate, gate_words, make_gate
+from node.health import health, missing_of
+from node.journal import PAGE, Journal
 from node.keyfile import new_seed, read_key, write_key
 from node.listening import check_names, endpoint_of, listen, listen_where_possible
+from node.log_reporter import LogReporter
+from node.logs import Log
+from node.metrics import Figures, RoundFigures, new_registry, node_families
 from node.options import NodeOptions
-from node.outfolder import KEY, Lock
+from node.outfolder import HISTORY, KEY, Lock
+from node.page import Page
 from node.peer import Peer
 from node.plan import Plan
 from node.privacy import introduction, make_mechanism, offer_bound
-from node.reporting import Reporter, make_reporter
+from node.reporters import Reporters
+from node.reporting import make_reporter
+from node.rounds import Rounds
 from node.shell import Clock
+from node.sight import NodeSight
 from node.state import State
 from node.sums import masked_settings, withstands
+from node.supervisor import READY, notify
 from node.task import build_model
 from node.training import Shapes, Trainer, shapes
+from node.web import answers
 from node.weighting import Weighting, make_weighting
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
@@ -58,6 +73,15 @@ class Prepared:
     bound: float
     """What no coordinate of anybody's offer exceeds; beyond it, an offer is cut."""
     allow: frozenset[bytes] | None
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What is told of a node, to whom, and what is counted."""
+
+    journal: Journal
+    access: Access
+    registry: CollectorRegistry
 
 
 def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
@@ -133,7 +157,10 @@ def _key_path(options: NodeOptions) -> Path | None:
 
 def _key_file_exists(options: NodeOptions) -> bool:
     path = _key_path(options)
-    return path is not None and path.exists()
+    try:
+        return path is not None and path.exists()
+    except OSError:  # reading it will say why
+        return True
 
 
 def _existing_key(options: NodeOptions) -> NodeKey:
@@ -194,9 +221,14 @@ def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket
     state = State(out, task, parameters_hash(prepared.parameters), prepared.trainer.vector())
     try:
         endpoint = endpoint_of(listener, options.listen)
-        reporter = make_reporter(options.json)
-        reporter.started(_introduction(prepared, key, endpoint, out, state))
-        return asyncio.run(_live(prepared, key, endpoint, state, out, listener, reporter))
+        access = access_of(endpoint, endpoint_of(listener, None), lambda: kept_token(out / TOKEN_FILE))
+        registry = new_registry()
+        told = (make_reporter(options.json), LogReporter(Log("node")), RoundFigures(registry))
+        journal = Journal(Reporters(told), Clock().now)
+        shown = access.shown(out / TOKEN_FILE, on_terminal=sys.stdout.isatty() and not options.json)
+        journal.started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown})
+        watched = Watched(journal, access, registry)
+        return asyncio.run(_live(prepared, key, endpoint, state, out, listener, watched))
     finally:
         state.close()
 
@@ -228,9 +260,9 @@ async def _live(
     state: State,
     out: Path,
     listener: socket.socket,
-    reporter: Reporter,
+    watched: Watched,
 ) -> int:
-    options = prepared.options
+    options, journal, access = prepared.options, watched.journal, watched.access
     session = Session(_settings(prepared, key, endpoint), state.standing, state.past, os.urandom(32))
     plan = Plan(
         rounds=options.rounds or options.task.train.rounds,
@@ -243,44 +275,17 @@ async def _live(
     )
     folder = Folder(out, prepared.shapes)
     gate = make_gate(options.task, prepared.trainer, state)
-    parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, reporter)
+    parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal)
     peer = Peer(plan, session, state, *parts)
-    await peer.transport.start(listener, peer.status)
+    sight = NodeSight(peer.sight, journal, Rounds(out / HISTORY))
+    page, figures = Page(sight, access), Figures(watched.registry, sight.view, node_families, access)
+    missing = missing_of(peer.sight, peer.stopping)
+    await peer.transport.start(listener, answers(health(missing), figures.routes, page.routes))
+    notify(READY)
     try:
-        interrupted = await _until_done_or_interrupted(peer)
+        interrupted = await until_done_or_interrupted(peer, options.drain_timeout_s)
     finally:
+        await page.close()
         await peer.transport.close()
-    reporter.finished(await peer.summarise())
+    journal.finished(await peer.summarise())
     return INTERRUPTED if interrupted else 0
-
-
-async def _until_done_or_interrupted(peer: Peer) -> bool:
-    """Run the peer; True if SIGINT or SIGTERM ended it."""
-    life = asyncio.create_task(peer.run())
-    interrupted = False
-
-    def interrupt() -> None:
-        nonlocal interrupted
-        interrupted = True
-        peer.interrupt()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, interrupt)
-    try:
-        await asyncio.wait((life,))
-        _first_error(life)
-        await peer.leave()
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-    return interrupted
-
-
-def _first_error(life: asyncio.Task[None]) -> None:
-    """Raise what ended the peer, out of the groups that tasks wrap errors in."""
-    error = life.exception()
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if error is not None:
-        raise error

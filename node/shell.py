@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from protocol.actions import Action, Send
 from protocol.errors import RemoteProtocolError
@@ -32,10 +33,10 @@ LIGHT = (
     *(Join, Joined, JoinCertificate, Masked, Check, Ack, ViewChange),
 )
 """Messages that a machine takes in with a few signatures, and at most a chunk of a vector."""
-Carry = Callable[[Send], None]
 Event = Callable[[float], list[Action]]
 Deliver = Callable[[Send], None]
 Perform = Callable[[Action], Awaitable[list[Action]]]
+T = TypeVar("T")
 
 
 class Clock:
@@ -46,7 +47,11 @@ class Clock:
 
     def now(self) -> float:
         """The time."""
-        return time.monotonic() + self._offset
+        return self.at(time.monotonic())
+
+    def at(self, monotonic_s: float) -> float:
+        """The time at a moment of the monotonic clock."""
+        return monotonic_s + self._offset
 
 
 class Shell:
@@ -91,6 +96,11 @@ class Shell:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         await asyncio.shield(task)
+
+    async def look(self, at: Callable[[], T]) -> T:
+        """What `at` sees of the machine between two events: some of them run in a thread."""
+        async with self._lock:
+            return at()
 
     async def drain(self) -> None:
         """Wait for the events that have begun."""

@@ -6,24 +6,34 @@ It may be restarted at any time: it keeps nothing on disk, the peers announce th
 from __future__ import annotations
 
 import asyncio
-import logging
+import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from node.addresses import is_loopback, is_wildcard, parse_endpoint, split_endpoint
+from node.access import access_of, kept_token, new_token
+from node.addresses import is_loopback, parse_endpoint
 from node.allow import read_allow_list
-from node.cli import guarded
+from node.cli import guarded, print_error
 from node.errors import ConfigError, shown
+from node.health import health, missing_unless_ending
 from node.keyfile import new_seed
+from node.layers import Place, add_config, layered
 from node.listening import endpoint_of, listen
-from node.options import NodeParser, whole_number
+from node.log_reporter import KEY_DIGITS, log_notice
+from node.logs import Log, LogOptions, add_log_options, complain, log_options, logging_to
+from node.metrics import Figures, TrackerTally, new_registry, tracker_families
+from node.options import NodeParser, path_of, whole_number
+from node.page import Page
 from node.reporting import notice_text
 from node.shell import Shell
+from node.sight import TrackerSight
+from node.supervisor import READY, STOPPING, notify
 from node.transport import Transport
+from node.web import answers
 from protocol.actions import Action, Notice, Send
 from protocol.identity import NodeKey
 from protocol.introducer import Introducer
@@ -32,6 +42,7 @@ from protocol.shares import MAX_MEMBERS
 _DESCRIPTION = """\
 Introduces peers to each other. It sees who is there and who is ready, signed by each; it never sees
 data, updates or shares. Peers come with: python -m node --tracker http://HOST:PORT"""
+ENVIRONMENT = "MURMURATION_TRACKER"
 _FLOOR = 3
 
 
@@ -42,16 +53,39 @@ class TrackerOptions:
     listen: str
     min_peers: int
     allow: Path | None
+    page_token: Path | None
     open: bool
+    log: LogOptions
     debug: bool
 
 
 def parse_arguments(argv: Sequence[str]) -> TrackerOptions:
-    """The options in `argv`; raises ConfigError."""
-    parser = NodeParser(prog="python -m node.tracker", description=_DESCRIPTION, allow_abbrev=False)
-    parser.add_argument(
-        "--listen", required=True, metavar="HOST:PORT", help="where peers reach it; port 0 takes a free one"
+    """The options in `argv`, the environment and the --config file; raises ConfigError."""
+    return read_options(argv, os.environ)
+
+
+def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> TrackerOptions:
+    """The same for any environment."""
+    asked = layered(_parser(), argv, environ, ENVIRONMENT)
+    given, place = asked.values, asked.place
+    if given.listen is None:
+        raise ConfigError("--listen HOST:PORT is missing: say where peers reach this tracker")
+    options = TrackerOptions(
+        listen=parse_endpoint(given.listen, place("listen"), any_port=True),
+        min_peers=whole_number(given.min_peers, place("min_peers"), _FLOOR, MAX_MEMBERS),
+        allow=path_of(given.allow, place("allow")),
+        page_token=path_of(given.page_token, place("page_token")),
+        open=given.open,
+        log=log_options(asked),
+        debug=given.debug,
     )
+    _check_trust(options, place)
+    return options
+
+
+def _parser() -> NodeParser:
+    parser = NodeParser(prog="python -m node.tracker", description=_DESCRIPTION, allow_abbrev=False)
+    parser.add_argument("--listen", metavar="HOST:PORT", help="where peers reach it; port 0 takes a free one")
     parser.add_argument(
         "--min-peers",
         default="3",
@@ -62,43 +96,43 @@ def parse_arguments(argv: Sequence[str]) -> TrackerOptions:
         "--allow", metavar="FILE", help="introduce only the public keys in FILE, one a line. Default: no list"
     )
     parser.add_argument("--open", action="store_true", help="introduce anyone, off loopback too. Default: no")
+    add_log_options(parser)
+    add_config(parser, ENVIRONMENT)
     parser.add_argument(
         "--debug", action="store_true", help="log dropped messages, and tracebacks. Default: no"
     )
-    given = parser.parse_args(argv)
-    options = TrackerOptions(
-        listen=parse_endpoint(given.listen, "--listen", any_port=True),
-        min_peers=whole_number(given.min_peers, "--min-peers", _FLOOR, MAX_MEMBERS),
-        allow=Path(given.allow) if given.allow else None,
-        open=given.open,
-        debug=given.debug,
+    parser.add_argument(
+        "--page-token",
+        metavar="FILE",
+        help="off loopback the page asks for the token in FILE, made at the first start. "
+        "Default: a new one at each start, shown on the terminal alone",
     )
-    _check_trust(options)
-    return options
+    return parser
 
 
-def _check_trust(options: TrackerOptions) -> None:
+def _check_trust(options: TrackerOptions, place: Place) -> None:
     """Off loopback a tracker starts only when it is said who may come."""
     if options.allow is not None and options.open:
-        raise ConfigError("--allow and --open contradict each other: give one of them")
-    if is_wildcard(split_endpoint(options.listen)[0]):
-        raise ConfigError(f"--listen {shown(options.listen)} is refused: give this machine's own address")
+        raise ConfigError(f"{place('allow')} and {place('open')} contradict each other: give one of them")
     if options.allow is None and not options.open and not is_loopback(options.listen):
         raise ConfigError(
-            f"--listen {shown(options.listen)} is not on this machine alone, so say who may come: "
+            f"{place('listen')} {shown(options.listen)} is not on this machine alone, so say who may come: "
             "--allow FILE, or --open for anyone"
         )
 
 
 def main(argv: Sequence[str]) -> int:
     """Serve until interrupted; the exit status."""
-    return guarded(lambda: _main(argv), "--debug" in argv)
+    return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
 def _main(argv: Sequence[str]) -> int:
     options = parse_arguments(argv)
-    if options.debug:
-        logging.basicConfig(level=logging.DEBUG, format="%(asctime)s %(name)s %(message)s")
+    with logging_to(sys.stderr, options.log):
+        return guarded(lambda: _run(options), options.debug, complain(options.log, "tracker"))
+
+
+def _run(options: TrackerOptions) -> int:
     allow = None if options.allow is None else read_allow_list(options.allow)
     listener = listen(options.listen)
     with listener:
@@ -106,36 +140,71 @@ def _main(argv: Sequence[str]) -> int:
 
 
 async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listener: socket.socket) -> int:
-    key = NodeKey(new_seed())
+    key, log = NodeKey(new_seed()), Log("tracker")
+    registry = new_registry()
+    tally = TrackerTally(registry)
     introducer = Introducer(key, options.min_peers, allow)
     endpoint = endpoint_of(listener, options.listen)
+    access = access_of(endpoint, endpoint_of(listener, None), lambda: _token(options))
 
     def send(what: Send) -> None:
         if isinstance(what.to, str) and what.to:
-            transport.send(what.to, what.messages)
+            messages = tuple(what.messages)
+            tally.said(messages)
+            transport.send(what.to, messages)
 
     async def perform(action: Action) -> list[Action]:
         if isinstance(action, Notice):
-            print(f"{notice_text(action, '')}; {introducer.peers} here", flush=True)
+            _tell(action, introducer.peers, sight, log)
         return []
 
     shell = Shell(introducer, send, perform, heavy=False)
     transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False, tls=None)
-    await transport.start(
-        listener,
-        lambda: {"phase": "idle", "peers": introducer.peers, "dropped": dict(transport.counts.dropped)},
-    )
+    about = _about(options, key, endpoint, len(allow or ()))
+    sight = TrackerSight(introducer, shell, transport.counts, key.public.hex(), about)
+    page, figures = Page(sight, access), Figures(registry, sight.view, tracker_families, access)
+    stopped = asyncio.Event()
+    missing = missing_unless_ending(stopped)
+    await transport.start(listener, answers(health(missing), figures.routes, page.routes))
+    notify(READY)
     print(f"tracker {key.public.hex()} at http://{endpoint}", flush=True)
+    print(f"page: {access.shown(options.page_token, on_terminal=sys.stdout.isatty())}", flush=True)
+    log.info("started", key=key.public.hex()[:KEY_DIGITS], listen=endpoint)
     try:
-        await _until_interrupted(shell)
+        await _until_interrupted(shell, stopped)
     finally:
+        notify(STOPPING)
+        await page.close()
         await transport.close()
+    log.info("stopped")
     return 0
 
 
-async def _until_interrupted(shell: Shell) -> None:
-    """SIGINT and SIGTERM end a tracker cleanly; an error of its own ends it, too."""
-    stopped = asyncio.Event()
+def _tell(notice: Notice, here: int, sight: TrackerSight, log: Log) -> None:
+    """Whoever looks at the terminal, at the page, or at the log."""
+    text = notice_text(notice, "")
+    sight.remark(text)
+    print(f"{text}; {here} here", flush=True)
+    log_notice(log, notice, text)
+
+
+def _token(options: TrackerOptions) -> str:
+    """What the page asks for: kept where it is said, else known to this terminal alone."""
+    return new_token() if options.page_token is None else kept_token(options.page_token)
+
+
+def _about(options: TrackerOptions, key: NodeKey, endpoint: str, listed: int) -> dict[str, str]:
+    """What this tracker is, in words."""
+    who = f"{listed} keys on the list" if options.allow is not None else "anyone who reaches this address"
+    return {
+        "tracker": f"{key.public.hex()} at {endpoint}",
+        "may come": who,
+        "groups": f"of {options.min_peers} peers or more; a task may ask for more",
+    }
+
+
+async def _until_interrupted(shell: Shell, stopped: asyncio.Event) -> None:
+    """SIGINT and SIGTERM set `stopped` and end a tracker cleanly; an error of its own ends it, too."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)

@@ -27,6 +27,7 @@ from aiohttp import (
 from aiohttp.abc import AbstractAccessLogger
 
 from node.link import AHEAD, CONNECT_CAP_S, SMALL_BYTES, TOO_EARLY, Link
+from node.logs import Log
 from node.tls import Tls, WrongPeer
 from protocol import codec
 from protocol.deadlines import Pace
@@ -57,8 +58,8 @@ Receive = Callable[[Message], Awaitable[None]]
 Unreachable = Callable[[str, str], Awaitable[None]]
 Reconnected = Callable[[str], Awaitable[None]]
 
-log = logging.getLogger("murmuration.transport")
-log.addHandler(logging.NullHandler())  # what strangers send is counted, and printed only with --debug
+log = Log("transport")  # what strangers send is counted, and logged only at the level debug
+http_log = logging.getLogger("murmuration.http")
 
 
 def phase_of(message: Message) -> str:
@@ -111,11 +112,11 @@ class Transport:
         self._encoded: deque[tuple[Message, codec.Frame]] = deque(maxlen=ENCODED)
         self.counts = Counts()
 
-    async def start(self, listener: socket.socket, status: Callable[[], dict[str, object]]) -> None:
-        """Serve on an already bound socket. `status`: what /v1/status answers."""
+    async def start(self, listener: socket.socket, routes: Iterable[web.RouteDef]) -> None:
+        """Serve on an already bound socket. `routes`: what is answered besides frames (node.web)."""
         app = web.Application(client_max_size=codec.MAX_FRAME_BYTES)
         app.add_routes([web.get("/v1/link", self._link), web.post("/v1/bulk", self._bulk)])
-        app.add_routes(_answers(status))
+        app.add_routes(routes)
         counts = self.counts
 
         class Refusals(AbstractAccessLogger):
@@ -123,14 +124,14 @@ class Transport:
 
             def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
                 """One answered request."""
-                if response.status >= 400 and not request.path.startswith("/v1/bulk"):
+                if 400 <= response.status < 500 and not request.path.startswith("/v1/bulk"):
                     counts.dropped["not a request of this protocol"] += 1
 
         runner = web.AppRunner(
             app,
             access_log_class=Refusals,
-            access_log=log,
-            logger=log,
+            access_log=http_log,
+            logger=http_log,
             handle_signals=False,
             shutdown_timeout=1.0,
         )
@@ -155,6 +156,7 @@ class Transport:
 
     async def _link(self, request: web.Request) -> web.StreamResponse:
         if len(self._incoming) >= MAX_LINKS_IN:
+            self._drop("more links than are allowed")
             raise web.HTTPServiceUnavailable
         ws = web.WebSocketResponse(max_msg_size=MAX_CONTROL_BYTES, heartbeat=HEARTBEAT_S, compress=False)
         await ws.prepare(request)
@@ -198,7 +200,7 @@ class Transport:
             raise
 
     def _drop(self, why: str) -> None:
-        log.debug("dropped: %s", why)
+        log.debug("dropped", why=why)
         self.counts.dropped[why if len(self.counts.dropped) < 1000 else "others"] += 1
 
     # -- out ---------------------------------------------------------------------------------------
@@ -268,22 +270,6 @@ class Transport:
         """The next message to this endpoint opens a new link."""
         if self._links.get(endpoint) is link:
             del self._links[endpoint]
-
-
-def _answers(status: Callable[[], dict[str, object]]) -> list[web.RouteDef]:
-    """What a node tells whoever asks."""
-
-    async def describe(_: web.Request) -> web.Response:
-        return web.json_response(status())
-
-    async def live(_: web.Request) -> web.Response:
-        return web.json_response({"status": "ok"})
-
-    async def ready(_: web.Request) -> web.Response:
-        is_ready = status().get("phase") != "joining"
-        return web.json_response({"ready": is_ready}, status=200 if is_ready else 503)
-
-    return [web.get("/v1/status", describe), web.get("/healthz", live), web.get("/readyz", ready)]
 
 
 def _several(messages: Iterator[Message]) -> list[Message]:

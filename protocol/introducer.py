@@ -10,7 +10,7 @@ from protocol import codec
 from protocol.actions import Action, Note, Notice, Send
 from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
-from protocol.matchmaking import Matchmaker
+from protocol.matchmaking import Matchmaker, Waiting
 from protocol.messages import Announce, Hello, Key, Message, Ready, Refused, Roster
 from protocol.shares import MAX_MEMBERS
 
@@ -38,6 +38,11 @@ class Introducer:
     def peers(self) -> int:
         """How many peers are announced."""
         return len(self._endpoints)
+
+    @property
+    def waiting(self) -> tuple[Waiting, ...]:
+        """Each swarm that is here: its peers, and what its next group waits for."""
+        return self._matchmaker.waiting
 
     def receive(self, message: Message, now: float) -> list[Action]:
         """A Hello or a READY; RemoteProtocolError for anything else."""

@@ -54,6 +54,11 @@ class Introductions:
         self.joining = True
         self.tracker_key: Key | None = None
 
+    @property
+    def greetings(self) -> dict[str, Greeting]:
+        """Whom this node says hello to, or has said it to, by endpoint."""
+        return dict(self._greetings)
+
     # -- out ---------------------------------------------------------------------------------------
 
     def open(self, now: float) -> list[Action]:

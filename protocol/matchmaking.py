@@ -44,6 +44,22 @@ class Room:
         return frozenset(key for key, announce in self.announced.items() if not announce.following)
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A room, in a form for people: who is announced, and what a group still waits for."""
+
+    task: str
+    parameters: bytes
+    announced: tuple[Announce, ...]
+    unreachable: frozenset[Key]
+    ready: frozenset[Key]
+    """Whose READYs fit together."""
+    needed: int
+    """How many of them make a group."""
+    groups: int
+    """How many were closed since this coordinator came to know the room."""
+
+
 class Matchmaker:
     """One coordinator's waiting rooms. The shell of it sends to node keys.
 
@@ -61,6 +77,22 @@ class Matchmaker:
         if swarm not in self._rooms and len(self._rooms) >= MAX_ROOMS:
             raise RemoteProtocolError(f"more than {MAX_ROOMS} swarms")
         return self._rooms.setdefault(swarm, Room())
+
+    @property
+    def waiting(self) -> tuple[Waiting, ...]:
+        """How each room stands, in the order of their tasks."""
+        return tuple(self._waiting(swarm, self._rooms[swarm]) for swarm in sorted(self._rooms))
+
+    def _waiting(self, swarm: tuple[str, bytes], room: Room) -> Waiting:
+        keys = self._fitting(room)
+        return Waiting(
+            *swarm,
+            announced=tuple(room.announced[key] for key in sorted(room.announced)),
+            unreachable=frozenset(room.gone),
+            ready=keys,
+            needed=self._needed(room, keys, len(room.offering)),
+            groups=room.attempt,
+        )
 
     def is_full(self, announce: Announce) -> bool:
         """Whether its swarm has as many peers as a group can have, and this is none of them."""

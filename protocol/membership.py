@@ -76,6 +76,11 @@ class Members:
         member = self._members.get(key)
         return member.announce if member else None
 
+    @property
+    def every(self) -> tuple[Member, ...]:
+        """All of them, silent and gone ones too, in the order of their keys."""
+        return tuple(self._members[key] for key in sorted(self._members))
+
     def at(self, endpoint: str) -> Announce | None:
         """The newest announcement that names this endpoint."""
         found = [m.announce for m in self._members.values() if m.announce.endpoint == endpoint]

@@ -18,6 +18,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from protocol.acquaintances import Acquaintance, acquaintances_of
 from protocol.actions import Action, Adopted, Completed, Evidence, Failed, Healed, Reason, Send
 from protocol.addressing import Addresses
 from protocol.closing import Closing
@@ -199,6 +200,11 @@ class Session:
         parts = (self._machine, self._healer, self._hellos, self._seeker.offer)
         untils = (self._follower.deadline, self._closing.until)
         return status_of(*parts, *untils, name=self.addresses.named)
+
+    @property
+    def acquaintances(self) -> tuple[Acquaintance, ...]:
+        """Whom this node knows."""
+        return acquaintances_of(self._hellos, self.round, self._settings.tracker)
 
     # -- messages ----------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from node.errors import ConfigError, UserError
+from node.cli import guarded
+from node.errors import ConfigError
 from scenarios import downloads
 from scenarios.catalogue import SCENARIOS
 from scenarios.datasets import ALL, data_folder
@@ -31,19 +32,21 @@ DATA_DESCRIPTION = (
     "What is there and whole is not fetched again. Without a name: where each data set lies, and its size."
 )
 DATA_DIR_HELP = "where data lies; else $MURMURATION_DATA, else the user's cache folder"
+DEBUG = "--debug"
 ENGINES = ("inline", "processes", "ray")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what the command line says. Exit status: 0 ran, 1 failed, 2 bad arguments, 130 interrupted."""
-    try:
-        return _dispatch(parse(sys.argv[1:] if argv is None else argv))
-    except UserError as error:
-        print(f"scenarios: {error}", file=sys.stderr)
-        return error.status
-    except KeyboardInterrupt:
+    arguments = sys.argv[1:] if argv is None else argv
+    status = guarded(lambda: _dispatch(parse(arguments)), DEBUG in arguments, _complain)
+    if status == INTERRUPTED:
         print("scenarios: interrupted; what was done is kept", file=sys.stderr)
-        return INTERRUPTED
+    return status
+
+
+def _complain(text: str, status: int) -> None:
+    print(f"scenarios: {text}", file=sys.stderr)
 
 
 def _dispatch(arguments: argparse.Namespace) -> int:
@@ -77,6 +80,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     commands.add_parser("list", help="name, source and one line for every scenario")
     _add_data(commands)
     _add_run(commands)
+    for command in commands.choices.values():
+        command.add_argument(DEBUG, action="store_true", help="tracebacks of errors")
     return parser.parse_args(argv)
 
 

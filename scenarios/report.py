@@ -40,7 +40,7 @@ def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judge
     return PAGE.format(
         policy=escape(POLICY),
         title=escape(f"Murmuration: scenario {ended.name}"),
-        style=_asset("report.css"),
+        style=_tokens() + _asset("report.css"),
         name=escape(ended.name),
         headline=escape(ended.headline),
         note=f"<p class='note'>{escape(ended.note)}</p>" if ended.note else "",
@@ -159,6 +159,11 @@ def figure(value: float | int | str | None) -> str:
             return f"{value:.4g}"
         case _:
             return str(value)
+
+
+def _tokens() -> str:
+    """What a report and a node's page have in common."""
+    return resources.files("node").joinpath("assets", "tokens.css").read_text("utf-8")
 
 
 def _asset(name: str) -> str:

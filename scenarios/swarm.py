@@ -12,6 +12,7 @@ from pathlib import Path
 from node.addresses import PeerAddress
 from node.config import Task
 from node.errors import ConfigError, UserError
+from node.logs import NO_LOG
 from node.options import NodeOptions
 from scenarios.history import Round, Summary, Tail, by_round, read_history, read_summary
 from scenarios.processes import Children, warm_up
@@ -129,6 +130,8 @@ def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> Node
         open=False,
         seed=plan.batch_seed(peer),
         json=False,
+        log=NO_LOG,
+        drain_timeout_s=30.0,
         debug=False,
     )
 

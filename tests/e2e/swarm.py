@@ -9,10 +9,11 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from protocol.identity import NodeKey
@@ -81,10 +82,10 @@ def write_key(path: Path, seed: bytes) -> None:
     path.write_text(seed.hex() + "\n")
 
 
-def get(endpoint: str, path: str) -> tuple[int, bytes]:
+def get(endpoint: str, path: str, headers: Mapping[str, str] = MappingProxyType({})) -> tuple[int, bytes]:
     host, _, port = endpoint.rpartition(":")
     with closing(http.client.HTTPConnection(host, int(port), timeout=ENOUGH_S)) as connection:
-        connection.request("GET", path)
+        connection.request("GET", path, headers=dict(headers))
         answer = connection.getresponse()
         return answer.status, answer.read()
 

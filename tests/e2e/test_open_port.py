@@ -241,16 +241,21 @@ def test_forged_shares(make_swarm, tmp_path: Path, fate: Fate) -> None:
     held.ends_aggregated()
 
 
-def test_nothing_is_served_that_came_from_data(make_swarm, tmp_path: Path) -> None:
+def test_what_came_from_data_is_for_the_owner_alone(make_swarm, tmp_path: Path) -> None:
     held = Held(make_swarm, tmp_path, IN_SHARES, "shares")
     said = held.swarm.status(0)
-    assert said.keys() == {
-        *("task", "key", "round", "rounds", "phase", "waiting_for", "left_s"),
-        *("base_digest", "generation", "dropped"),
-    }
     assert said["waiting_for"] == [held.swarm.endpoints[2]]
+    assert [(peer["endpoint"], peer["is_awaited"]) for peer in said["peers"]] == [
+        (held.swarm.endpoints[1], False),
+        (held.swarm.endpoints[2], True),
+    ]
+    assert [row["round"] for row in said["history"]] == [1]
+    rebound, other_site = {"Host": "evil.example"}, {"Sec-Fetch-Site": "cross-site"}
+    for path in ("/v1/status", "/v1/events"):
+        assert get(held.port.endpoint, path, rebound) == (421, b"this node has another name\n")
+        assert get(held.port.endpoint, path, other_site) == (403, b"asked by the page of another site\n")
     assert get(held.port.endpoint, "/healthz")[0] == get(held.port.endpoint, "/readyz")[0] == 200
-    for path in ("/private.safetensors", "/node.key", "/v1/../state.db", "/state.db"):
+    for path in ("/private.safetensors", "/node.key", "/v1/../state.db", "/state.db", "/page.token"):
         assert get(held.port.endpoint, path)[0] == 404
     assert held.port.endpoint.startswith(HOST)
     held.ends_aggregated()

@@ -15,7 +15,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     listed = capsys.readouterr().out
     names = {
         *("aggregators", "allocation", "audit", "calibration", "clients", "memory", "noise", "rounds"),
-        *("secagg", "shares"),
+        *("page", "secagg", "shares"),
     }
     assert set(BENCHMARKS) == names
     assert all(name in helped and name in listed for name in BENCHMARKS)
@@ -31,6 +31,9 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("shares --repeats 0", "--repeats 0: allowed are 1"),
         ("rounds --peers 2", "--peers 2: allowed are 3 to 64"),
         ("rounds --rounds 1", "--rounds 1: allowed are 2"),
+        ("page --peers 0", "--peers 0: allowed are 1 and more"),
+        ("page --history 0", "--history 0: allowed are 1 and more"),
+        ("page --nodes 2", "--nodes 2: allowed are 3 to 64"),
         ("memory --n 2", "--n 2: allowed are 3 to 64"),
         ("clients --repeats 0", "--repeats 0: allowed are 1"),
         ("clients --block 0", "--block 0: allowed are 1"),
@@ -45,6 +48,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("secagg --protocols additive", "--protocols additive: allowed are additive-ring, additive-seed,"),
         ("secagg --flwr-python nowhere/python", "--flwr-python nowhere/python: there is no such file"),
         ("shares --json nowhere/figures.json", "there is no such folder"),
+        ("audit --only nothing", "--only nothing: allowed is a part of a name: gaussian; "),
     ],
 )
 def test_a_bad_command_line_is_one_line_and_status_2(

@@ -43,7 +43,7 @@ async def test_training_starts_from_the_last_good_base_and_the_offer_leads_back_
     bad = spoilt(node)
     await take(node, 1, bad)
     node.peer._train(2)
-    trained = node.prepared.trainer.train(good, 2, node.peer._stop).vector
+    trained = node.prepared.trainer.train(good, 2, node.peer.stopping.training).vector
     np.testing.assert_array_equal(node.state.working, good + (trained - good))
     np.testing.assert_allclose(bad + node.peer._protected(), trained, atol=1e-5)
     assert node.state.base.generation == 1, "what was agreed stays agreed"

@@ -56,7 +56,10 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
     assert "python -m node --peers 127.0.0.1:9001" in told
     options = told.partition("examples:")[0].split("\n  --")[1:]
     names = " ".join(entry.split()[0] for entry in options)
-    assert names == "peers tracker listen allow open task set data shard rounds out key seed json debug"
+    assert names == (
+        "peers tracker listen allow open task set data shard rounds out key seed json log log-level "
+        "drain-timeout config debug"
+    )
     assert [entry for entry in options[2:] if "Default:" not in entry] == []
 
 

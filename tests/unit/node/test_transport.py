@@ -49,7 +49,7 @@ class End:
 async def two(heavy=False):
     ends = End(heavy), End(heavy)
     for end in ends:
-        await end.transport.start(end.listener, dict)
+        await end.transport.start(end.listener, [])
     try:
         yield ends
     finally:

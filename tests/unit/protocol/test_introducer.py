@@ -185,3 +185,27 @@ def test_forged_hellos_and_readys_are_refused():
         with pytest.raises(RemoteProtocolError, match="signature"):
             held.receive(message, NOW)
     assert held.peers == 0
+
+
+def test_who_is_here_and_what_a_group_waits_for_can_be_asked():
+    held = tracker()
+    held.receive(hello(KEYS[3], task="other"), NOW)
+    for key in KEYS[:2]:
+        held.receive(ask(key), NOW)
+    held.receive(hello(KEYS[2], following=True), NOW)
+    held.unreachable(endpoint(KEYS[2]), "connection refused", NOW)
+    digits, other = held.waiting
+
+    assert (digits.task, digits.needed, digits.groups, other.task) == ("digits", 3, 0, "other")
+    assert [announced.key for announced in digits.announced] == [key.public for key in KEYS[:3]]
+    assert digits.ready == {key.public for key in KEYS[:2]}
+    assert digits.unreachable == {KEYS[2].public}
+    assert other.ready == frozenset()
+
+
+def test_groups_that_were_closed_are_counted():
+    held = tracker()
+    for key in KEYS[:3]:
+        held.receive(ask(key), NOW)
+
+    assert [(room.groups, room.ready) for room in held.waiting] == [(1, frozenset())]

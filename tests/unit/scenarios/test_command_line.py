@@ -28,6 +28,14 @@ def test_list_names_every_scenario_with_source_and_a_line(capsys: pytest.Capture
         ("run swarm --set train.speed=3", "train.speed"),
         ("run swarm --set scenario.x=3", "no keys of its own"),
         ("run swarm --set aggregation.min_participants=2", "aggregation.min_participants = 2"),
+        ("run swarm --set task.seed=3 --seed 4", "--set task.seed=3: --seed 4 sets task.seed too; give one"),
+        ("run aldp --set task.seed=3", "--set task.seed"),
+        ("run mechanisms --set task.seed=3", "--set task.seed=3: --seed sets the first of the seeds"),
+        ("run mechanisms --set train.optimizer=adam", "clients of a server train all by plain 'sgd'"),
+        (
+            "run mechanisms --set scenario.mechanism=node.models:MLP",
+            "scenario.mechanism is no server's mechanism (",
+        ),
         ("run swarm --unknown", "--unknown"),
         ("run swarm --peer 5", "--peer"),
     ],
@@ -48,6 +56,41 @@ def test_a_folder_of_something_else_is_status_2(capsys: pytest.CaptureFixture[st
     (tmp_path / "file").write_text("")
     assert main(["run", "swarm", "--out", str(tmp_path)]) == 2
     assert "not empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("run", "swarm", "--out", "file"), "--out file: is not a folder; give a new or an empty one"),
+        (
+            ("run", "swarm", "--out", "file/a"),
+            "--out file/a: cannot be written (Not a directory); give another",
+        ),
+        (("run", "swarm", "--out", "x" * 300), "File name too long; give a shorter name"),
+        (
+            ("data", "mnist", "--data-dir", "file"),
+            "can not be written (Not a directory); make room or give another",
+        ),
+    ],
+)
+def test_a_folder_that_can_not_be_is_one_line(argv, said, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    assert main(argv) in (1, 2)
+    captured = capsys.readouterr()
+    assert captured.err.startswith("scenarios: ")
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_a_fault_is_one_line_and_a_traceback_only_with_debug(capsys, tmp_path) -> None:
+    """No shell can hand over such a name."""
+    argv = ["run", "swarm", "--out", f"{tmp_path}/a\0b"]
+    assert main(argv) == 1
+    told = "scenarios: ValueError: embedded null byte (this is a fault of the program; --debug shows where)\n"
+    assert capsys.readouterr().err == told
+    assert main([*argv, "--debug"]) == 1
+    assert capsys.readouterr().err.startswith("Traceback")
 
 
 def test_every_option_reaches_the_request() -> None:

@@ -1,0 +1,56 @@
+"""The page: how soon it is there and tells, how it feels with many rounds, and what watching costs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from importlib import resources
+
+from benchmarks.page_browser import in_browser
+from benchmarks.page_overhead import overhead
+from benchmarks.spec import Benchmark, Figure, figure
+from node.errors import ConfigError
+from node.page import FRONT, PARTS
+
+SIZE_AT_MOST_KB = 500.0
+LEAST_PEERS, MOST_PEERS = 3, 64
+MANY_ROUNDS, QUICK_ROUNDS = 120, 24
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--peers", type=int, default=50, help="how many peers the page shows (default 50)")
+    parser.add_argument("--history", type=int, default=1000, help="how many rounds it shows (default 1000)")
+    parser.add_argument("--nodes", type=int, default=5, help="nodes that are watched (default 5)")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """Size, then the browser, then a swarm. ConfigError for options that can not be."""
+    if arguments.peers < 1:
+        raise ConfigError(f"--peers {arguments.peers}: allowed are 1 and more")
+    if arguments.history < 1:
+        raise ConfigError(f"--history {arguments.history}: allowed are 1 and more")
+    if not LEAST_PEERS <= arguments.nodes <= MOST_PEERS:
+        raise ConfigError(f"--nodes {arguments.nodes}: allowed are {LEAST_PEERS} to {MOST_PEERS}")
+    return _all(arguments)
+
+
+def _all(arguments: argparse.Namespace) -> Iterator[Figure]:
+    yield _size()
+    yield from in_browser(arguments.peers, arguments.history, arguments.quick)
+    yield overhead(arguments.nodes, QUICK_ROUNDS if arguments.quick else MANY_ROUNDS)
+
+
+def _size() -> Figure:
+    assets = resources.files("node").joinpath("assets")
+    own = [name for name in (FRONT, *PARTS) if not name.startswith("uPlot")]
+    kilobytes = sum(len(assets.joinpath(name).read_bytes()) for name in own) / 1000
+    return figure("page", "files", "size besides the library", "kB", [kilobytes], SIZE_AT_MOST_KB)
+
+
+PAGE = Benchmark(
+    name="page",
+    summary="the page: first paint, news, many rounds, and what watching costs a round",
+    add_options=add_options,
+    run=run,
+)

@@ -1,0 +1,202 @@
+"""The real server of the page, in a thread of its own, for views that were made up."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from dataclasses import dataclass, replace
+from types import TracebackType
+
+from aiohttp import web
+
+from node.access import Access
+from node.journal import Remark
+from node.listening import endpoint_of, listen
+from node.page import Page
+from node.rounds import Round
+from node.transport import MAX_LINKS_IN
+from node.views import NodeView, Peer, Swarm, TrackerView, View, Visitor
+
+START = 1_790_000_000.0
+KEY = "5e" * 32
+LEDGER: dict[str, object] = {
+    "mechanism": "dp-sgd",
+    "epsilon_spent": 1.25,
+    "epsilon_budget": 4.0,
+    "epsilon_remaining": 2.75,
+    "epsilon_stated": 4.0,
+    "delta": 1e-05,
+    "accountant": "PLD",
+    "unit": "one record (row) of a node's data, over the run",
+    "neighbours": "add or remove",
+    "norm": "L2",
+    "outside": "",
+    "protects": "what the offers tell about any one record is bounded by epsilon",
+}
+
+
+@dataclass
+class MadeUp:
+    """What the server shows: whatever `shown` is at the time. `looks` counts how often it was asked."""
+
+    shown: View
+    ended: bool = False
+    looks: int = 0
+
+    async def view(self) -> View:
+        """As it was made up."""
+        self.looks += 1
+        return replace(self.shown, ended=self.ended)
+
+    def now(self) -> float:
+        """This machine's clock."""
+        return time.time()
+
+
+class Served:
+    """A page at `url` from entering to leaving. `token`: None as on loopback."""
+
+    def __init__(self, shown: View, token: str | None = None) -> None:
+        self.sight = MadeUp(shown)
+        self._listener = listen("127.0.0.1:0")
+        self.endpoint = endpoint_of(self._listener, None)
+        self.url = f"http://{self.endpoint}/"
+        self._page = Page(self.sight, Access("127.0.0.1", token, self.url))
+        self._loop = asyncio.new_event_loop()
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Served:
+        self._thread.start()
+        self._started.wait()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+        self._thread.join()
+        self._listener.close()
+
+    def show(self, shown: View) -> float:
+        """From now on another view; the moment, by time.perf_counter."""
+        self.sight.shown = shown
+        return time.perf_counter()
+
+    def end(self) -> None:
+        """The run is over."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._page.close(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._over.set)
+            self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._serve())
+        self._loop.close()
+
+    async def _serve(self) -> None:
+        self._over = asyncio.Event()
+        app = web.Application()
+        app.add_routes(self._page.routes)
+        runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=1.0)
+        await runner.setup()
+        await web.SockSite(runner, self._listener, backlog=MAX_LINKS_IN).start()
+        self._started.set()
+        await self._over.wait()
+        await runner.cleanup()
+
+
+def rounds(count: int, first: int = 1) -> tuple[Round, ...]:
+    """A run that learns, with every ninth round on its own."""
+    return tuple(_round(number) for number in range(first, first + count))
+
+
+def _round(number: int) -> Round:
+    learned = 1 - 1 / (1 + number / 8)
+    alone = number % 9 == 0
+    return Round(
+        round=number,
+        outcome="fallback" if alone else "aggregated",
+        reason="shares-timeout" if alone else None,
+        participants=0 if alone else 5,
+        accuracy=0.1 + 0.85 * learned + 0.01 * (number % 3),
+        loss=2.3 - 2 * learned + 0.02 * (number % 4),
+        train_loss=2.1 - 2 * learned,
+        epsilon=0.1 * number**0.5,
+        bytes_sent=40_000 + number,
+        bytes_received=41_000 + number,
+        train_s=0.4,
+        aggregate_s=0.1,
+        missing=("6d3c0ff1a2b3c4d5",) if alone else (),
+        rolled_back=False,
+    )
+
+
+def node_view(peers: int = 5, ended: int = 24) -> NodeView:
+    """A node with so many peers (of which some can not be reached), `ended` rounds into its run."""
+    kinds = ("reachable", "reachable", "reachable", "unreachable", "silent", "reachable", "not met", "left")
+    known = tuple(_peer(number, kinds[number % len(kinds)], ended) for number in range(peers))
+    return NodeView(
+        kind="node",
+        about={"task": "digits, 4810 parameters", "privacy": "dp-sgd", "may join": "keys on the list"},
+        task="digits",
+        key=KEY,
+        round=ended,
+        rounds=max(40, ended + 1),
+        phase="shares",
+        phase_since=time.time() - 1,
+        spent_s={"idle": 1.2, "group": 0.3},
+        waiting_for=("10.0.0.3:9001",),
+        until=time.time() + 12,
+        base_digest="ab" * 32,
+        generation=ended,
+        sent={"group": 30_000, "shares": 9_000_000, "sums": 12_000_000},
+        received={"group": 32_000, "shares": 9_100_000, "sums": 12_100_000},
+        dropped={"a SHARE of a session that is not this node's": 3},
+        peers=known,
+        privacy=LEDGER,
+        accuracy_of="test",
+        remarks=(
+            Remark(START, False, "10.0.0.2:9001 is here (key 6d3c0ff1)"),
+            Remark(START + 60, True, "12 of 4810 coordinates were cut to the bound: raise aggregation.clip"),
+            Remark(START + 90, False, "10.0.0.3:9001 can not be reached (connection refused); trying again"),
+        ),
+        history=rounds(ended),
+        ended=False,
+    )
+
+
+def _peer(number: int, contact: str, round: int) -> Peer:
+    unreachable = contact == "unreachable"
+    return Peer(
+        endpoint=f"10.0.{number // 250}.{number % 250 + 1}:9001",
+        key=None if contact == "not met" else f"{number:016x}",
+        contact=contact,
+        round=None if contact == "not met" else round,
+        follows=number == 1,
+        is_tracker=False,
+        is_awaited=number == 2,
+        why="connection refused" if unreachable else "",
+    )
+
+
+def tracker_view(peers: int = 5) -> TrackerView:
+    """A tracker with one swarm of so many peers."""
+    states = ("ready", "ready", "here", "unreachable", "follows")
+    visitors = tuple(
+        Visitor(f"10.0.0.{number + 1}:9001", f"{number:016x}", 7, states[number % 5])
+        for number in range(peers)
+    )
+    return TrackerView(
+        kind="tracker",
+        about={"groups": "of 3 peers or more; a task may ask for more", "may come": "3 keys on the list"},
+        key=KEY,
+        phase="idle",
+        swarms=(Swarm("digits", "cd" * 8, visitors, 2, 3, 6),),
+        peers=peers,
+        dropped={},
+        remarks=(Remark(START, False, "10.0.0.1:9001 is here (key 6d3c0ff1)"),),
+        ended=False,
+    )

@@ -1,0 +1,94 @@
+// Lines over the rounds. The same figures stand in the table of rounds.
+
+const HEIGHT = 220;
+
+// Where nobody points at a round, the legend tells of the last one.
+const latest = (plot) => {
+  if (plot.cursor.idx == null && plot.data[0].length) plot.setLegend({ idx: plot.data[0].length - 1 });
+};
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// `series`: [{ label, colour (a variable of the style sheet), value (of a round), points }], `format` of a value.
+export class Chart {
+  constructor(box, series, format, range) {
+    Object.assign(this, { box, series, format, range, rounds: [] });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#make());
+    new ResizeObserver(() => this.#fit()).observe(box);
+    this.#make();
+  }
+
+  show(rounds) {
+    this.rounds = rounds;
+    this.plot.setData(this.#data());
+    this.series.forEach(({ points, value }, position) => {
+      if (points) this.#name(position + 1, rounds.some((round) => value(round) != null));
+    });
+    latest(this.plot);
+  }
+
+  // What there is none of needs no name.
+  #name(position, isThere) {
+    this.box.querySelectorAll(".u-series")[position].hidden = !isThere;
+  }
+
+  #fit() {
+    if (this.plot && this.plot.width !== this.box.clientWidth) this.plot.setSize(this.#size());
+  }
+
+  #size() {
+    return { width: this.box.clientWidth || 300, height: HEIGHT };
+  }
+
+  #data() {
+    return [this.rounds.map((round) => round.round), ...this.series.map(({ value }) => this.rounds.map(value))];
+  }
+
+  #make() {
+    this.plot?.destroy();
+    const axis = {
+      stroke: colour("--muted"),
+      font: `12px ${getComputedStyle(document.body).fontFamily}`,
+      grid: { stroke: colour("--rule"), width: 1 },
+      ticks: { show: false },
+    };
+    const whole = (plot, splits) => splits.map((split) => (Number.isInteger(split) ? String(split) : ""));
+    const options = {
+      ...this.#size(),
+      scales: { x: { time: false }, y: { range: this.range } },
+      series: [{ label: "Round", value: (_, value) => (value == null ? "–" : String(value)) }, ...this.series.map((one) => this.#line(one))],
+      axes: [
+        { ...axis, grid: { show: false }, values: whole, size: 30 },
+        { ...axis, values: (plot, splits) => splits.map(this.format), size: 58 },
+      ],
+      cursor: { drag: { x: false, y: false }, points: { size: 7 } },
+      legend: { live: true },
+      padding: [8, 8, 0, 0],
+      hooks: { setCursor: [latest] },
+    };
+    this.plot = new uPlot(options, this.#data(), this.box);
+    this.show(this.rounds);
+  }
+
+  #line({ label, colour: name, points = false }) {
+    const stroke = colour(name);
+    return {
+      label,
+      stroke,
+      width: points ? 0 : 2,
+      spanGaps: !points,
+      paths: points ? () => null : undefined,
+      points: points ? { show: true, size: 8, fill: stroke } : { show: (plot) => plot.data[0].length < 40, size: 5, fill: stroke },
+      value: (_, value) => (value == null ? "–" : this.format(value)),
+    };
+  }
+}
+
+// What a picture of a line says, in a sentence.
+export const summary = (name, rounds, value, format) => {
+  const known = rounds.filter((round) => value(round) != null);
+  if (!known.length) return `${name}: no round is over yet.`;
+  const [first, last] = [known[0], known[known.length - 1]];
+  if (first === last) return `${name} after round ${last.round}: ${format(value(last))}.`;
+  return `${name} from ${format(value(first))} after round ${first.round} to ${format(value(last))} after round ${last.round}.`;
+};

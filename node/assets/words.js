@@ -1,0 +1,95 @@
+// Numbers, times and the node's own terms, for people.
+
+export const NONE = "–";
+
+export const percent = (value, digits = 1) =>
+  value == null ? NONE : `${(100 * value).toFixed(digits)} %`;
+
+export const figure = (value, digits = 4) =>
+  value == null ? NONE : value === 0 ? "0" : String(Number(value.toPrecision(digits)));
+
+export const fixed = (value, digits = 3) => (value == null ? NONE : value.toFixed(digits));
+
+export const count = (value) => (value == null ? NONE : value.toLocaleString("en"));
+
+export const counted = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+export const seconds = (value) => {
+  if (value == null) return NONE;
+  if (value < 10) return `${value.toFixed(2)} s`;
+  if (value < 120) return `${value.toFixed(0)} s`;
+  return `${Math.floor(value / 60)} min ${Math.floor(value % 60)} s`;
+};
+
+export const bytes = (value) => {
+  if (value == null) return NONE;
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let power = 0;
+  while (value >= 1000 && power < units.length - 1) {
+    value /= 1000;
+    power += 1;
+  }
+  return `${power ? value.toPrecision(3) : value} ${units[power]}`;
+};
+
+const OF_DAY = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+export const ofDay = (unix) => OF_DAY.format(new Date(unix * 1000));
+
+export const total = (byPhase) => Object.values(byPhase).reduce((sum, value) => sum + value, 0);
+
+// What a round goes through, in its order. `idle` is what the node calls the time that it trains.
+export const STEPS = [["idle", "Train"], ["group", "Find a group"], ["shares", "Exchange shares"], ["sums", "Exchange sums"]];
+
+export const PHASES = {
+  joining: "Meeting the others",
+  idle: "Training on this node's own data",
+  group: "Looking for a group",
+  shares: "Exchanging shares",
+  sums: "Exchanging sums",
+  following: "Following the others: the privacy budget is spent",
+  "catching up": "Fetching the agreed model",
+  closing: "Making sure that everyone has the last model",
+};
+
+const REASONS = {
+  "group-timeout": "no group came together in time",
+  "shares-timeout": "shares were missing",
+  "sums-timeout": "sums were missing",
+  "joins-timeout": "the session did not begin",
+  "masks-timeout": "too many fell silent",
+  "contributors-differ": "the members did not agree on who took part",
+  "wrong-count": "a masked vector was wrong",
+  "wrong-weights": "the weights were wrong",
+  caught: "somebody lied and is banned",
+};
+
+export const outcome = (round) => {
+  if (round.reason === FOLLOWED) return "Followed the others";
+  if (round.rolled_back) return "Rolled back";
+  if (round.reason == null) return "Aggregated";
+  const missing = round.missing.length ? `; missing ${round.missing.map((key) => key.slice(0, 8)).join(", ")}` : "";
+  return `Own update: ${REASONS[round.reason] ?? round.reason}${missing}`;
+};
+
+const FOLLOWED = "budget-spent";
+
+export const kindOf = (round) =>
+  round.outcome === "aggregated" ? "aggregated" : round.reason === FOLLOWED ? "followed" : "alone";
+
+// How many rounds ended how, in words; those that there are none of, but for the first two, are left out.
+export const outcomes = (rounds) => {
+  const found = { aggregated: 0, alone: 0, followed: 0 };
+  for (const round of rounds) found[kindOf(round)] += 1;
+  const followed = found.followed ? `, ${count(found.followed)} followed` : "";
+  return { aggregated: found.aggregated, rest: `${count(found.alone)} on its own${followed}` };
+};
+
+export const ACCOUNTANTS = {
+  PLD: "privacy loss distributions (PLD)",
+  RDP: "Rényi differential privacy (RDP)",
+  "closed form": "the closed form for Gaussian noise",
+};
+
+export const list = (names, most = 6) =>
+  names.length <= most ? names.join(", ") : `${names.slice(0, most).join(", ")} and ${names.length - most} more`;

@@ -1,0 +1,50 @@
+"""The end of a node: of itself after its last round, by its first error, or because it is told to.
+
+SIGTERM or SIGINT once: a round that has begun is ended, within a bound, then the others are told goodbye.
+Twice: nothing is waited for. Either way what is stored stays, and the same command line goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from node.peer import Peer
+from node.supervisor import STOPPING, notify
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+async def until_done_or_interrupted(peer: Peer, drain_timeout_s: float) -> bool:
+    """Run the peer; True if SIGINT or SIGTERM ended it. Raises what broke it."""
+    life = asyncio.create_task(peer.run())
+    drains: list[asyncio.Task[None]] = []
+
+    def interrupt() -> None:
+        if drains:
+            peer.stopping.at_once()
+        else:
+            notify(STOPPING)
+            drains.append(asyncio.create_task(peer.drain(drain_timeout_s)))
+
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        await asyncio.wait((life,))
+        _raise_first_error(life)
+        await peer.leave()
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+        await asyncio.gather(*drains)
+    return bool(drains)
+
+
+def _raise_first_error(life: asyncio.Task[None]) -> None:
+    """Raise what ended the peer, out of the groups that tasks wrap errors in."""
+    error = life.exception()
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if error is not None:
+        raise error

@@ -1,0 +1,173 @@
+"""The log of a node or a tracker on standard error: one line an event, for people or for programs.
+
+What is said on standard output is for the owner who looks; the log is for what collects logs. Both tell of
+the same events. The names of the events and of their fields are kept (docs/operating.md has them all).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TextIO
+
+from node.cli import print_error
+from node.errors import ConfigError, one_line, shown
+from node.layers import Layered
+
+STYLES = ("text", "json")
+LEVELS = ("debug", "info", "warning", "error")
+_NAME = "murmuration"
+_FIELDS = "murmuration_fields"
+_ours = logging.getLogger(_NAME)
+_ours.addHandler(logging.NullHandler())  # without --log nothing is written, and nothing falls back to stderr
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """`style`: one of STYLES, None for no log; `level`: the least that is written, one of LEVELS."""
+
+    style: str | None
+    level: str
+
+
+NO_LOG = LogOptions(style=None, level="info")
+
+
+def add_log_options(group: argparse._ActionsContainer) -> None:
+    """--log and --log-level."""
+    group.add_argument(
+        "--log",
+        metavar="text|json",
+        help="write a log to standard error, a line an event. Default: none",
+    )
+    group.add_argument(
+        "--log-level",
+        default="info",
+        metavar="LEVEL",
+        help=f"the least that is logged: {', '.join(LEVELS)}. Default: info",
+    )
+
+
+def log_options(asked: Layered) -> LogOptions:
+    """What --log, --log-level and --debug come to; ConfigError for another style or level."""
+    given = asked.values
+    if given.log is not None and given.log not in STYLES:
+        place = asked.place("log")
+        raise ConfigError(f"{place} {shown(given.log)} is refused; allowed: {' or '.join(STYLES)}")
+    if given.log_level not in LEVELS:
+        place = asked.place("log_level")
+        raise ConfigError(f"{place} {shown(given.log_level)} is refused; allowed: {', '.join(LEVELS)}")
+    if given.debug:
+        return LogOptions(given.log or "text", "debug")
+    return LogOptions(given.log, given.log_level)
+
+
+class Log:
+    """Writes events of one part of the program ("node", "tracker")."""
+
+    def __init__(self, part: str) -> None:
+        self._logger = _ours.getChild(part)
+
+    def debug(self, event: str, **fields: object) -> None:
+        """What is only looked at when something is searched for."""
+        self._say(logging.DEBUG, event, fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        """What goes on."""
+        self._say(logging.INFO, event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """What the owner should look at."""
+        self._say(logging.WARNING, event, fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        """What ends the process."""
+        self._say(logging.ERROR, event, fields)
+
+    def _say(self, level: int, event: str, fields: Mapping[str, object]) -> None:
+        """`fields` are fit for JSON, and not called time, level, part or event."""
+        self._logger.log(level, "%s", event, extra={_FIELDS: fields})
+
+
+class JsonLines(logging.Formatter):
+    """A JSON object a line. `tracebacks`: whether errors of libraries come with theirs."""
+
+    def __init__(self, tracebacks: bool) -> None:
+        super().__init__()
+        self._tracebacks = tracebacks
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        return json.dumps({**_head(record), **_fields(record, self._tracebacks)}, default=str)
+
+
+class TextLines(logging.Formatter):
+    """The same for people: time, level, part, event, then name=value."""
+
+    def __init__(self, tracebacks: bool) -> None:
+        super().__init__()
+        self._tracebacks = tracebacks
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        fields = _fields(record, self._tracebacks).items()
+        told = (f"{name}={json.dumps(value, default=str)}" for name, value in fields)
+        return " ".join((*_head(record).values(), *told))
+
+
+def _head(record: logging.LogRecord) -> dict[str, str]:
+    at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    ours = hasattr(record, _FIELDS)
+    return {
+        "time": at.replace("+00:00", "Z"),
+        "level": record.levelname.lower(),
+        "part": record.name.removeprefix(f"{_NAME}."),
+        "event": record.getMessage() if ours else "library",
+    }
+
+
+def _fields(record: logging.LogRecord, tracebacks: bool) -> dict[str, object]:
+    """What an event says; of a library's record its text, and the error that it is about."""
+    if hasattr(record, _FIELDS):
+        return dict(getattr(record, _FIELDS))
+    fields: dict[str, object] = {"text": one_line(record.getMessage())}
+    error = record.exc_info[1] if record.exc_info else None
+    if error is not None:
+        fields["error"] = one_line(f"{type(error).__name__}: {error}")
+        if tracebacks:
+            fields["traceback"] = "".join(traceback.format_exception(error))
+    return fields
+
+
+@contextmanager
+def logging_to(stream: TextIO, options: LogOptions) -> Iterator[None]:
+    """Events, and what libraries warn of, go to `stream` in here, as `options` say."""
+    if options.style is None:
+        yield
+        return
+    handler = logging.StreamHandler(stream)
+    lines = JsonLines if options.style == "json" else TextLines
+    handler.setFormatter(lines(options.level == "debug"))
+    everything, level = logging.getLogger(), _ours.level
+    everything.addHandler(handler)
+    _ours.setLevel(options.level.upper())
+    try:
+        yield
+    finally:
+        everything.removeHandler(handler)
+        _ours.setLevel(level)
+
+
+def complain(options: LogOptions, part: str) -> Callable[[str, int], None]:
+    """How a process says in its last line why it ends: as an event in a log of JSON, else in words."""
+
+    def as_event(text: str, status: int) -> None:
+        Log(part).error("failed", text=text, status=status)
+
+    return as_event if options.style == "json" else print_error

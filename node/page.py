@@ -1,0 +1,125 @@
+"""The page that a node and a tracker serve to their owner. It shows, and changes nothing.
+
+/            the page, the same for everybody: nothing of this node stands in it
+/page/NAME   its parts
+/v1/status   what the page shows, as JSON: for the owner (node.access)
+/v1/events   the same, and then what changes, as server-sent events: for the owner
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from importlib import resources
+from typing import Protocol
+
+from aiohttp import web
+
+from node.access import Access
+from node.feed import Feed
+from node.sight import left_s
+from node.views import NodeView, View, as_json, document
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+FRONT = "page.html"
+KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+PARTS = (
+    *("tokens.css", "page.css", "icon.svg"),
+    *("page.js", "node.js", "tracker.js", "stream.js", "charts.js", "rounds.js", "elements.js", "words.js"),
+    *("uPlot.iife.min.js", "uPlot.min.css"),
+)
+"""What the page may ask for, and nothing else in the package."""
+_AT_MOST_LOOKS = 4
+"""How many ask for /v1/status at once; the others are told to come again."""
+
+
+class Sight(Protocol):
+    """What a page shows."""
+
+    ended: bool
+
+    async def view(self) -> View:
+        """As it stands now."""
+
+    def now(self) -> float:
+        """Unix seconds, by the clock of the times in a view."""
+
+
+class Page:
+    """One node's page: its routes, and the feed behind them."""
+
+    def __init__(self, sight: Sight, access: Access) -> None:
+        self._sight = sight
+        self._access = access
+        self._looks = 0
+        self._feed = Feed(sight.view, sight.now)
+
+    @property
+    def routes(self) -> list[web.RouteDef]:
+        """Reading alone."""
+        return [
+            web.get("/", self._front),
+            web.get("/page/{name}", self._part),
+            web.get("/v1/status", self._status),
+            web.get("/v1/events", self._events),
+        ]
+
+    async def close(self) -> None:
+        """The run is over: a last word to those who watch."""
+        self._sight.ended = True
+        await self._feed.close()
+
+    async def _front(self, request: web.Request) -> web.Response:
+        self._access.check_address(request)
+        return _asset(FRONT)
+
+    async def _part(self, request: web.Request) -> web.Response:
+        self._access.check_address(request)
+        name = request.match_info["name"]
+        if name not in PARTS:
+            raise web.HTTPNotFound
+        return _asset(name)
+
+    async def _status(self, request: web.Request) -> web.Response:
+        self._access.check(request)
+        if self._looks >= _AT_MOST_LOOKS:
+            raise web.HTTPServiceUnavailable(headers={"Retry-After": "1"})
+        self._looks += 1
+        try:
+            view = await self._sight.view()
+            text = await asyncio.to_thread(_status_text, view, self._sight.now())
+        finally:
+            self._looks -= 1
+        headers = {**HEADERS, "Cache-Control": "no-store"}
+        return web.Response(text=text, content_type="application/json", headers=headers)
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        self._access.check(request)
+        return await self._feed.stream(request, HEADERS)
+
+
+def _status_text(view: View, now: float) -> str:
+    left = {"left_s": left_s(view.until, now)} if isinstance(view, NodeView) else {}
+    return as_json({**document(view), **left, "at": now})
+
+
+def _asset(name: str) -> web.Response:
+    kind = KINDS[name.rpartition(".")[2]]
+    headers = {**HEADERS, "Cache-Control": "no-cache", "Content-Type": f"{kind}; charset=utf-8"}
+    return web.Response(body=_bytes(name), headers=headers)
+
+
+@cache
+def _bytes(name: str) -> bytes:
+    return resources.files("node").joinpath("assets", name).read_bytes()

@@ -1,0 +1,117 @@
+"""The rounds that a node was in, read from its history.jsonl as that grows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_ROUNDS = 5000
+_LINE_BYTES = 1600
+"""More than a line of history takes: what is read at the first look is bounded by as many of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A line of history.jsonl, as far as it is shown; None where a line has no such number."""
+
+    round: int
+    outcome: str
+    reason: str | None
+    participants: int | None
+    accuracy: float | None
+    loss: float | None
+    train_loss: float | None
+    epsilon: float | None
+    bytes_sent: int | None
+    bytes_received: int | None
+    train_s: float | None
+    aggregate_s: float | None
+    missing: tuple[str, ...]
+    rolled_back: bool
+
+
+class Rounds:
+    """Reads what was appended since the last look. The last MAX_ROUNDS are kept, once somebody has looked."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._rounds: tuple[Round, ...] = ()
+
+    @property
+    def latest(self) -> tuple[Round, ...]:
+        """As of the last `read`."""
+        return self._rounds
+
+    @property
+    def grown(self) -> bool:
+        """Whether there is something to read."""
+        return self._size() > self._offset
+
+    def read(self) -> tuple[Round, ...]:
+        """All rounds so far. It waits for the disk: not on the event loop."""
+        if not self.grown:
+            return self._rounds
+        with self._path.open("rb") as file:
+            whole, begins_midway = self._skip(), self._offset == 0
+            file.seek(whole)
+            text = file.read()
+        lines = text[: text.rfind(b"\n") + 1]  # the rest is still being written
+        self._offset = whole + len(lines)
+        parts = lines.splitlines()[1 if begins_midway and whole else 0 :]
+        found = tuple(row for part in parts if (row := _parsed(part)) is not None)
+        self._rounds = (*self._rounds, *found)[-MAX_ROUNDS:]
+        return self._rounds
+
+    def _skip(self) -> int:
+        """Where reading goes on; of a long history that nobody has looked at yet, near its end."""
+        return self._offset or max(0, self._size() - MAX_ROUNDS * _LINE_BYTES)
+
+    def _size(self) -> int:
+        try:
+            return self._path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+
+def _parsed(line: bytes) -> Round | None:
+    """None for what a crash has cut off."""
+    try:
+        values = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(values, dict) or not isinstance(values.get("round"), int):
+        return None
+    return _round(values)
+
+
+def _round(values: Mapping[str, object]) -> Round:
+    reason, missing = values.get("reason"), values.get("missing")
+    return Round(
+        round=_whole(values, "round") or 0,
+        outcome=str(values.get("outcome")),
+        reason=None if reason is None else str(reason),
+        participants=_whole(values, "participants"),
+        accuracy=_number(values, "accuracy"),
+        loss=_number(values, "loss"),
+        train_loss=_number(values, "train_loss"),
+        epsilon=_number(values, "epsilon"),
+        bytes_sent=_whole(values, "bytes_sent"),
+        bytes_received=_whole(values, "bytes_received"),
+        train_s=_number(values, "train_s"),
+        aggregate_s=_number(values, "aggregate_s"),
+        missing=tuple(map(str, missing)) if isinstance(missing, list) else (),
+        rolled_back=values.get("rolled_back") is not None,
+    )
+
+
+def _number(values: Mapping[str, object], name: str) -> float | None:
+    value = values.get(name)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _whole(values: Mapping[str, object], name: str) -> int | None:
+    value = values.get(name)
+    return value if isinstance(value, int) else None

@@ -1,0 +1,56 @@
+"""One Chromium for all tests here, and what a page may never do: complain, or ask for anything elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.pages import Window
+from tests.e2e.conftest import _warm, make_swarm, nursery
+
+__all__ = ["_warm", "make_swarm", "nursery"]
+
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--mute-audio"),
+    *(
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-breakpad",
+    ),
+)
+
+
+def chromium() -> str | None:
+    """Where it is: the system's, or what MURMURATION_CHROMIUM names."""
+    named = (
+        os.environ.get("MURMURATION_CHROMIUM"),
+        shutil.which("chromium"),
+        shutil.which("chromium-browser"),
+    )
+    return next((path for path in named if path), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = chromium()
+    if path is None:
+        pytest.skip(
+            "there is no Chromium here: apt-get install chromium, or name one in MURMURATION_CHROMIUM"
+        )
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def window(browser: Browser) -> Iterator[Window]:
+    """A fresh window for each test. At its end nothing may have been complained of."""
+    opened = Window(browser)
+    yield opened
+    opened.close()

@@ -1,0 +1,59 @@
+"""A window of the browser that watches what the page does, and judges it at the end."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
+
+WITHIN_MS = 30_000
+expect.set_options(timeout=WITHIN_MS)
+PHONE = {"width": 360, "height": 740}
+DESK = {"width": 1200, "height": 800}
+
+
+class Window:
+    """One context with one page: its complaints and its requests are kept."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._contexts: list[Page] = []
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.may_lose_the_node = False
+        """Whether the node is to go away: Chromium says so on the console, whatever the page does."""
+
+    def open(self, url: str, scheme: str = "light", size: dict[str, int] = DESK) -> Page:
+        """A page at `url`, once it has drawn what the node said."""
+        page = self.raw(url, scheme, size)
+        expect(page.locator("#connection")).to_have_attribute("data-state", "live")
+        expect(page.locator("#figures dd").first).not_to_be_empty()
+        return page
+
+    def raw(self, url: str, scheme: str = "light", size: dict[str, int] = DESK) -> Page:
+        """A page at `url`, as it comes."""
+        context = self._browser.new_context(color_scheme=scheme, viewport=size)
+        context.set_default_timeout(WITHIN_MS)
+        page = context.new_page()
+        self._contexts.append(page)
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        page.on("request", self._asked)
+        page.goto(url)
+        return page
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        lost = message.text.startswith("Failed to load resource") or "net::ERR_" in message.text
+        if message.type in ("error", "warning") and not (self.may_lose_the_node and lost):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def _asked(self, request: Request) -> None:
+        self.requests.append(request.url)
+
+    def close(self) -> None:
+        """Nothing was complained of, and nothing asked for elsewhere."""
+        for page in self._contexts:
+            page.context.close()
+        assert not self.complaints, self.complaints
+        elsewhere = [url for url in self.requests if urlsplit(url).hostname not in ("127.0.0.1", None)]
+        assert not elsewhere, elsewhere

@@ -1,0 +1,205 @@
+"""The page in a real browser: what it shows, to whom it can be shown, and that everybody can use it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from benchmarks.page_server import Served, node_view, rounds, tracker_view
+from node.journal import Remark
+from tests.browser.pages import PHONE, Window
+
+TOKEN = "fe" * 32
+NODE, TRACKER = node_view(peers=8, ended=40), tracker_view()
+SHOWN = {"node": NODE, "tracker": TRACKER}
+GRAVE = {"serious", "critical"}
+
+
+def grave(page: Page) -> list[str]:
+    """What axe calls serious or critical."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {node['html'][:200]}"
+        for one in found
+        if one["impact"] in GRAVE
+        for node in one["nodes"]
+    ]
+
+
+def connection(page: Page):
+    return page.locator("#connection")
+
+
+# -- what it shows -------------------------------------------------------------------------------------
+
+
+def test_a_node_shows_its_round_its_peers_its_rounds_and_its_privacy(window: Window):
+    with Served(NODE) as served:
+        page = window.open(served.url)
+        expect(page).to_have_title("digits · " + served.endpoint + " · Murmuration")
+        expect(page.locator("#now-title")).to_have_text("Round 41 of 41")
+        expect(page.locator("#now-steps [aria-current=step]")).to_contain_text("Exchange shares")
+        expect(page.locator("#now-sentence")).to_contain_text("waiting for 10.0.0.3:9001")
+        expect(page.locator("#now-left")).to_contain_text("at most")
+        expect(page.locator("#peers tr")).to_have_count(8)
+        expect(page.locator("#peers tr").nth(3)).to_contain_text("Not reachable")
+        expect(page.locator("#peers tr").nth(3)).to_contain_text("connection refused")
+        expect(page.locator("#rounds tr").first).to_contain_text("40")
+        expect(page.locator("#rounds-sum")).to_have_text("36 aggregated, 4 on its own")
+        expect(page.locator("#privacy-sentence")).to_contain_text("Epsilon 1.25 of 4 is spent, 2.75 remain")
+        expect(page.locator("#privacy-sentence")).to_contain_text("for one record (row)")
+        expect(page.locator("#remarks .warning")).to_contain_text("Warning: 12 of 4810 coordinates")
+        expect(page.locator("#accuracy-plot canvas")).to_be_visible()
+        expect(page.locator("#accuracy-plot")).to_have_attribute(
+            "aria-label",
+            "Accuracy from 20.4 % after round 1 to 81.8 % after round 40. "
+            "Each round stands in the table of rounds.",
+        )
+
+
+def test_a_node_without_privacy_says_so(window: Window):
+    with Served(replace(NODE, privacy=None)) as served:
+        page = window.open(served.url)
+        expect(page.locator("#privacy-sentence")).to_contain_text("No differential privacy is on")
+        expect(page.locator("#privacy-gauge")).to_be_hidden()
+
+
+def test_a_tracker_shows_who_is_here_and_nothing_that_comes_from_data(window: Window):
+    with Served(TRACKER) as served:
+        page = window.open(served.url)
+        expect(page.locator("#swarms")).to_contain_text("5 peers here, 2 ready; a group needs 3")
+        expect(page.locator("#swarms")).to_contain_text("waits for 1 more peer. 6 groups formed")
+        expect(page.locator("#swarms tbody tr")).to_have_count(5)
+        assert page.locator("canvas").count() == 0
+        served.show(replace(TRACKER, swarms=(), peers=0))
+        expect(page.locator("#swarms")).to_have_text("No peer is here.")
+        served.show(TRACKER)
+        expect(page.locator("#swarms tbody tr")).to_have_count(5)
+
+
+def test_what_others_say_is_text_and_no_markup(window: Window):
+    evil = "<img src=x onerror=alert(1)>"
+    peer = replace(NODE.peers[0], endpoint=evil, why=evil)
+    with Served(
+        replace(NODE, peers=(peer,), remarks=(Remark(1.0, True, evil),), about={"task": evil})
+    ) as served:
+        page = window.open(served.url)
+        expect(page.locator("#peers")).to_contain_text(evil)
+        expect(page.locator("#remarks")).to_contain_text(evil)
+        assert page.locator("img").count() == 0
+
+
+def test_the_live_region_is_quiet_while_much_happens(window: Window):
+    with Served(replace(NODE, history=rounds(1), round=1, remarks=())) as served:
+        page = window.raw("about:blank")
+        page.clock.install()
+        page.goto(served.url)
+        announcer = page.locator("#announcer")
+        page.clock.run_for(100)
+        expect(connection(page)).to_have_attribute("data-state", "live")
+        page.clock.run_for(100)
+        expect(announcer).to_contain_text("Round 1:")
+        for ended in (2, 3, 4):
+            served.show(replace(NODE, history=rounds(ended), round=ended, remarks=()))
+            expect_row(page, ended)
+            expect(announcer).to_contain_text("Round 1:")
+        page.clock.run_for(11_000)
+        expect(announcer).to_contain_text("Round 4: Aggregated; test accuracy")
+
+
+def expect_row(page: Page, number: int) -> None:
+    """The table shows this round first; frames are drawn by the clock that stands still."""
+    for _ in range(600):
+        page.clock.run_for(16)
+        if page.locator("#rounds tr").first.inner_text().startswith(f"{number}\t"):
+            return
+        page.request.get(page.url + "page/icon.svg")
+    raise AssertionError(f"round {number} never came")
+
+
+def test_the_end_of_a_run_is_no_loss(window: Window):
+    window.may_lose_the_node = True
+    with Served(NODE) as served:
+        page = window.open(served.url)
+    expect(connection(page)).to_have_attribute("data-state", "ended")
+    expect(page.locator("#now-sentence")).to_contain_text("The node was stopped")
+
+
+# -- to whom -------------------------------------------------------------------------------------------
+
+
+def test_without_the_token_nothing_is_shown_and_the_right_one_opens(window: Window):
+    window.may_lose_the_node = True  # a 401 is told on the console
+    with Served(NODE, TOKEN) as served:
+        page = window.raw(served.url)
+        expect(connection(page)).to_have_attribute("data-state", "locked")
+        assert "digits" not in page.content()
+        assert grave(page) == []
+        page.get_by_label("Token").fill("00" * 32)
+        page.get_by_role("button", name="Show the page").click()
+        expect(page.locator("#unlock-why")).to_have_text("This is not the token of this node")
+        page.get_by_label("Token").fill(TOKEN)
+        page.keyboard.press("Enter")
+        expect(page.locator("h1")).to_have_text("digits")
+        expect(page.locator("#unlock")).to_be_hidden()
+
+
+def test_the_address_with_the_token_opens_and_does_not_keep_it(window: Window):
+    with Served(NODE, TOKEN) as served:
+        page = window.open(f"{served.url}#token={TOKEN}")
+        assert page.url == served.url
+        page.reload()
+        expect(page.locator("h1")).to_have_text("digits")
+        assert not [url for url in window.requests if TOKEN in url.partition("#")[0]]
+        assert page.context.cookies() == []
+
+
+# -- for everybody -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", SHOWN)
+def test_axe_finds_nothing_grave(window: Window, kind: str, scheme: str):
+    with Served(SHOWN[kind]) as served:
+        page = window.open(served.url, scheme)
+        assert grave(page) == []
+
+
+@pytest.mark.parametrize("kind", SHOWN)
+def test_a_phone_scrolls_one_way_alone(window: Window, kind: str):
+    with Served(SHOWN[kind]) as served:
+        page = window.open(served.url, size=PHONE)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_the_keyboard_reaches_all_and_one_sees_where_it_is(window: Window):
+    with Served(NODE) as served:
+        page = window.open(served.url)
+        wanted = page.locator("a[href], button:enabled:visible, [tabindex='0']").count()
+        reached = []
+        for _ in range(wanted):
+            page.keyboard.press("Tab")
+            reached.append(page.evaluate("document.activeElement.outerHTML.slice(0, 120)"))
+            outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert outline == "solid", reached[-1]
+        assert len(set(reached)) == wanted
+        assert "To the content" in reached[0]
+        page.locator("#rounds-older").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#rounds-page")).to_have_text("Page 2 of 4")
+        expect(page.locator("#rounds tr").first).to_contain_text("28")
+
+
+def test_the_landmarks_are_there(window: Window):
+    with Served(NODE) as served:
+        page = window.open(served.url)
+        for role in ("banner", "main"):
+            expect(page.get_by_role(role)).to_have_count(1)
+        expect(page.get_by_role("meter", name="Share of the privacy budget")).to_have_attribute(
+            "aria-valuenow", "31"
+        )
+        for table in page.get_by_role("table").all():
+            assert table.locator("caption").count() == 1 or "u-legend" in (table.get_attribute("class") or "")

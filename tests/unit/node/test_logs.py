@@ -1,0 +1,234 @@
+"""The log: one line an event, names and fields that are kept, and nothing secret in it."""
+
+import asyncio
+import io
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from node.cli import guarded
+from node.errors import ConfigError
+from node.journal import PAGE
+from node.log_reporter import LogReporter
+from node.logs import NO_LOG, Log, LogOptions, complain, logging_to
+from node.options import read_options
+from node.reporters import Reporters, SilentReporter
+from node.reporting import JsonReporter, PlainReporter
+from protocol.actions import Note, Notice
+from protocol.messages import Base
+from tests.unit.node.test_reporting import RECORD, SUMMARY, SUMS
+
+JSON = LogOptions("json", "info")
+HERE = "127.0.0.1:9001"
+LOSS, TOKEN = 0.7654321, "ef" * 32
+HEAD = {"time", "level", "part", "event"}
+
+
+def logged(say, options=JSON):
+    """The lines that `say` leads to, as objects."""
+    out = io.StringIO()
+    with logging_to(out, options):
+        say(Log("node"))
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_a_line_is_an_object_with_time_level_part_and_event():
+    (line,) = logged(lambda log: log.info("peer-joined", peer=HERE, text="a\nb"))
+    assert list(line)[:4] == ["time", "level", "part", "event"]
+    assert line["time"].endswith("Z")
+    assert (line["level"], line["part"], line["event"], line["text"]) == (
+        "info",
+        "node",
+        "peer-joined",
+        "a\nb",
+    )
+
+
+def test_text_is_for_people_and_still_one_line():
+    out = io.StringIO()
+    with logging_to(out, LogOptions("text", "info")):
+        Log("tracker").warning("warning", text="a\nb", rounds=3)
+    (line,) = out.getvalue().splitlines()
+    assert line.endswith(' warning tracker warning text="a\\nb" rounds=3')
+
+
+@pytest.mark.parametrize(
+    ("level", "told"),
+    [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)],
+)
+def test_the_level_is_the_least_that_is_written(level, told):
+    def say(log):
+        for name in ("debug", "info", "warning", "error"):
+            getattr(log, name)(name)
+
+    lines = logged(say, LogOptions("json", level))
+    assert [line["level"] for line in lines] == ["debug", "info", "warning", "error"][4 - told :]
+
+
+def test_without_log_nothing_is_written(capsys):
+    with logging_to(io.StringIO(), NO_LOG) as _:
+        Log("node").error("failed")
+    assert capsys.readouterr() == ("", "")
+    out = io.StringIO()
+    with logging_to(out, JSON):
+        pass
+    Log("node").error("afterwards")
+    assert out.getvalue() == ""
+
+
+def test_what_a_library_warns_of_is_a_line_of_the_same_form():
+    def warn(_):
+        try:
+            raise OSError("no\nroom")
+        except OSError:
+            logging.getLogger("asyncio").exception("never %s", "retrieved")
+
+    (line,) = logged(warn)
+    assert (line["event"], line["part"], line["text"]) == ("library", "asyncio", "never retrieved")
+    assert line["error"] == "OSError: no room"
+    assert "traceback" not in line
+    (line,) = logged(warn, LogOptions("json", "debug"))
+    assert line["traceback"].startswith("Traceback")
+
+
+def test_the_last_line_is_an_event_where_the_log_is_json(capsys):
+    def fail():
+        raise ConfigError("--data 'x' is refused")
+
+    (line,) = logged(lambda _: guarded(fail, False, complain(JSON, "node")))
+    assert (line["event"], line["status"], line["text"]) == ("failed", 2, "--data 'x' is refused")
+    assert guarded(fail, False, complain(LogOptions("text", "info"), "node")) == 2
+    assert capsys.readouterr().err == "error: --data 'x' is refused\n"
+
+
+def test_a_fault_of_the_program_is_one_line_and_a_traceback_only_with_debug(capsys):
+    def fault():
+        raise ValueError("a\nb")
+
+    assert guarded(fault, False, complain(NO_LOG, "node")) == 1
+    told = "error: ValueError: a b (this is a fault of the program; --debug shows where)\n"
+    assert capsys.readouterr().err == told
+    assert guarded(fault, True, complain(NO_LOG, "node")) == 1
+    assert capsys.readouterr().err.startswith("Traceback")
+
+
+def test_debug_is_a_log_of_everything():
+    argv = ["--peers", HERE]
+    assert read_options(argv, {}).log == NO_LOG
+    assert read_options([*argv, "--debug"], {}).log == LogOptions("text", "debug")
+    assert read_options([*argv, "--debug", "--log", "json"], {}).log == LogOptions("json", "debug")
+    assert read_options([*argv, "--log", "json"], {}).log == JSON
+
+
+def everything(reporter):
+    """All that a node can be told to say."""
+    reporter.started(
+        {
+            "node": f"{'cd' * 32} at {HERE}",
+            "task": "digits",
+            "may join": "anyone",
+            PAGE: f"http://{HERE}/#token={TOKEN}",
+        }
+    )
+    reporter.sums(SUMS)
+    reporter.training(1)
+    reporter.round_ended(replace(RECORD, loss=LOSS, train_loss=LOSS, rolled_back=(LOSS, LOSS)), 2)
+    reporter.caught_up(Base(3, bytes(32), 3, bytes(32)), "proved by a certificate from abcd")
+    for kind in Note:
+        reporter.notice(Notice(kind, HERE, "12345678"), f"{HERE} in words")
+    reporter.rolled_back(f"rolled back: loss on own rows {LOSS} -> {LOSS}")
+    reporter.warning("2 of 3 coordinates were cut")
+    reporter.draining(30.0)
+    reporter.finished(SUMMARY)
+    reporter.finished(replace(SUMMARY, finished=False))
+
+
+FIELDS = {
+    "started": {"key", "listen", "task", "may_join"},
+    "sums": {"text", *SUMS.facts},
+    "training": {"round"},
+    "round": {
+        *("round", "rounds", "outcome", "reason", "participants", "missing", "accuracy", "accuracy_of"),
+        *("epsilon", "delta", "bytes_sent", "bytes_received", "train_s", "aggregate_s", "clipped"),
+        *("rolled_back", "base_digest"),
+    },
+    "caught-up": {"generation", "base_digest", "how"},
+    "peer-joined": {"peer", "key"},
+    "peer-left": {"peer", "key"},
+    "peer-lost": {"peer", "why"},
+    "peer-coordinator": {"peer", "why"},
+    "peer-other-swarm": {"peer", "why"},
+    "peer-not-allowed": {"peer", "why"},
+    "peer-wrong-pin": {"peer", "why"},
+    "peer-refused": {"peer", "why"},
+    "peer-unreachable": {"peer", "why"},
+    "rolled-back": set(),
+    "warning": {"text"},
+    "draining": {"within_s"},
+    "finished": {
+        *("rounds", "aggregated", "fallbacks", "accuracy", "accuracy_of", "epsilon", "delta"),
+        *("bytes_sent", "bytes_received", "seconds", "base_digest"),
+    },
+}
+FIELDS["stopped"] = FIELDS["finished"]
+
+
+def test_every_event_has_its_name_and_its_fields():
+    lines = logged(lambda log: everything(LogReporter(log)), LogOptions("json", "debug"))
+    assert {line["event"]: set(line) - HEAD for line in lines} == FIELDS
+
+
+def test_every_event_and_field_is_documented():
+    text = (Path(__file__).resolve().parents[3] / "docs" / "operating.md").read_text("utf-8")
+    table = text.partition("| event | level | fields |")[2].partition("\n\n")[0]
+    for event in (*FIELDS, "failed", "library", "dropped"):
+        assert f"`{event}`" in table
+    for field in {*FIELDS["round"], *FIELDS["finished"], *FIELDS["caught-up"], *FIELDS["draining"]}:
+        assert f"`{field}`" in table
+
+
+def test_the_log_holds_no_loss_and_no_whole_key():
+    lines = logged(lambda log: everything(LogReporter(log)), LogOptions("json", "debug"))
+    text = json.dumps(lines)
+    assert "loss" not in text
+    assert str(LOSS) not in text
+    assert "cd" * 8 in text
+    assert "cd" * 9 not in text
+    assert TOKEN not in text
+
+
+def test_what_an_owner_should_look_at_is_a_warning():
+    lines = logged(lambda log: everything(LogReporter(log)), LogOptions("json", "warning"))
+    assert [line["event"] for line in lines] == [
+        *("peer-other-swarm", "peer-not-allowed", "peer-wrong-pin", "peer-refused"),
+        *("rolled-back", "warning"),
+    ]
+
+
+async def test_each_reporter_is_told_everything_in_the_same_order():
+    outs = io.StringIO(), io.StringIO()
+    alone = io.StringIO()
+    everything(JsonReporter(alone))
+    told = Reporters([JsonReporter(outs[0]), SilentReporter(), JsonReporter(outs[1])])
+    everything(told)
+    assert [out.getvalue() for out in outs] == [alone.getvalue()] * 2
+    showing = asyncio.create_task(told.keep_showing(dict))
+    await asyncio.sleep(0)
+    showing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await showing
+
+
+def test_the_owner_is_told_of_a_drain_and_of_a_refused_base():
+    plain, program = io.StringIO(), io.StringIO()
+    for reporter in (PlainReporter(plain), JsonReporter(program)):
+        reporter.draining(30.0)
+        reporter.rolled_back("rolled back")
+    assert plain.getvalue().splitlines() == [
+        "ending: a round that has begun may take 30 s; interrupt again to end at once",
+        "warning: rolled back",
+    ]
+    assert [json.loads(line)["event"] for line in program.getvalue().splitlines()] == ["draining", "warning"]

@@ -1,0 +1,328 @@
+"""Every line that a user's disk, folders, names and files can lead to: words, status, no traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from node import cli, key, tracker
+from node.__main__ import main
+from node.database import Database
+from node.errors import UserError
+from node.listening import listen
+from node.logs import NO_LOG, complain
+from node.options import parse_arguments
+from node.outfolder import Lock
+from node.runner import prepare, run
+from node.system_errors import database_advice, refusal
+
+ROOT = Path(__file__).resolve().parents[3]
+QUICK = ("--set", "aggregation.group_timeout_s=0.05", "--set", "train.epochs=1", "--rounds", "1")
+KEPT = "what is stored stays, and the same command goes on from there"
+
+
+def told(capsys, status, call):
+    """The one line of a call that ends with `status`."""
+    assert call() == status
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1, lines
+    assert "Traceback" not in lines[0]
+    return lines[0]
+
+
+def node(folder, *more):
+    """Arguments of a node that is alone."""
+    return [
+        "--peers",
+        "127.0.0.1:1",
+        "--listen",
+        "127.0.0.1:0",
+        "--shard",
+        "0/20",
+        "--out",
+        str(folder),
+        *more,
+    ]
+
+
+def lived(folder):
+    """A node's folder after one round on its own."""
+    assert run(parse_arguments(node(folder, *QUICK))) == 0
+    return folder
+
+
+def again(folder):
+    """The same node for one more round, as it is started from a shell."""
+    return lambda: main(node(folder, *QUICK[:-1], "2"))
+
+
+# -- the disk ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_is_no_fault_of_the_program(capsys):
+    def fill():
+        with Path("/dev/full").open("w") as file:
+            file.write("x")
+        return 0
+
+    line = told(capsys, 1, lambda: cli.guarded(fill, False, complain(NO_LOG, "node")))
+    assert line == f"error: No space left on device; make room there; {KEPT}"
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EROFS, "it can only be read: name another folder"),
+        (errno.EACCES, "give this user the right to it"),
+        (errno.EMFILE, "raise the limit on open files (ulimit -n)"),
+        (errno.EIO, "the disk fails: look at the system's log"),
+        (errno.EDQUOT, "make room there, or raise the quota"),
+        (errno.EFBIG, "raise the limit on the size of files (ulimit -f)"),
+    ],
+)
+def test_what_the_system_refuses_comes_with_what_to_do(number, advice):
+    said = refusal(OSError(number, os.strerror(number), "runs/a/state"))
+    assert said == f"runs/a/state: {os.strerror(number)}; {advice}; {KEPT}"
+
+
+def test_other_errors_are_faults_of_the_program():
+    assert refusal(ValueError("x")) is None
+    assert refusal(OSError("no number")) is None
+    assert refusal(ConnectionResetError(errno.ECONNRESET, "reset")) is None
+    assert refusal(MemoryError()) == f"memory ran out (it is not said where); free some; {KEPT}"
+
+
+def test_of_a_renaming_the_new_name_is_told(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(IsADirectoryError) as caught:
+        (tmp_path / "file").replace(tmp_path / "folder")
+    said = refusal(caught.value)
+    assert (
+        said
+        == f"{tmp_path / 'folder'}: Is a directory; a folder has the name of a file: move it away; {KEPT}"
+    )
+
+
+def test_of_a_long_path_the_end_is_told():
+    said = refusal(OSError(errno.ENOSPC, "No space left on device", "x" * 300 + "/state"))
+    assert said.startswith("..." + "x" * 191 + "/state: No space left on device; ")
+
+
+def test_a_database_on_a_full_disk_is_told_to_get_room(tmp_path):
+    database = Database(tmp_path / "state.db")
+    pages = database.rows("pragma page_count")[0][0]
+    database.rows(f"pragma max_page_count = {pages}")
+    with pytest.raises(UserError) as caught, database.step():
+        database.set_facts(large=b"x" * 100_000)
+    assert str(caught.value) == (
+        f"{tmp_path / 'state.db'} can not be used: database or disk is full; see that its disk has room, and "
+        "start again"
+    )
+    assert caught.value.status == 1
+    assert database.fact("large") is None
+    with database.step():
+        database.set_facts(small=1)  # the step that failed is over
+    database.close()
+    assert database_advice(sqlite3.Error()) == "start with another --out"
+
+
+# -- a run's folder ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("file", "File exists"), ("file/run", "Not a directory")],
+)
+def test_an_out_that_can_not_be_is_named(tmp_path, capsys, name, why):
+    (tmp_path / "file").touch()
+    line = told(capsys, 2, lambda: main(node(tmp_path / name)))
+    assert line == f"error: --out {tmp_path / name} can not be used: {why}"
+
+
+def test_a_damaged_history_loses_its_damaged_lines_alone(tmp_path):
+    out = lived(tmp_path / "a")
+    whole = (out / "history.jsonl").read_bytes()
+    (out / "history.jsonl").write_bytes(b"\xff\xfe\x00garbage\n" + whole)
+    assert again(out)() == 0
+    assert (out / "history.jsonl").read_bytes().startswith(b"\xff\xfe\x00garbage\n" + whole)
+
+
+@pytest.mark.parametrize("name", ["history.jsonl", "summary.json", "model.safetensors"])
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path, capsys, name):
+    out = lived(tmp_path / "a")
+    (out / name).unlink()
+    (out / name).mkdir()
+    line = told(capsys, 1, again(out))
+    assert (
+        line == f"error: {out / name}: Is a directory; a folder has the name of a file: move it away; {KEPT}"
+    )
+
+
+# -- keys and lists ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "told_", "why"),
+    [
+        ("folder", "read", "Is a directory"),
+        ("file/key", "written", "Not a directory"),
+        ("none/key", "written", "No such file or directory"),
+        ("x" * 300, "read", "File name too long"),
+    ],
+)
+def test_a_key_file_that_can_not_be_is_named(tmp_path, capsys, name, told_, why):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    argv = node(tmp_path / "out", "--key", str(tmp_path / name))
+    line = told(capsys, 2, lambda: main(argv))
+    assert line == f"error: the key file {tmp_path / name} can not be {told_}: {why}"
+
+
+def test_a_key_that_does_not_fit_on_the_disk_leaves_no_half(tmp_path):
+    """In a process of its own, which may write no byte into a file."""
+    path = tmp_path / "node.key"
+    limited = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0));"
+        "from node.key import main; sys.exit(main(sys.argv[1:]))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", limited, str(path)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"error: the key file {path} can not be written: File too large\n"
+    assert not path.exists()
+
+
+def test_the_key_command_names_what_is_no_path(capsys):
+    assert told(capsys, 2, lambda: key.main([""])) == "error: FILE '' is refused; allowed: a path"
+    assert "the following arguments are required: FILE" in told(capsys, 2, lambda: key.main([]))
+
+
+def test_the_key_command_names_a_folder_that_can_not_be_made(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    line = told(capsys, 2, lambda: key.main([str(tmp_path / "file" / "a" / "node.key")]))
+    assert "file/a/node.key can not be read: Not a directory" in line
+
+
+# -- where to listen, and whom to reach --------------------------------------------------------------------
+
+
+def test_a_listen_that_does_not_resolve_is_a_mistake_in_the_command():
+    with pytest.raises(UserError) as caught:
+        listen("no-such-host.invalid:9001")
+    assert caught.value.status == 2
+    assert str(caught.value).startswith("--listen no-such-host.invalid:9001: the host does not resolve (")
+    assert str(caught.value).endswith("check the name, or give an address of this machine")
+
+
+def test_a_listen_of_another_machine_says_so():
+    with pytest.raises(UserError) as caught:
+        listen("192.0.2.1:9001")
+    assert str(caught.value) == (
+        "--listen 192.0.2.1:9001: cannot assign requested address; give an address of this machine"
+    )
+    assert caught.value.status == 1
+
+
+def test_others_on_another_machine_need_an_address_of_this_one(tmp_path, capsys):
+    argv = ["--peers", "192.0.2.1:9001", "--open", "--shard", "0/3", "--out", str(tmp_path / "a")]
+    assert told(capsys, 2, lambda: main(argv)) == (
+        "error: 192.0.2.1:9001 is another machine: say where it can reach this node with --listen HOST:PORT"
+    )
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        ([], "--listen HOST:PORT is missing: say where peers reach this tracker"),
+        (
+            ["--listen", "127.0.0.1"],
+            "--listen '127.0.0.1' is refused; allowed: HOST:PORT (PORT from 0 to 65535",
+        ),
+        (["--listen", "0.0.0.0:1"], "--listen '0.0.0.0:1' is refused: other machines can not reach 0.0.0.0"),
+        (
+            ["--listen", "10.0.0.1:1"],
+            "--listen '10.0.0.1:1' is not on this machine alone, so say who may come: --allow FILE, or --op",
+        ),
+        (
+            ["--listen", "127.0.0.1:0", "--open", "--allow", "a"],
+            "--allow and --open contradict each other: give one of them",
+        ),
+        (
+            ["--listen", "127.0.0.1:0", "--min-peers", "2"],
+            "--min-peers '2' is refused; allowed: a whole number",
+        ),
+        (["--listen", "127.0.0.1:0", "--allow", ""], "--allow '' is refused; allowed: a path"),
+        (
+            ["--listen", "127.0.0.1:0", "--allow", "no"],
+            "allow-list 'no' can not be read: No such file or dir",
+        ),
+        (["--listen", "127.0.0.1:0", "--log", "xml"], "--log 'xml' is refused; allowed: text or json"),
+        (
+            ["--listen", "127.0.0.1:0", "--log-level", "x"],
+            "--log-level 'x' is refused; allowed: debug, info,",
+        ),
+        (
+            ["--peers", "127.0.0.1:0"],
+            "unrecognized arguments: --peers 127.0.0.1:0; python -m node.tracker --help",
+        ),
+    ],
+)
+def test_a_trackers_bad_arguments(argv, line, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert told(capsys, 2, lambda: tracker.main(argv)).startswith(f"error: {line}")
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (("--drain-timeout=-1",), "--drain-timeout '-1' is refused; allowed: a whole number from 0 to 3600"),
+        (("--drain-timeout", "soon"), "--drain-timeout 'soon' is refused"),
+        (("--log", ""), "--log '' is refused; allowed: text or json"),
+        (("--log-level", "all"), "--log-level 'all' is refused; allowed: debug, info, warning, error"),
+    ],
+)
+def test_a_nodes_bad_arguments(more, line, capsys, tmp_path):
+    assert told(capsys, 2, lambda: main(node(tmp_path / "a", *more))).startswith(f"error: {line}")
+
+
+# -- a traceback -------------------------------------------------------------------------------------------
+
+
+def test_only_debug_shows_a_traceback(capsys, tmp_path):
+    argv = node(tmp_path / "a", "--data", "no.csv")
+    argv.remove("--shard")
+    argv.remove("0/20")
+    assert told(capsys, 2, lambda: main(argv)).startswith("error: data file 'no.csv' can not be read")
+    assert main([*argv, "--debug"]) == 2
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+def test_a_folder_in_use_is_named(tmp_path, capsys):
+    lock = Lock(tmp_path / "a")
+    line = told(capsys, 1, lambda: main(node(tmp_path / "a")))
+    assert (
+        line
+        == f"error: --out {tmp_path / 'a'} is in use by another node: end that one, or give another --out"
+    )
+    lock.release()
+
+
+def test_a_path_with_a_zero_in_it_can_only_come_from_a_file(tmp_path, capsys):
+    (tmp_path / "t.toml").write_text('data = "a\\u0000.csv"\npeers = "127.0.0.1:1"\n')
+    line = told(capsys, 2, lambda: main(["--config", str(tmp_path / "t.toml")]))
+    assert line == f"error: data in {tmp_path / 't.toml'} 'a\\x00.csv' is refused; allowed: a path"
+    (tmp_path / "t.toml").write_text('peers = "127.0.0.1:1"\n[set.data]\nsource = "a\\u0000.csv"\n')
+    options = parse_arguments(["--config", str(tmp_path / "t.toml")])
+    with pytest.raises(UserError, match=r"a\\x00\.csv' can not be read: embedded null byte"):
+        prepare(options)
