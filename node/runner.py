@@ -32,7 +32,7 @@ from node.privacy import introduction, make_mechanism, offer_bound
 from node.reporting import Reporter, make_reporter
 from node.shell import Clock
 from node.state import State
-from node.sums import masked_settings, withstands
+from node.sums import check_length, masked_settings, withstands
 from node.task import build_model
 from node.training import Shapes, Trainer, shapes
 from node.weighting import Weighting, make_weighting
@@ -191,9 +191,11 @@ def _expected(options: NodeOptions, endpoint: str) -> int:
 def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket) -> int:
     options = prepared.options
     task = options.task.task.name
+    endpoint = endpoint_of(listener, options.listen)
+    words = prepared.dimension + prepared.weighting.slots
+    check_length(options.task.aggregation, _expected(options, endpoint), words)
     state = State(out, task, parameters_hash(prepared.parameters), prepared.trainer.vector())
     try:
-        endpoint = endpoint_of(listener, options.listen)
         reporter = make_reporter(options.json)
         reporter.started(_introduction(prepared, key, endpoint, out, state))
         return asyncio.run(_live(prepared, key, endpoint, state, out, listener, reporter))
