@@ -63,7 +63,7 @@ def most_additive(members: int) -> int:
 
 
 def _fits(kind: Named, members: int, chunks: int) -> bool:
-    return chunks <= codec.MAX_PIECES and _header_bytes(kind, members, chunks) <= codec.MAX_HEADER_BYTES
+    return _header_bytes(kind, members, chunks) <= codec.MAX_HEADER_BYTES
 
 
 def _most(kind: Named, members: int) -> int:
