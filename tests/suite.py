@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-BRANCHES = ("tests/simulation/test_masked_lies.py", "tests/simulation/test_masked_framing.py")
+BRANCHES = tuple(f"tests/simulation/test_masked_{name}.py" for name in ("lies", "framing", "once"))
 """Simulations that reach branches which no other test does."""
 TRACED = (
     "tests/unit/protocol",
