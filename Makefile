@@ -20,8 +20,8 @@ help: ## this list
 demo: $(STAMP) ## five peers on this machine learn to read digits; ends with a table and a report
 	@$(PY) -m scenarios run swarm $(ARGS)
 
-test: $(STAMP) ## every test, with the branch coverage of protocol/ and mechanisms/
-	@$(PY) -m pytest --cov $(ARGS)
+test: $(STAMP) ## every test, with the branch coverage of protocol/ and mechanisms/; or those that ARGS choose
+	@$(PY) -m tests.suite $(ARGS)
 
 check: $(STAMP) ## style, types, and the arrows between the packages
 	@$(PY) -m ruff check .

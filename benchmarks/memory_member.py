@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 
 from benchmarks.group import seats
-from benchmarks.residence import OwnPeak
+from benchmarks.residence import OwnPeak, resident_bytes
 from protocol import codec
 from protocol.actions import Action, Completed, Send
 from protocol.additive import Additive
@@ -59,7 +59,7 @@ def measure(cell: Cell, others: Connection, results: Connection) -> None:
     """The measured process: a small session first, to load everything, then the one that counts."""
     _in_session(cell, WARM_UP_DIMENSION, others)
     gc.collect()
-    with OwnPeak() as peak:
+    with OwnPeak(resident_bytes("self", "VmRSS")) as peak:
         mean = _in_session(cell, cell.dimension, others)
     results.send((peak.above_rest, _error(mean, cell)))
 

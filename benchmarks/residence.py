@@ -22,13 +22,13 @@ def resident_bytes(pid: int | str, field: str) -> int:
 
 
 class OwnPeak:
-    """The peak of this process's resident memory above where it stood when the object was made.
+    """The peak of this process's resident memory above `rest`, in bytes, since it was entered.
 
     The kernel keeps it; where its mark can not be set back, a thread samples /proc/self/statm.
     """
 
-    def __init__(self) -> None:
-        self._rest = resident_bytes("self", "VmRSS")
+    def __init__(self, rest: int) -> None:
+        self._rest = rest
         self._sampled = 0
         self._over = threading.Event()
         self._thread: threading.Thread | None = None

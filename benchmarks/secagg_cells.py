@@ -101,7 +101,7 @@ class Result:
 
     @property
     def peak_bytes(self) -> float:
-        """Resident memory above rest; the vector that a peer brings counts."""
+        """Resident memory above the process before its first vector; the vector that a peer brings counts."""
         return median(self.of_peers(lambda sample: sample.peak_bytes))
 
     @property

@@ -23,10 +23,10 @@ def run(cell: Cell, member: int, store: str, parent: Connection) -> int:
     torch.set_num_threads(1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=member, world_size=cell.n)
-    settle()
+    rest = settle()
     parent.send(None)
     while (number := parent.recv()) is not None:
-        _round(Meter(cell, member, number), cell, parent)
+        _round(Meter(cell, member, number, rest), cell, parent)
     dist.destroy_process_group()
     return 0
 

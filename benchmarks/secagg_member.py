@@ -96,11 +96,11 @@ async def _live(place: Place, store: Store, listener: socket.socket, parent: Con
 async def _rounds(member: Member, place: Place, store: Store, parent: Connection) -> None:
     """Answers the parent, step by step, until it says that it was the last round."""
     await member.meet()
-    settle()
+    rest = settle()
     parent.send(None)
     while (number := await told(parent)) is not None:
         store.prune()
-        meter = await asyncio.to_thread(Meter, place.cell, place.member, number)
+        meter = await asyncio.to_thread(Meter, place.cell, place.member, number, rest)
         parent.send(None)
         await told(parent)
         meter.go(member.transport.counts.sent)

@@ -10,22 +10,27 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 
-from benchmarks.residence import OwnPeak
+from benchmarks.residence import OwnPeak, resident_bytes
 from benchmarks.secagg_cells import Cell, Sample
 from protocol.vectors import Floats, raw
 
 
 def trim() -> None:
-    """Give freed memory back to the system: what stays there would hide in the next round's rest."""
+    """Give freed memory back to the system: what stays there would count in the next round."""
     gc.collect()
     with suppress(OSError, AttributeError):  # another C library than glibc
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def settle() -> None:
-    """At the start: what is loaded by now stays, and no collection in a round goes through it."""
-    gc.collect()
+def settle() -> int:
+    """At the start, before any vector: what is loaded by now stays, and no collection goes through it.
+
+    The bytes resident from then on: a process's rest, the same in all its rounds. Between two rounds a
+    process may hold vectors of the first: as long as it does they are above rest.
+    """
+    trim()
     gc.freeze()
+    return resident_bytes("self", "VmRSS")
 
 
 def cpu_seconds() -> float:
@@ -35,12 +40,15 @@ def cpu_seconds() -> float:
 
 
 class Meter:
-    """One round of one member. Memory counts from before its vector is made, CPU and bytes from `go`."""
+    """One round of one member. Memory counts from before its vector is made, CPU and bytes from `go`.
 
-    def __init__(self, cell: Cell, member: int, round: int) -> None:
+    `rest`: see `settle`.
+    """
+
+    def __init__(self, cell: Cell, member: int, round: int, rest: int) -> None:
         trim()
         self._cell, self._member, self._round = cell, member, round
-        self._peak = OwnPeak()
+        self._peak = OwnPeak(rest)
         self._peak.__enter__()
         self.vector: Floats = cell.vector(member, round)
 

@@ -45,7 +45,7 @@ from node.rounds import Rounds
 from node.shell import Clock
 from node.sight import NodeSight
 from node.state import State
-from node.sums import masked_settings, withstands
+from node.sums import check_length, masked_settings, withstands
 from node.supervisor import READY, notify
 from node.task import build_model
 from node.training import Shapes, Trainer, shapes
@@ -218,9 +218,11 @@ def _expected(options: NodeOptions, endpoint: str) -> int:
 def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket) -> int:
     options = prepared.options
     task = options.task.task.name
+    endpoint = endpoint_of(listener, options.listen)
+    words = prepared.dimension + prepared.weighting.slots
+    check_length(options.task.aggregation, _expected(options, endpoint), words)
     state = State(out, task, parameters_hash(prepared.parameters), prepared.trainer.vector())
     try:
-        endpoint = endpoint_of(listener, options.listen)
         access = access_of(endpoint, endpoint_of(listener, None), lambda: kept_token(out / TOKEN_FILE))
         registry = new_registry()
         told = (make_reporter(options.json), LogReporter(Log("node")), RoundFigures(registry))

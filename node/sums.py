@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from node.config import AggregationSection
+from node.errors import ConfigError
+from protocol.lengths import fits_additive, fits_masked, most_additive, most_masked
 from protocol.tolerance import LEAST_MEMBERS, MaskedSettings, tolerance
 
 WORD_BITS = 32
@@ -50,10 +52,26 @@ def _counted(dropouts: int) -> str:
 
 def withstands(section: AggregationSection, members: int) -> Withstands:
     """Of the sums of a group of so many, 3 or more."""
-    if section.protocol == "additive" or members < LEAST_MEMBERS:
+    if not _is_masked(section, members):
         return Withstands("additive", members, members, 0, members - 2, section.shares)
     group = tolerance(members, section.dropouts)
     return Withstands("masked", members, group.threshold, group.dropouts, group.colluders, section.shares)
+
+
+def _is_masked(section: AggregationSection, members: int) -> bool:
+    return section.protocol == "masked" and members >= LEAST_MEMBERS
+
+
+def check_length(section: AggregationSection, members: int, words: int) -> None:
+    """ConfigError for (words,) vectors that a group of so many can not sum, 3 or more."""
+    masked = _is_masked(section, members)
+    if not (fits_masked if masked else fits_additive)(words, members):
+        kind = "masked sums" if masked else "additive shares"
+        most = (most_masked if masked else most_additive)(members)
+        raise ConfigError(
+            f"{words} parameters are too many for {kind} of {members} peers; allowed: at most {most}; "
+            "share fewer of them (train.parameters), or take fewer peers"
+        )
 
 
 def masked_settings(section: AggregationSection, bound: float) -> MaskedSettings | None:

@@ -76,10 +76,13 @@ Fetched = Certificate | Sum | BasePiece | ResultCertificate | TotalPiece
 """What answers a request."""
 
 
-class _Fetch:
-    """What both machines share: requests in flight, progress and its deadline."""
+_Order = Iterator[tuple[bytes, bytes, int]]
 
-    def __init__(self, key: NodeKey, source: Key, wanted: Iterator[tuple[bytes, bytes, int]]) -> None:
+
+class _Fetch:
+    """What all machines share: requests in flight, progress and its deadline."""
+
+    def __init__(self, key: NodeKey, source: Key, wanted: _Order) -> None:
         self.source = source
         self.failed = False
         self.deadline: float | None = None
@@ -100,24 +103,31 @@ class _Fetch:
             self.deadline = None
 
 
-class CertificateFetch(_Fetch):
+class _SessionFetch(_Fetch):
+    """A fetch of what a session came to: its certificate first, then what that names, in `order`."""
+
+    def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings, order: _Order) -> None:
+        super().__init__(settings.key, source, order)
+        self._past = past
+        self._sid = sid
+
+    def start(self, now: float) -> list[Action]:
+        """Ask for the certificate."""
+        self.deadline = now + PATIENCE_S
+        request = codec.sign(CertificateRequest(self._sid, self._key.public), self._key)
+        return [Send(self.source, (request,))]
+
+
+class CertificateFetch(_SessionFetch):
     """Fetch, verify and add up the certificate of a session this node was in."""
 
     def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings) -> None:
         dimension = settings.summed
         order = ((sid, member, index) for member in past.members for index in range(piece_count(dimension)))
-        super().__init__(settings.key, source, order)
-        self._past = past
-        self._sid = sid
+        super().__init__(past, sid, source, settings, order)
         self._dimension = dimension
         self._total = Total(settings.shares.for_group(len(past.members)), dimension, past.members)
         self._certificate: Certificate | None = None
-
-    def start(self, now: float) -> list[Action]:
-        """Ask for the headers."""
-        self.deadline = now + PATIENCE_S
-        request = codec.sign(CertificateRequest(self._sid, self._key.public), self._key)
-        return [Send(self.source, (request,))]
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
         """Take in the headers, then the pieces; ends with Healed."""
@@ -158,26 +168,18 @@ class CertificateFetch(_Fetch):
         return actions
 
 
-class ResultFetch(_Fetch):
+class ResultFetch(_SessionFetch):
     """Fetch and verify the certificate of a masked session this node was in; then unmask its total."""
 
     def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings, masked: MaskedSettings) -> None:
         members = len(past.members)
         self._layout = Layout(settings.summed, members, masked.all_to_all_bytes)
         order = ((sid, NOBODY, index) for index in range(self._layout.chunks))
-        super().__init__(settings.key, source, order)
-        self._past = past
-        self._sid = sid
+        super().__init__(past, sid, source, settings, order)
         self._tolerance = tolerance(members, masked.dropouts)
         self._point = FixedPoint(masked.clip, members)
         self._certificate: ResultCertificate | None = None
         self._totals: Totals | None = None
-
-    def start(self, now: float) -> list[Action]:
-        """Ask for the certificate."""
-        self.deadline = now + PATIENCE_S
-        request = codec.sign(CertificateRequest(self._sid, self._key.public), self._key)
-        return [Send(self.source, (request,))]
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
         """Take in the certificate, then the chunks; ends with Healed, or `failed` if the count is wrong."""

@@ -28,7 +28,6 @@ from protocol.view import View
 
 TWO_VOTES = "two different votes in one view"
 TWO_PROPOSALS = "two different proposals for one view"
-LEAST_INCLUDED = 3
 
 Holds = Callable[[Key, int], bool]
 
@@ -163,16 +162,15 @@ class Viewing:
 
     def _propose(self, number: int) -> Propose | None:
         changes = self._votes.get(number, {})
-        if len(changes) < self._tolerance.threshold:
+        if len(changes) < self._tolerance.least_included:
             return None
         votes = tuple(changes[key].vote for key in sorted(changes))
         locks = _locks_of(votes)
-        included = set_of(changes, self._seat.members)
-        if len(locks) > 1 or included.bit_count() < LEAST_INCLUDED:
+        if len(locks) > 1:
             return None
         lock = tuple(locks.values())
         proofs = tuple(proof for one in lock for proof in changes[one.sender].proofs)
-        included = lock[0].included if lock else included
+        included = lock[0].included if lock else set_of(changes, self._seat.members)
         return self._signed(number, included, votes, lock, proofs)
 
     def _signed(

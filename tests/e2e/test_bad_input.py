@@ -101,6 +101,18 @@ def only_the_key_is_left(out: Path) -> None:
     assert [path.name for path in out.iterdir()] == ["node.key"]
 
 
+def test_a_model_that_is_too_long_for_so_many_peers(nursery: Nursery, tmp_path: Path) -> None:
+    """Refused before anything is sent: once somebody fell silent, the others could not go on."""
+    out, task, rows = tmp_path / "out", tmp_path / "t.toml", tmp_path / "a.csv"
+    task.write_text(TASK.replace("outputs = 2", "outputs = 12_000_000"))
+    rows.write_text("x,y,z\n" + "1,2,0\n2,1,1\n" * 5)
+    peers = ",".join(free_endpoint() for _ in range(64))
+    node = nursery.fork("--peers", peers, "--task", str(task), "--data", str(rows), "--out", str(out))
+    line = node.fails(2)
+    assert "36000000 parameters are too many for masked sums of 64 peers; allowed: at most 33554431" in line
+    only_the_key_is_left(out)
+
+
 # -- one node that waits for others, and a second one beside it ----------------------------------------
 
 

@@ -4,14 +4,16 @@ Every run checks the rules of tests.simulation.bare: whoever completes has the s
 honest is accused, all end within their deadlines. Member 3 lies; to member 0, where it lies to one alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 from protocol import masks, shamir
 from protocol.actions import Completed, Failed, Reason
 from protocol.masked import DoubleMasked
-from protocol.masked_messages import Join, JoinCertificate, Joined
+from protocol.masked_messages import Join, JoinCertificate, Joined, Masked
 from protocol.summing import Summing
 from tests.simulation import lies
 from tests.simulation.bare import Swarm
@@ -28,6 +30,10 @@ def swarms_of(lie: Lie, layout: int, members: int = 5, dropouts: int | None = No
             Swarm(Schedule(seed, members, layout, dropouts, notices=seed % 2 == 0), {LIAR: lie}).run()
             for seed in SEEDS
         ]
+
+
+def truth(member, to, message):
+    return (message,)
 
 
 def liar_of(swarm: Swarm) -> bytes:
@@ -138,68 +144,76 @@ FALSE_TOTALS = {
     "random words": lies.random_words,
     "another carry": lies.other_carry,
 }
+Adding = Callable[[Summing, list[Masked], int], bytes]
+
+
+def nobody_completes_and_somebody_proves_it(swarms: Iterable[Swarm]) -> None:
+    for swarm in swarms:
+        assert not swarm.completed
+        assert accusers(swarm), f"{swarm.schedule}: {reasons(swarm)}"
+
+
+def a_liar_that_adds_up(adding: Adding, monkeypatch: pytest.MonkeyPatch) -> list[Swarm]:
+    """It believes its own total: it checks and acknowledges it."""
+    honest = Summing._sum
+    monkeypatch.setattr(
+        Summing,
+        "_sum",
+        lambda summing, parts, index: (adding if summing._seat.number == LIAR else honest)(
+            summing, parts, index
+        ),
+    )
+    return swarms_of(truth, REDUCERS)
 
 
 @pytest.mark.parametrize("change", FALSE_TOTALS.values(), ids=FALSE_TOTALS.keys())
 def test_a_false_total_is_proved_to_all(change: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch):
-    """The liar believes its own total: it checks and acknowledges it."""
     honest = Summing._sum
 
-    def added(summing: Summing, parts, index: int) -> bytes:
-        payload = honest(summing, parts, index)
-        if summing._seat.number != LIAR:
-            return payload
-        return change(payload, summing._layout.length(index), summing._layout.members)
+    def changed(summing: Summing, parts: list[Masked], index: int) -> bytes:
+        layout = summing._layout
+        return change(honest(summing, parts, index), layout.length(index), layout.members)
 
-    monkeypatch.setattr(Summing, "_sum", added)
-    for swarm in swarms_of(lambda member, to, message: (message,), REDUCERS):
-        assert not swarm.completed
-        assert accusers(swarm), f"{swarm.schedule}: {reasons(swarm)}"
+    nobody_completes_and_somebody_proves_it(a_liar_that_adds_up(changed, monkeypatch))
 
 
 def test_a_total_over_fewer_than_it_names_is_proved(monkeypatch: pytest.MonkeyPatch):
     honest = Summing._sum
 
-    def added(summing: Summing, parts, index: int) -> bytes:
-        return honest(summing, parts[:-1] if summing._seat.number == LIAR else parts, index)
+    def of_fewer(summing: Summing, parts: list[Masked], index: int) -> bytes:
+        return honest(summing, parts[:-1], index)
 
-    monkeypatch.setattr(Summing, "_sum", added)
-    for swarm in swarms_of(lambda member, to, message: (message,), REDUCERS):
-        assert not swarm.completed
-        assert accusers(swarm), f"{swarm.schedule}: {reasons(swarm)}"
+    nobody_completes_and_somebody_proves_it(a_liar_that_adds_up(of_fewer, monkeypatch))
 
 
 # -- dealers ------------------------------------------------------------------------------------------------
 
 
-class WrongDealer(DoubleMasked):
-    """Member 3 deals shares of nothing: points of no polynomial, hashed as they are."""
+def beginning_with(module: ModuleType, name: str, lying: Callable[..., Callable[..., Any]]):
+    """A machine that begins, as member 3, with another function in the place of an honest one."""
 
-    def start(self, vector, rand, now):
-        honest = shamir.split
-        if self.seat.number == LIAR:
-            shamir.split = lambda secret, threshold, members, rand: tuple(range(7, 7 + members**2, members))
-        try:
-            return super().start(vector, rand, now)
-        finally:
-            shamir.split = honest
+    class Beginner(DoubleMasked):
+        def start(self, vector, rand, now):
+            with pytest.MonkeyPatch.context() as patch:
+                if self.seat.number == LIAR:
+                    patch.setattr(module, name, lying(getattr(module, name)))
+                return super().start(vector, rand, now)
 
-
-class WrongMaskKey(DoubleMasked):
-    """Member 3 shows the public key of another secret than the one that it dealt."""
-
-    def start(self, vector, rand, now):
-        honest = masks.public_key
-        if self.seat.number == LIAR:
-            masks.public_key = lambda secret: honest(secret ^ 1 << 200)
-        try:
-            return super().start(vector, rand, now)
-        finally:
-            masks.public_key = honest
+    return Beginner
 
 
-def truth(member, to, message):
-    return (message,)
+def points_of_nothing(honest):
+    """Of no polynomial; hashed as they are."""
+    return lambda secret, threshold, members, rand: tuple(range(7, 7 + members**2, members))
+
+
+def key_of_another_secret(honest):
+    """Than the one that it dealt."""
+    return lambda secret: honest(secret ^ 1 << 200)
+
+
+WrongDealer = beginning_with(shamir, "split", points_of_nothing)
+WrongMaskKey = beginning_with(masks, "public_key", key_of_another_secret)
 
 
 def swarms_with(kind: type[DoubleMasked], layout: int, lie: Lie = truth) -> list[Swarm]:
@@ -209,9 +223,7 @@ def swarms_with(kind: type[DoubleMasked], layout: int, lie: Lie = truth) -> list
 
 @pytest.mark.parametrize("layout", BOTH)
 def test_shares_that_open_nothing_are_proved_against_their_dealer(layout):
-    for swarm in swarms_with(WrongDealer, layout):
-        assert not swarm.completed
-        assert accusers(swarm), f"{swarm.schedule}: {reasons(swarm)}"
+    nobody_completes_and_somebody_proves_it(swarms_with(WrongDealer, layout))
 
 
 @pytest.mark.parametrize("layout", BOTH)
@@ -230,9 +242,7 @@ def quiet_after_its_vector(member, to, message):
 @pytest.mark.parametrize("layout", BOTH)
 def test_a_wrong_mask_key_is_proved_when_it_has_to_be_opened(layout):
     """Who deals it drops out: the shares of its key open something else."""
-    for swarm in swarms_with(WrongMaskKey, layout, quiet_after_its_vector):
-        assert not swarm.completed
-        assert accusers(swarm), f"{swarm.schedule}: {reasons(swarm)}"
+    nobody_completes_and_somebody_proves_it(swarms_with(WrongMaskKey, layout, quiet_after_its_vector))
 
 
 # -- views --------------------------------------------------------------------------------------------------

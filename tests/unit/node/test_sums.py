@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from node.config import load_task
-from node.sums import masked_settings, withstands
+from node.errors import ConfigError
+from node.sums import check_length, masked_settings, withstands
 from protocol.tolerance import MaskedSettings
 
 MASKED, ADDITIVE = "aggregation.protocol=masked", "aggregation.protocol=additive"
@@ -67,3 +68,18 @@ def test_the_session_is_told_the_same():
     assert masked_settings(section(ADDITIVE), 4.0) is None
     assert masked_settings(section(MASKED), 2.5) == MaskedSettings(2.5, None)
     assert masked_settings(section(MASKED, "aggregation.dropouts=1"), 4.0) == MaskedSettings(4.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "kind", "most"),
+    [(MASKED, "masked sums", 33_554_431), (ADDITIVE, "additive shares", 30_146_560)],
+)
+def test_a_model_that_is_too_long_for_its_group_is_refused(protocol, kind, most):
+    with pytest.raises(ConfigError) as refused:
+        check_length(section(protocol), 64, 40_000_000)
+    assert str(refused.value) == (
+        f"40000000 parameters are too many for {kind} of 64 peers; allowed: at most {most}; "
+        "share fewer of them (train.parameters), or take fewer peers"
+    )
+    check_length(section(protocol), 10, 40_000_000)
+    check_length(section(protocol), 3, 40_000_000)

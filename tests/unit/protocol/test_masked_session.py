@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from protocol.actions import Completed, Failed, Reason
-from protocol.masked_messages import Ack, Join, Masked
+from protocol.masked_messages import Ack, Join, Masked, Release
 from protocol.seeking import MAX_REGROUPED
 from protocol.tolerance import MaskedSettings
-from tests.parts import NOW, members, vector
+from tests.parts import NOW, endpoint, members, vector
 from tests.wires import INITIAL, Wires
 
 KEYS = members(4)
@@ -82,3 +82,13 @@ def test_what_comes_late_of_a_session_that_is_over_changes_nothing():
     assert (one.base, one.round, one.status.phase) == before
     one.offer(vector(1), bytes(32), NOW)
     assert all(one.receive(message, NOW) == [] for message in late)
+
+
+@pytest.mark.parametrize("layout", [0, 1 << 16])
+def test_who_misses_all_releases_ends_by_the_certificate_of_those_who_finished(layout):
+    wires = swarm(layout)
+    wires.dropped = lambda _from, to, message: isinstance(message, Release) and to == endpoint(KEYS[3])
+    wires.offer()
+
+    assert len(wires.ends(Completed)) == 4
+    assert len({wires[key].base for key in KEYS}) == 1

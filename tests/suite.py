@@ -1,0 +1,142 @@
+"""Every test, in parts: each a pytest of its own, as many at once as there are cores (`make test`).
+
+What is traced for coverage takes 2.6 times as long. So one part alone is traced, the one that reaches every
+branch of protocol/ and mechanisms/, and the bulk of the simulations is not in it. Real processes have real
+deadlines: they come first, and go before the other parts where all want a core.
+
+With arguments it is one pytest with these, and nothing more.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BRANCHES = tuple(f"tests/simulation/test_masked_{name}.py" for name in ("lies", "framing", "once"))
+"""Simulations that reach branches which no other test does."""
+TRACED = (
+    "tests/unit/protocol",
+    "tests/unit/mechanisms",
+    "tests/property",
+    "tests/vectors",
+    "tests/statistical",
+)
+LATER = 10
+"""How far a part stands back where cores are few, as `nice` counts."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one pytest runs: the tests below `paths` but for those below `left_out`."""
+
+    name: str
+    paths: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    nice: int = LATER
+
+    def holds(self, file: str) -> bool:
+        """Whether a test file, named from the root, is in it."""
+        return _is_below(file, self.paths) and not _is_below(file, self.left_out)
+
+    @property
+    def command(self) -> list[str]:
+        """What is run."""
+        colour = "--color=yes" if sys.stdout.isatty() else "--color=no"
+        own_cache = f"cache_dir=.pytest_cache/{self.name}"
+        ignored = [f"--ignore={path}" for path in self.left_out]
+        pytest = [
+            sys.executable,
+            "-m",
+            "pytest",
+            *self.options,
+            colour,
+            "-o",
+            own_cache,
+            *ignored,
+            *self.paths,
+        ]
+        return ["nice", "-n", str(self.nice), *pytest]
+
+
+def _is_below(file: str, paths: Sequence[str]) -> bool:
+    return any(Path(file).is_relative_to(path) for path in paths)
+
+
+PARTS = (
+    Part("processes", ("tests/e2e",), nice=0),
+    Part("simulations", ("tests/simulation",), BRANCHES),
+    Part("coverage", (*TRACED, *BRANCHES), options=("--cov",)),
+    Part("units", ("tests/unit",), TRACED),
+    Part("models", ("tests/models",)),
+)
+"""The longest first."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A part that was run; `output` is all that its pytest printed."""
+
+    part: Part
+    status: int
+    output: str
+
+    @property
+    def summary(self) -> str:
+        """Pytest's own last line."""
+        return self.output.rstrip().rpartition("\n")[2].strip("= ")
+
+
+def run(part: Part) -> Ended:
+    """Wait for a part's pytest."""
+    ended = subprocess.run(
+        part.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    return Ended(part, ended.returncode, ended.stdout)
+
+
+def closing(ended: Sequence[Ended], seconds: float) -> str:
+    """The counts of all parts, in one line as pytest has it."""
+    counts: Counter[str] = Counter()
+    for one in ended:
+        for number, kind in re.findall(r"(\d+) ([a-z]+)", one.summary.rpartition(" in ")[0]):
+            counts[kind] += int(number)
+    failed = [one.part.name for one in ended if one.status]
+    told = ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items()))
+    return f"{told} in {seconds:.0f}s" + (f"; NOT WELL: {', '.join(failed)}" if failed else "")
+
+
+def main() -> int:
+    """All parts; the exit status is 0 if theirs are."""
+    begun, ended = time.monotonic(), list[Ended]()
+    at_once = min(len(PARTS), os.cpu_count() or 1)
+    names = ", ".join(part.name for part in PARTS)
+    print(f"{len(PARTS)} parts, {at_once} at once, each shown when it ends: {names}", flush=True)
+    with ThreadPoolExecutor(at_once) as pool:
+        try:
+            for one in as_completed([pool.submit(run, part) for part in PARTS]):
+                ended.append(one.result())
+                print(f"\n==== {ended[-1].part.name}\n{ended[-1].output}", flush=True)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            return 130
+    print()
+    for one in sorted(ended, key=lambda one: PARTS.index(one.part)):
+        print(f"{one.part.name:12} {'ok' if one.status == 0 else f'status {one.status}':10} {one.summary}")
+    print(closing(ended, time.monotonic() - begun))
+    return int(any(one.status for one in ended))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        os.execv(sys.executable, [sys.executable, "-m", "pytest", *sys.argv[1:]])
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""What a round of the benchmark of secure sums is charged for."""
+
+import gc
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from benchmarks.secagg_cells import SEED, Cell
+from benchmarks.secagg_meter import Meter, settle
+
+CELL = Cell(SEED, 4, 4_000_000)
+VECTOR_BYTES = 4 * CELL.d
+
+
+@pytest.fixture(autouse=True)
+def _thawed() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+def peak_vectors(rest: int, round: int) -> float:
+    meter = Meter(CELL, 1, round, rest)
+    meter.go({})
+    return meter.sample(meter.vector, {}, 0.0).peak_bytes / VECTOR_BYTES
+
+
+def test_a_round_is_charged_for_what_the_one_before_left_behind() -> None:
+    """Measured against its own beginning, a round that frees the last one's vectors would look free."""
+    rest = settle()
+    assert 0.9 < peak_vectors(rest, 0) < 1.5
+    kept = [np.ones(CELL.d, "<f4") for _ in range(3)]
+    assert 3.9 < peak_vectors(rest, 1) < 4.5
+    del kept
+    assert 0.9 < peak_vectors(rest, 2) < 1.5

@@ -1,0 +1,57 @@
+"""How long a vector may be: what is said of its chunks still passes the codec, and one more would not."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol import codec, lengths
+from protocol.errors import RemoteProtocolError
+from protocol.layout import Layout
+from protocol.shares import MAX_MEMBERS
+from protocol.vectors import PIECE_WORDS
+
+SIZES = [4, 10, 20, MAX_MEMBERS]
+
+
+def passes(message) -> bool:
+    frame = codec.encode(message).join()
+    try:
+        return codec.decode(frame) == message
+    except RemoteProtocolError:
+        return False
+
+
+@pytest.mark.parametrize("members", SIZES)
+def test_a_lock_with_its_proof_passes_at_the_most_and_not_beyond(members):
+    chunks = Layout(lengths.most_masked(members), members).chunks
+    assert lengths.fits_masked(lengths.most_masked(members), members)
+    assert passes(lengths._proposal(members, chunks))
+    assert passes(lengths._check(members, chunks))
+    beyond = 2 * lengths.most_masked(members)
+    assert not lengths.fits_masked(beyond, members)
+    chunks = Layout(beyond, members).chunks
+    assert not (passes(lengths._proposal(members, chunks)) and passes(lengths._check(members, chunks)))
+
+
+@pytest.mark.parametrize("members", [3, *SIZES])
+def test_a_certificate_passes_at_the_most_and_not_with_one_piece_more(members):
+    most = lengths.most_additive(members)
+    pieces = most // PIECE_WORDS
+    assert lengths.fits_additive(most, members)
+    assert passes(lengths._certificate(members, pieces))
+    assert not lengths.fits_additive(most + 1, members)
+    assert not passes(lengths._certificate(members, pieces + 1))
+
+
+def test_the_figures_that_the_documents_name():
+    assert [lengths.most_masked(n) for n in (10, 20, 64)] == [309_329_919, 199_229_439, 33_554_431]
+    assert [lengths.most_additive(n) for n in (3, 10, 64)] == [672_137_216, 200_540_160, 30_146_560]
+
+
+def test_more_pieces_than_an_index_can_name_do_not_fit():
+    assert not lengths.fits_additive(PIECE_WORDS * codec.MAX_PIECES + 1, 3)
+    assert not lengths.fits_masked(PIECE_WORDS * codec.MAX_PIECES, 4)
+
+
+def test_a_short_vector_has_no_chunks_to_speak_of():
+    assert lengths.fits_masked(100, MAX_MEMBERS)
