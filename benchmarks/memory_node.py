@@ -110,6 +110,7 @@ def _options(task: Task, data: Path, out: Path, endpoints: tuple[str, ...], peer
         key=None,
         allow=None,
         open=False,
+        tls="auto",
         seed=peer,
         json=False,
         log=NO_LOG,

@@ -63,13 +63,14 @@ class Access:
         return f"{self.url} ({where})"
 
 
-def access_of(endpoint: str, bound: str, token: Callable[[], str]) -> Access:
+def access_of(endpoint: str, bound: str, url: str, token: Callable[[], str]) -> Access:
     """For a node that announces `endpoint` and whose listener is bound to `bound`, both HOST:PORT.
 
+    `url`: the page's, without a path.
     `token` is asked for unless both are this machine alone.
     """
     is_local = is_loopback(bound) and is_loopback(endpoint)
-    return Access(split_endpoint(endpoint)[0], None if is_local else token(), f"http://{endpoint}/")
+    return Access(split_endpoint(endpoint)[0], None if is_local else token(), f"{url}/")
 
 
 def new_token() -> str:

@@ -15,6 +15,7 @@ from node.config import Task, built_in_tasks, load_changed_task
 from node.errors import ConfigError, shown
 from node.layers import Place, add_config, layered
 from node.logs import LogOptions, add_log_options, log_options
+from node.tls import add_tls
 from protocol.shares import MAX_MEMBERS
 
 _DESCRIPTION = """\
@@ -65,6 +66,7 @@ class NodeOptions:
     key: Path | None
     allow: Path | None
     open: bool
+    tls: str
     seed: int
     json: bool
     log: LogOptions
@@ -104,6 +106,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
         key=path_of(given.key, place("key")),
         allow=path_of(given.allow, place("allow")),
         open=given.open,
+        tls=given.tls,
         seed=whole_number(given.seed, place("seed"), 0, 2**32 - 1),
         json=given.json,
         log=log_options(asked),
@@ -156,6 +159,7 @@ def _add_meeting(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--open", action="store_true", help="learn with anyone who comes, off loopback too. Default: no"
     )
+    add_tls(group)
 
 
 def _add_learning(group: argparse._ArgumentGroup) -> None:
@@ -253,7 +257,7 @@ def _tracker(written: str | None, place: str) -> str | None:
     """The tracker's "host:port", from a URL or as it stands."""
     if written is None:
         return None
-    endpoint = written.removeprefix("http://").removesuffix("/")
+    endpoint = written.removeprefix("https://").removeprefix("http://").removesuffix("/")
     if "/" in endpoint:
         raise ConfigError(f"{place} {shown(written)} is refused; allowed: http://HOST:PORT or HOST:PORT")
     return parse_endpoint(endpoint, place)

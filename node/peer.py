@@ -35,6 +35,7 @@ from node.sight import Sight
 from node.state import Kept, State
 from node.stopping import Stopping
 from node.sums import withstands
+from node.tls import Tls
 from node.training import Evaluation, Interrupted, Trainer
 from node.transport import Transport
 from node.vectors import Floats
@@ -88,6 +89,7 @@ class Peer:
         gate: Gate,
         folder: Folder,
         reporter: Reporter,
+        tls: Tls,
     ) -> None:
         heavy = 4 * state.dimension > HEAVY_BYTES
         self._aside = asyncio.to_thread if heavy else _at_once
@@ -106,7 +108,7 @@ class Peer:
         self._report = reporter
         self._shell = Shell(session, self._send, self._perform, heavy)
         self.transport = Transport(
-            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy, tls=None
+            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy, tls
         )
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._closed = asyncio.Event()

@@ -48,6 +48,7 @@ from node.state import State
 from node.sums import check_length, masked_settings, withstands
 from node.supervisor import READY, notify
 from node.task import build_model
+from node.tls import make_tls, protection, url
 from node.training import Shapes, Trainer, shapes
 from node.web import answers
 from node.weighting import Weighting, make_weighting
@@ -223,7 +224,8 @@ def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket
     check_length(options.task.aggregation, _expected(options, endpoint), words)
     state = State(out, task, parameters_hash(prepared.parameters), prepared.trainer.vector())
     try:
-        access = access_of(endpoint, endpoint_of(listener, None), lambda: kept_token(out / TOKEN_FILE))
+        bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
+        access = access_of(endpoint, bound, where, lambda: kept_token(out / TOKEN_FILE))
         registry = new_registry()
         told = (make_reporter(options.json), LogReporter(Log("node")), RoundFigures(registry))
         journal = Journal(Reporters(told), Clock().now)
@@ -247,6 +249,7 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
         "task": f"{options.task.task.name}, {prepared.dimension} parameters{resumed}",
         "data": prepared.dataset.description,
         "may join": who,
+        "links": protection(options.tls, endpoint),
         "sums": f"{at_least}{withstands(options.task.aggregation, expected).text}",
         **prepared.weighting.words,
         **introduction(prepared.mechanism),
@@ -277,7 +280,8 @@ async def _live(
     )
     folder = Folder(out, prepared.shapes)
     gate = make_gate(options.task, prepared.trainer, state)
-    parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal)
+    tls = make_tls(key, options.tls, endpoint, session.addresses.may_answer)
+    parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal, tls)
     peer = Peer(plan, session, state, *parts)
     sight = NodeSight(peer.sight, journal, Rounds(out / HISTORY))
     page, figures = Page(sight, access), Figures(watched.registry, sight.view, node_families, access)

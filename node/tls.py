@@ -10,6 +10,7 @@ sealed to their readers, with or without TLS.
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import ssl
 import tempfile
@@ -35,6 +36,7 @@ from protocol.names import Key
 
 VOUCHER = x509.ObjectIdentifier("2.25.293712048361209475120384670518392746501")
 """An arc that needs no registration (ITU-T X.667): a random number of 128 bits."""
+CHOICES = ("auto", "on", "off")
 _LABEL = b"tls"
 _NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "murmuration node")])
 _LIFE = datetime.timedelta(days=3650)
@@ -45,13 +47,48 @@ class WrongPeer(ConnectionError):
     """Who answers does not hold the key that it should."""
 
 
+def add_tls(group: argparse._ActionsContainer) -> None:
+    """The option of a node and of a tracker."""
+    group.add_argument(
+        "--tls",
+        choices=CHOICES,
+        default="auto",
+        help="whether links are under TLS 1.3: auto is wherever an address is not this machine alone; all "
+        "peers of a swarm, and its tracker, make the same choice. Default: auto",
+    )
+
+
+def covers(choice: str, endpoint: str) -> bool:
+    """Whether what goes to, and is served at, this endpoint is under TLS.
+
+    As it follows from the address that is dialled, both ends of a link come to the same answer.
+    """
+    return choice == "on" or (choice == "auto" and not is_loopback(endpoint))
+
+
+def url(choice: str, endpoint: str) -> str:
+    """Where a node or tracker is, for a browser."""
+    return f"{'https' if covers(choice, endpoint) else 'http'}://{endpoint}"
+
+
+def protection(choice: str, endpoint: str) -> str:
+    """What links to a node at `endpoint` have, in words."""
+    if covers(choice, endpoint):
+        return "TLS 1.3; who answers must hold the key that was announced or pinned"
+    if is_loopback(endpoint):
+        return "without TLS, on this machine alone"
+    return (
+        "WITHOUT TLS: messages are signed and shares sealed, but whoever reads the network sees who talks to "
+        "whom, models that are caught up, and this node's page"
+    )
+
+
 @dataclass(frozen=True)
 class Tls:
     """How one node listens and dials under TLS."""
 
     choice: str
-    """"on", "off", or "auto": wherever an address is not loopback. As it follows from the address that is
-    dialled, both ends of a link come to the same answer."""
+    """One of CHOICES: see `covers`."""
     endpoint: str
     """Where this node listens, as it announces it."""
     server: ssl.SSLContext
@@ -59,18 +96,14 @@ class Tls:
     keys_at: Callable[[str], frozenset[Key]]
     """Who may answer at an endpoint; nobody named: any node."""
 
-    def covers(self, endpoint: str) -> bool:
-        """Whether what goes to, and is served at, this endpoint is under TLS."""
-        return self.choice == "on" or (self.choice == "auto" and not is_loopback(endpoint))
-
     def dialling(self, endpoint: str) -> ssl.SSLContext | None:
         """What to dial this endpoint with; None without TLS."""
-        return self.client if self.covers(endpoint) else None
+        return self.client if covers(self.choice, endpoint) else None
 
     @property
     def listening(self) -> ssl.SSLContext | None:
         """What to serve with; None without TLS."""
-        return self.server if self.covers(self.endpoint) else None
+        return self.server if covers(self.choice, self.endpoint) else None
 
     def check(self, endpoint: str, link: ssl.SSLObject | None) -> None:
         """WrongPeer unless the far end of `link` is a node that may answer here. None: no TLS, no check."""

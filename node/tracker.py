@@ -32,6 +32,7 @@ from node.reporting import notice_text
 from node.shell import Shell
 from node.sight import TrackerSight
 from node.supervisor import READY, STOPPING, notify
+from node.tls import add_tls, make_tls, protection, url
 from node.transport import Transport
 from node.web import answers
 from protocol.actions import Action, Notice, Send
@@ -55,6 +56,7 @@ class TrackerOptions:
     allow: Path | None
     page_token: Path | None
     open: bool
+    tls: str
     log: LogOptions
     debug: bool
 
@@ -76,6 +78,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> TrackerOpti
         allow=path_of(given.allow, place("allow")),
         page_token=path_of(given.page_token, place("page_token")),
         open=given.open,
+        tls=given.tls,
         log=log_options(asked),
         debug=given.debug,
     )
@@ -96,6 +99,7 @@ def _parser() -> NodeParser:
         "--allow", metavar="FILE", help="introduce only the public keys in FILE, one a line. Default: no list"
     )
     parser.add_argument("--open", action="store_true", help="introduce anyone, off loopback too. Default: no")
+    add_tls(parser)
     add_log_options(parser)
     add_config(parser, ENVIRONMENT)
     parser.add_argument(
@@ -145,7 +149,8 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
     tally = TrackerTally(registry)
     introducer = Introducer(key, options.min_peers, allow)
     endpoint = endpoint_of(listener, options.listen)
-    access = access_of(endpoint, endpoint_of(listener, None), lambda: _token(options))
+    bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
+    access = access_of(endpoint, bound, where, lambda: _token(options))
 
     def send(what: Send) -> None:
         if isinstance(what.to, str) and what.to:
@@ -159,7 +164,8 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
         return []
 
     shell = Shell(introducer, send, perform, heavy=False)
-    transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False, tls=None)
+    tls = make_tls(key, options.tls, endpoint, lambda _: frozenset())  # whom it answers is in their messages
+    transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False, tls=tls)
     about = _about(options, key, endpoint, len(allow or ()))
     sight = TrackerSight(introducer, shell, transport.counts, key.public.hex(), about)
     page, figures = Page(sight, access), Figures(registry, sight.view, tracker_families, access)
@@ -167,7 +173,8 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
     missing = missing_unless_ending(stopped)
     await transport.start(listener, answers(health(missing), figures.routes, page.routes))
     notify(READY)
-    print(f"tracker {key.public.hex()} at http://{endpoint}", flush=True)
+    print(f"tracker {key.public.hex()} at {where}", flush=True)
+    print(f"links: {protection(options.tls, endpoint)}", flush=True)
     print(f"page: {access.shown(options.page_token, on_terminal=sys.stdout.isatty())}", flush=True)
     log.info("started", key=key.public.hex()[:KEY_DIGITS], listen=endpoint)
     try:

@@ -128,6 +128,7 @@ def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> Node
         key=None,
         allow=None,
         open=False,
+        tls="auto",
         seed=plan.batch_seed(peer),
         json=False,
         log=NO_LOG,

@@ -12,6 +12,7 @@ from node.plan import Plan
 from node.reporting import JsonReporter
 from node.runner import prepare
 from node.state import State
+from node.tls import make_tls
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
 from protocol.messages import Base
@@ -51,7 +52,8 @@ class Alone:
         gate = make_gate(self.prepared.options.task, self.prepared.trainer, self.state)
         written = Folder(folder, self.prepared.shapes)
         parts = (self.prepared.trainer, self.mechanism, self.prepared.weighting, gate, written, reporter)
-        self.peer = Peer(plan, session, self.state, *parts)
+        tls = make_tls(key, "auto", HERE, session.addresses.may_answer)
+        self.peer = Peer(plan, session, self.state, *parts, tls)
 
     def base(self, generation, vector):
         return Base(generation, base_digest(self.parameters, generation, vector), 3, bytes([generation]) * 32)

@@ -80,7 +80,7 @@ def test_a_token_is_asked_for_unless_nobody_else_can_come(endpoint, bound, asks)
         made.append(TOKEN)
         return TOKEN
 
-    access = access_of(endpoint, bound, token)
+    access = access_of(endpoint, bound, f"http://{endpoint}", token)
 
     assert (access.token, made) == ((TOKEN, [TOKEN]) if asks else (None, []))
     assert access.url == f"http://{endpoint}/"

@@ -57,7 +57,7 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
     options = told.partition("examples:")[0].split("\n  --")[1:]
     names = " ".join(entry.split()[0] for entry in options)
     assert names == (
-        "peers tracker listen allow open task set data shard rounds out key seed json log log-level "
+        "peers tracker listen allow open tls task set data shard rounds out key seed json log log-level "
         "drain-timeout config debug"
     )
     assert [entry for entry in options[2:] if "Default:" not in entry] == []
@@ -122,7 +122,7 @@ def test_bad_addresses(written):
     assert "is refused; allowed: HOST:PORT (PORT from 1 to 65535" in message
 
 
-@pytest.mark.parametrize("url", ["https://h:1", "http://h:1/path", "ftp://h:1"])
+@pytest.mark.parametrize("url", ["https://h:1/path", "http://h:1/path", "ftp://h:1"])
 def test_bad_tracker_urls(url):
     message = refused("--tracker", url)
     assert message == f"--tracker '{url}' is refused; allowed: http://HOST:PORT or HOST:PORT"

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from node.tls import _NAME, VOUCHER, WrongPeer, certificate, make_tls, vouched_for
+from node.tls import _NAME, VOUCHER, WrongPeer, certificate, make_tls, protection, url, vouched_for
 from node.transport import Transport
 from protocol import masked_messages as masked
 from protocol.identity import NodeKey
@@ -101,7 +101,8 @@ def test_garbage_is_no_certificate(garbage):
 def test_it_follows_from_the_address_whether_a_link_is_under_tls(choice, endpoint, covered):
     tls = make_tls(ONE, choice, endpoint, lambda _: frozenset())
 
-    assert tls.covers(endpoint) is covered
+    assert url(choice, endpoint) == f"{'https' if covered else 'http'}://{endpoint}"
+    assert ("TLS 1.3" in protection(choice, endpoint)) is covered
     assert (tls.dialling(endpoint) is not None) is (tls.listening is not None) is covered
 
 
@@ -137,7 +138,7 @@ class End:
 async def two(*choices):
     ends = [End(key, choice) for key, choice in zip((ONE, OTHER), choices, strict=True)]
     for end in ends:
-        await end.transport.start(end.listener, dict)
+        await end.transport.start(end.listener, [])
     try:
         yield ends
     finally:
@@ -177,3 +178,8 @@ async def test_with_and_without_tls_do_not_meet(choices):
 
         assert (await here.lost.get())[0] == there.endpoint
         assert there.got.empty()
+
+
+def test_off_loopback_it_is_said_what_is_missing_without_it():
+    assert protection("off", "10.0.0.7:1").startswith("WITHOUT TLS")
+    assert protection("off", "127.0.0.1:1") == "without TLS, on this machine alone"
