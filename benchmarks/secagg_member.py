@@ -142,8 +142,9 @@ class Member:
         base = Base(0, parameters_hash(_PARAMETERS), 0, NO_SID)
         self._session = Session(place.settings(), Standing(0, base, None, set()), {}, os.urandom(32))
         heavy = WORD_BYTES * place.cell.d > HEAVY_BYTES
-        self.shell = Shell(self._session, self._perform, heavy)
-        self.transport = Transport(self._receive, self.shell.unreachable, self.shell.reconnected, heavy)
+        self.shell = Shell(self._session, self._send, self._perform, heavy)
+        told = (self._receive, self.shell.unreachable, self.shell.reconnected)
+        self.transport = Transport(*told, heavy, tls=None)
 
     async def meet(self) -> None:
         """Greet the others, and wait until all have answered."""
@@ -164,12 +165,14 @@ class Member:
         if not self._met.is_set() and self._session.status.phase != "joining":
             self._met.set()
 
+    def _send(self, send: Send) -> None:
+        if isinstance(send.messages, tuple) and isinstance(send.messages[0], Group):
+            self.grouped_at = time.monotonic()  # it is the coordinator
+        if isinstance(send.to, str):
+            self.transport.send(send.to, send.messages)
+
     async def _perform(self, action: Action) -> list[Action]:
         match action:
-            case Send(to=str() as endpoint):
-                if isinstance(action.messages, tuple) and isinstance(action.messages[0], Group):
-                    self.grouped_at = time.monotonic()  # it is the coordinator
-                self.transport.send(endpoint, action.messages)
             case Keep():
                 self._store.keep(action.parts)
             case Serve():

@@ -49,15 +49,17 @@ class _Node:
 
     def __init__(self, machine: FederationServer | FederationClient, dimension: int) -> None:
         heavy = WORD_BYTES * dimension > HEAVY_BYTES
-        self._shell = Shell(machine, self._perform, heavy)
+        self._shell = Shell(machine, self._send, self._perform, heavy)
         self.transport = Transport(
-            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy
+            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy, tls=None
         )
 
+    def _send(self, send: Send) -> None:
+        if isinstance(send.to, str):
+            self.transport.send(send.to, send.messages)
+
     async def _perform(self, action: Action) -> list[Action]:
-        """Carry out one action."""
-        if isinstance(action, Send) and isinstance(action.to, str):
-            self.transport.send(action.to, action.messages)
+        """Carry out one action that is no sending: what a role does not know it lets be."""
         return []
 
     @asynccontextmanager

@@ -43,7 +43,7 @@ class Link:
         self._control: Queue = asyncio.Queue(QUEUED_SENDS)
         self._bulk: Queue = asyncio.Queue(QUEUED_SENDS)
         self._ws: ClientWebSocketResponse | None = None
-        self._poster = Poster(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S)
+        self._poster = Poster(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S, transport.tls)
         self._task = asyncio.create_task(self._run(), name=f"link {endpoint}")
 
     def put(self, messages: Iterable[Message]) -> bool:
@@ -130,7 +130,7 @@ class Link:
             is_over = len(built) < AHEAD
 
     async def _send(self, message: Message) -> None:
-        frame = codec.encode(message)
+        frame = self._transport.encoded(message)
         self._transport.sent(message, len(frame))
         if len(frame) <= SMALL_BYTES and self._ws is not None:
             await self._ws.send_bytes(frame.join())

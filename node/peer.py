@@ -102,9 +102,9 @@ class Peer:
         self._receipt = NOTHING
         self._folder = folder
         self._report = reporter
-        self._shell = Shell(session, self._perform, heavy)
+        self._shell = Shell(session, self._send, self._perform, heavy)
         self.transport = Transport(
-            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy
+            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy, tls=None
         )
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._closed = asyncio.Event()
@@ -244,12 +244,15 @@ class Peer:
 
     # -- actions -----------------------------------------------------------------------------------
 
+    def _send(self, send: Send) -> None:
+        self._meter.enter(self._session.phase)
+        if isinstance(send.to, str):
+            self.transport.send(send.to, send.messages)
+
     async def _perform(self, action: Action) -> list[Action]:
         """Carry out one action; what follows from it."""
-        self._meter.enter(self._session.status.phase)
+        self._meter.enter(self._session.phase)
         match action:
-            case Send(to=str() as endpoint):
-                self.transport.send(endpoint, action.messages)
             case Spend():
                 await asyncio.to_thread(self._spend, action)
             case Keep():

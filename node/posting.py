@@ -15,6 +15,7 @@ import h11
 
 from node.addresses import parse_endpoint, split_endpoint
 from node.errors import ConfigError
+from node.tls import Tls
 from protocol import codec
 
 MAX_ANSWER_BYTES = 8 * 1024
@@ -23,8 +24,9 @@ MAX_ANSWER_BYTES = 8 * 1024
 class Poster:
     """POSTs to one endpoint. Every error is an OSError: ConnectionError, TimeoutError."""
 
-    def __init__(self, endpoint: str, connect_timeout_s: float, timeout_s: float) -> None:
+    def __init__(self, endpoint: str, connect_timeout_s: float, timeout_s: float, tls: Tls | None) -> None:
         self._endpoint = endpoint
+        self._tls = tls
         self._connect_timeout_s = connect_timeout_s
         self._timeout_s = timeout_s
         self._connection: _Connection | None = None
@@ -43,9 +45,14 @@ class Poster:
             host, port = split_endpoint(parse_endpoint(self._endpoint, "a peer's address"))
         except ConfigError as error:  # it is what the peer says of itself
             raise ConnectionError(str(error)) from error
+        context = self._tls.dialling(self._endpoint) if self._tls else None
+        loop = asyncio.get_running_loop()
         async with asyncio.timeout(self._connect_timeout_s):
-            _, self._connection = await asyncio.get_running_loop().create_connection(_Connection, host, port)
-        return self._connection
+            wire, connection = await loop.create_connection(_Connection, host, port, ssl=context)
+        self._connection = connection
+        if self._tls is not None:
+            self._tls.check(self._endpoint, wire.get_extra_info("ssl_object"))
+        return connection
 
     def close(self) -> None:
         """Drop the connection, and the request that is on it."""

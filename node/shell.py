@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
-from protocol.actions import Action
+from protocol.actions import Action, Send
 from protocol.errors import RemoteProtocolError
 from protocol.machine import Machine
 from protocol.masked_messages import Ack, Check, Join, JoinCertificate, Joined, Masked, ViewChange
@@ -32,6 +33,8 @@ LIGHT = (
     *(Join, Joined, JoinCertificate, Masked, Check, Ack, ViewChange),
 )
 """Messages that a machine takes in with a few signatures, and at most a chunk of a vector."""
+Event = Callable[[float], list[Action]]
+Deliver = Callable[[Send], None]
 Perform = Callable[[Action], Awaitable[list[Action]]]
 T = TypeVar("T")
 
@@ -52,11 +55,15 @@ class Clock:
 
 
 class Shell:
-    """Drives one machine. `perform` carries out one action and returns what follows from it."""
+    """Drives one machine.
 
-    def __init__(self, machine: Machine, perform: Perform, heavy: bool) -> None:
+    `send` takes what is to be sent, at once; `perform` carries out anything else, and returns what follows.
+    """
+
+    def __init__(self, machine: Machine, send: Deliver, perform: Perform, heavy: bool) -> None:
         """`heavy`: whether events, but for LIGHT messages, take more than a few milliseconds: a thread."""
         self._machine = machine
+        self._send = send
         self._perform = perform
         self._heavy = heavy
         self._lock = asyncio.Lock()
@@ -66,7 +73,7 @@ class Shell:
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Ends with the first error that is this node's own: whoever runs the shell waits for it."""
 
-    async def feed(self, event: Callable[[float], list[Action]], light: bool = False) -> None:
+    async def feed(self, event: Event, light: bool = False) -> None:
         """One event: enter the machine, then do what it says, and what follows, in order.
 
         A `light` one is never worth a thread.
@@ -74,7 +81,18 @@ class Shell:
         Whoever brought the event may be cancelled; the event is finished all the same. It gets a
         RemoteProtocolError; an error of this node's own goes to `broken`, and so to whoever runs it.
         """
-        task = asyncio.create_task(self._one_at_a_time(event, self._heavy and not light))
+        aside = self._heavy and not light
+        if aside or self._lock.locked():
+            await self._finished(self._in_turn(event, aside))
+            return
+        await self._lock.acquire()  # it is free: nothing else runs in between
+        remaining = self._begun(event)
+        if remaining:
+            await self._finished(self._ended(remaining))
+
+    async def _finished(self, event: Coroutine[None, None, None]) -> None:
+        """Run what may wait to its end, whatever becomes of who brought it."""
+        task = asyncio.create_task(event)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         await asyncio.shield(task)
@@ -88,24 +106,57 @@ class Shell:
         """Wait for the events that have begun."""
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _one_at_a_time(self, event: Callable[[float], list[Action]], aside: bool) -> None:
+    async def _in_turn(self, event: Event, aside: bool) -> None:
+        """Wait for the events before, then enter: in a thread, where that is worth it."""
         async with self._lock:
-            try:
-                await self._enter(event, aside)
-            except RemoteProtocolError:
-                raise
-            except Exception as error:  # noqa: BLE001 - handed to whoever waits for `broken`
-                if not self.broken.done():
-                    self.broken.set_exception(error)
-            finally:
-                self._changed.set()
+            with self._told():
+                now = self.clock.now()
+                await self._do(await asyncio.to_thread(event, now) if aside else event(now))
 
-    async def _enter(self, event: Callable[[float], list[Action]], aside: bool) -> None:
-        now = self.clock.now()
-        actions = await asyncio.to_thread(event, now) if aside else event(now)
-        while actions:
-            follow_up = await self._perform(actions[0])
-            actions = [*follow_up, *actions[1:]]
+    def _begun(self, event: Event) -> list[Action]:
+        """Enter and send; what remains to be done under the lock, which is let go where nothing does."""
+        remaining: list[Action] = []
+        try:
+            with self._told():
+                remaining = self._sent(event(self.clock.now()))
+        finally:
+            if not remaining:
+                self._lock.release()
+        return remaining
+
+    async def _ended(self, remaining: list[Action]) -> None:
+        """The rest of an event that has the lock."""
+        try:
+            with self._told():
+                await self._do(remaining)
+        finally:
+            self._lock.release()
+
+    async def _do(self, actions: list[Action]) -> None:
+        """All of this, and what follows from it, in order."""
+        while actions := self._sent(actions):
+            actions = [*await self._perform(actions[0]), *actions[1:]]
+
+    def _sent(self, actions: list[Action]) -> list[Action]:
+        """Send what is first to be sent; what remains begins with something else."""
+        for done, action in enumerate(actions):
+            if not isinstance(action, Send):
+                return actions[done:]
+            self._send(action)
+        return []
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """A fault of this node's own is told to whoever runs it; the timer looks anew in any case."""
+        try:
+            yield
+        except RemoteProtocolError:
+            raise
+        except Exception as error:  # noqa: BLE001 - handed to whoever waits for `broken`
+            if not self.broken.done():
+                self.broken.set_exception(error)
+        finally:
+            self._changed.set()
 
     async def receive(self, message: Message) -> None:
         """A message came in; RemoteProtocolError goes to who brought it."""

@@ -123,17 +123,18 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
     endpoint = endpoint_of(listener, options.listen)
     access = access_of(endpoint, endpoint_of(listener, None), lambda: _token(options))
 
+    def send(what: Send) -> None:
+        if isinstance(what.to, str) and what.to:
+            transport.send(what.to, what.messages)
+
     async def perform(action: Action) -> list[Action]:
-        match action:
-            case Send(to=str() as to) if to:
-                transport.send(to, action.messages)
-            case Notice():
-                sight.remark(notice_text(action, ""))
-                print(f"{notice_text(action, '')}; {introducer.peers} here", flush=True)
+        if isinstance(action, Notice):
+            sight.remark(notice_text(action, ""))
+            print(f"{notice_text(action, '')}; {introducer.peers} here", flush=True)
         return []
 
-    shell = Shell(introducer, perform, heavy=False)
-    transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False)
+    shell = Shell(introducer, send, perform, heavy=False)
+    transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False, tls=None)
     about = _about(options, key, endpoint, len(allow or ()))
     sight = TrackerSight(introducer, shell, transport.counts, key.public.hex(), about)
     page = Page(sight, access)

@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import logging
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,6 +27,7 @@ from aiohttp import (
 from aiohttp.abc import AbstractAccessLogger
 
 from node.link import AHEAD, CONNECT_CAP_S, SMALL_BYTES, TOO_EARLY, Link
+from node.tls import Tls, WrongPeer
 from protocol import codec
 from protocol.deadlines import Pace
 from protocol.errors import RemoteProtocolError, TooEarly
@@ -50,6 +51,7 @@ MAX_CONTROL_BYTES = 4 + codec.MAX_HEADER_BYTES + SMALL_BYTES
 MAX_LINKS_IN = 1024
 CONNECT_FLOOR_S = 1.0
 HEARTBEAT_S = 10.0
+ENCODED = 2
 
 Receive = Callable[[Message], Awaitable[None]]
 Unreachable = Callable[[str, str], Awaitable[None]]
@@ -85,10 +87,19 @@ class Transport:
     """A node's server and its links. `receive` may raise RemoteProtocolError: the frame is dropped."""
 
     def __init__(
-        self, receive: Receive, unreachable: Unreachable, reconnected: Reconnected, heavy: bool
+        self,
+        receive: Receive,
+        unreachable: Unreachable,
+        reconnected: Reconnected,
+        heavy: bool,
+        tls: Tls | None,
     ) -> None:
-        """`heavy`: whether building a message takes more than a few milliseconds, and so a thread."""
+        """`heavy`: whether building a message takes more than a few milliseconds, and so a thread.
+
+        `tls`: None: without, whatever the addresses.
+        """
         self._heavy = heavy
+        self.tls = tls
         self._receive = receive
         self._unreachable = unreachable
         self._reconnected = reconnected
@@ -97,6 +108,7 @@ class Transport:
         self._connect_pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
         self._client: ClientSession | None = None
         self._runner: web.AppRunner | None = None
+        self._encoded: deque[tuple[Message, codec.Frame]] = deque(maxlen=ENCODED)
         self.counts = Counts()
 
     async def start(self, listener: socket.socket, routes: Iterable[web.RouteDef]) -> None:
@@ -123,7 +135,7 @@ class Transport:
             shutdown_timeout=1.0,
         )
         await runner.setup()
-        await web.SockSite(runner, listener).start()
+        await web.SockSite(runner, listener, ssl_context=self.tls.listening if self.tls else None).start()
         self._runner = runner
         timeout = ClientTimeout(total=None, sock_connect=CONNECT_CAP_S)
         self._client = ClientSession(connector=TCPConnector(limit=0), timeout=timeout)
@@ -199,6 +211,14 @@ class Transport:
         if not link.put(messages):
             self._drop("queue to a peer is full")
 
+    def encoded(self, message: Message) -> codec.Frame:
+        """Its frame. What goes to all is the same message every time, and encoded once."""
+        for known, frame in self._encoded:
+            if known is message:
+                return frame
+        self._encoded.append((message, codec.encode(message)))
+        return self._encoded[-1][1]
+
     def sent(self, message: Message, count: int) -> None:
         """Count what went out."""
         self.counts.sent[phase_of(message)] += count
@@ -208,12 +228,24 @@ class Transport:
         if self._client is None:
             raise ConnectionError("the transport is closed")
         begun = asyncio.get_running_loop().time()
+        context = self.tls.dialling(endpoint) if self.tls else None
+        url = f"{'http' if context is None else 'https'}://{endpoint}/v1/link"
         async with asyncio.timeout(self._connect_pace.allowed_s):
             ws = await self._client.ws_connect(
-                f"http://{endpoint}/v1/link", max_msg_size=MAX_CONTROL_BYTES, heartbeat=HEARTBEAT_S
+                url, max_msg_size=MAX_CONTROL_BYTES, heartbeat=HEARTBEAT_S, ssl=context or False
             )
+        if self.tls is not None:
+            await self._checked(ws, endpoint, self.tls)
         self._connect_pace.observe(asyncio.get_running_loop().time() - begun)
         return ws
+
+    async def _checked(self, ws: ClientWebSocketResponse, endpoint: str, tls: Tls) -> None:
+        """WrongPeer, and nothing said, if it is not who should be there."""
+        try:
+            tls.check(endpoint, ws.get_extra_info("ssl_object"))
+        except WrongPeer:
+            await ws.close()
+            raise
 
     async def built(self, messages: Iterator[Message]) -> list[Message]:
         """The next messages, built off the event loop if that takes long; fewer than AHEAD at the end.

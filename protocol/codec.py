@@ -8,9 +8,10 @@ the signature; a record is packed again before it is verified, so only one byte 
 from __future__ import annotations
 
 import hashlib
-import hmac
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgpack
@@ -85,11 +86,26 @@ MAX_PRODUCT_BYTES = 4 * CHECKS * MAX_PIECES
 MAX_BITMAP_BYTES = MAX_MEMBERS * MAX_PIECES // 8
 MAX_PARAMETERS_CHARS = 16 * 1024
 _MAX_INTEGER = 2**53
+_KNOWN_RECORDS = 1024
+_ATOMS = frozenset((bytes, int, str, bool))
 
 
 def _record(kind: type) -> Reader:
     def read(value: Any) -> Any:
         return kind(*_fields(kind, value))
+
+    return read
+
+
+def _known(kind: type) -> Reader:
+    """A record of plain values that all members pass on: it is built once, however many bring it."""
+    built = lru_cache(maxsize=_KNOWN_RECORDS, typed=True)(lambda *values: kind(*_fields(kind, [*values])))
+
+    def read(value: Any) -> Any:
+        try:
+            return built(*value)
+        except TypeError as error:  # no list, or one with something in it that has no hash
+            raise wrong(f"the fields of {kind.__name__}", value) from error
 
     return read
 
@@ -117,21 +133,21 @@ _DIGESTS = many(_KEY, MAX_PIECES)
 _EACH = many(_KEY, MAX_MEMBERS)
 _LOCKS = many(_record(AckVote), 1)
 _PROOFS = many(_record(Proof), 1)
-_HEADS = many(_record(JoinHead), MAX_MEMBERS)
+_HEADS = many(_known(JoinHead), MAX_MEMBERS)
 _INPUTS = many(_record(MaskedHead), MAX_MEMBERS)
 
 _MASKED_READERS: dict[type, tuple[Reader, ...]] = {
     JoinHead: (_KEY, _KEY, _KEY, _KEY, _KEY, _SIGNATURE),
-    Join: (_record(JoinHead), many(_KEY, 2 * MAX_MEMBERS), _KEY),
+    Join: (_known(JoinHead), many(_KEY, 2 * MAX_MEMBERS), _KEY),
     JoinVote: (_KEY, _KEY, _KEY, _SIGNATURE),
     Joined: (_record(JoinVote), _HEADS),
     JoinCertificate: (_KEY, _KEY, many(_SIGNATURE, MAX_MEMBERS)),
     MaskedHead: (_KEY, _KEY, _INDEX, _KEY, _SIGNATURE),
     Masked: (_record(MaskedHead),),
     TotalHead: (_KEY, _KEY, _SET, _INDEX, _KEY, _KEY, _SIGNATURE),
-    Total: (_record(TotalHead), _INPUTS),
+    Total: (_known(TotalHead), _INPUTS),
     CheckVote: (_KEY, _KEY, _SET, _KEY, octets(0, MAX_PRODUCT_BYTES), _SIGNATURE),
-    Check: (_record(CheckVote), many(_record(TotalHead), MAX_PIECES)),
+    Check: (_record(CheckVote), many(_known(TotalHead), MAX_PIECES)),
     Dispute: (_KEY, _KEY, _SET, _INDEX, _SIGNATURE),
     AckVote: (_KEY, _KEY, _SET, _KEY, _SIGNATURE),
     Ack: (_record(AckVote), _DIGESTS, _INPUTS),
@@ -185,14 +201,21 @@ _TYPES: tuple[type, ...] = (
 _BULK = (Share, Sum, BasePiece, Join, Masked, Total, TotalPiece, ModelPiece, UploadPiece)
 _PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}
 _NUMBERS = {kind: number for number, kind in enumerate(_TYPES)}
-_ATOMS = frozenset((bytes, int, str, bool))
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    get = attrgetter(*names)
+    return get if len(names) > 1 else lambda value: (get(value),)
+
+
+_GETTERS = {kind: _getter(names) for kind, names in _PACKED.items()}
 
 
 def _plain(value: Any) -> Any:
     """What msgpack packs: records as lists of their fields, payloads left out."""
-    names = _PACKED.get(type(value))
-    if names is not None:
-        value = tuple([getattr(value, name) for name in names])
+    getter = _GETTERS.get(type(value))
+    if getter is not None:
+        value = getter(value)
     elif type(value) is not tuple:
         return value
     return [item if type(item) in _ATOMS else _plain(item) for item in value]
@@ -338,29 +361,6 @@ def _verify_once(record: Any, key: Key) -> None:
     Only small records are remembered: a SUM's header may be 270 kB, and its sender may sign any number.
     """
     identity.verify(key, _LABELS[type(record)], canonical(record), record.signature)
-
-
-Federated = Enlist | Enlisted | Order | ModelPiece | UploadPiece | Done
-Tagged = TypeVar("Tagged", bound=Federated)
-
-
-def tag(record: Tagged, run: bytes) -> Tagged:
-    """The record with its tag: HMAC-SHA256 (RFC 2104) under the key `run`, over header and payload."""
-    return replace(record, tag=_mac(record, run))
-
-
-def check_tag(record: Federated, run: bytes) -> None:
-    """RemoteProtocolError unless whoever made the record holds `run`; compared in constant time."""
-    if not hmac.compare_digest(record.tag, _mac(record, run)):
-        raise RemoteProtocolError(f"{type(record).__name__} of another run")
-
-
-def _mac(record: Federated, run: bytes) -> bytes:
-    whole: Any = record
-    header = msgpack.packb([_TYPES.index(type(whole)), *_plain(replace(whole, tag=b""))])
-    mac = hmac.new(run, b"murmuration/1/federation" + header, hashlib.sha256)
-    mac.update(getattr(whole, "payload", b""))
-    return mac.digest()
 
 
 def parameters_hash(parameters: str) -> bytes:

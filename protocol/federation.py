@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from protocol import codec
+from protocol import tagging
 from protocol.actions import Action, Assembled, Closed, Fatal, Gathered, Note, Notice, Send, Train
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.messages import Done, Enlist, Enlisted, Message, ModelPiece, Order, UploadPiece
@@ -139,7 +139,7 @@ class FederationServer:
     def close(self, now: float) -> list[Action]:
         """There is no more work."""
         done: list[Action] = [
-            Send(member.endpoint, (codec.tag(Done(member.instance), self._run),))
+            Send(member.endpoint, (tagging.tag(Done(member.instance), self._run),))
             for member in self._here.values()
         ]
         return [*done, Closed()]
@@ -148,10 +148,10 @@ class FederationServer:
         """An Enlist or a piece of an upload."""
         match message:
             case Enlist():
-                codec.check_tag(message, self._run)
+                tagging.check_tag(message, self._run)
                 return self._enlist(message, now)
             case UploadPiece():
-                codec.check_tag(message, self._run)
+                tagging.check_tag(message, self._run)
                 return self._take(message, now)
             case _:
                 raise RemoteProtocolError(f"{type(message).__name__} to the server of a federation")
@@ -179,7 +179,7 @@ class FederationServer:
         node, member = enlist.node, _Member(enlist.instance, enlist.endpoint)
         if node >= self._nodes:
             raise RemoteProtocolError(f"node {node} of {self._nodes}")
-        answer = Send(member.endpoint, (codec.tag(Enlisted(member.instance), self._run),))
+        answer = Send(member.endpoint, (tagging.tag(Enlisted(member.instance), self._run),))
         before = self._here.get(node)
         if before == member:
             return [answer]
@@ -213,9 +213,9 @@ class FederationServer:
     def _orders(
         self, instance: bytes, number: int, clients: Sequence[int], vector: Floats
     ) -> Iterator[Message]:
-        yield codec.tag(Order(instance, number, tuple(clients)), self._run)
+        yield tagging.tag(Order(instance, number, tuple(clients)), self._run)
         for index, part in pieces(self._dimension):
-            yield codec.tag(ModelPiece(number, index, payload=raw(vector, part)), self._run)
+            yield tagging.tag(ModelPiece(number, index, payload=raw(vector, part)), self._run)
 
     def _take(self, part: UploadPiece, now: float) -> list[Action]:
         node = next((n for n, member in self._here.items() if member.instance == part.instance), None)
@@ -251,7 +251,7 @@ class FederationClient:
         """`instance`: 16 random bytes, drawn when the process starts."""
         self._run = run
         self._dimension = dimension
-        self._enlist = codec.tag(Enlist(node, instance, endpoint), run)
+        self._enlist = tagging.tag(Enlist(node, instance, endpoint), run)
         self._server = server
         self._enlisted = False
         self._in_doubt = False
@@ -291,7 +291,7 @@ class FederationClient:
                 self._check(message)
                 return self._take_order(message)
             case ModelPiece():
-                codec.check_tag(message, self._run)
+                tagging.check_tag(message, self._run)
                 return self._take_piece(message)
             case Done():
                 self._check(message)
@@ -325,7 +325,7 @@ class FederationClient:
         return [Fatal(why)]
 
     def _check(self, message: Enlisted | Order | Done) -> None:
-        codec.check_tag(message, self._run)
+        tagging.check_tag(message, self._run)
         if message.instance != self._enlist.instance:
             raise RemoteProtocolError(f"{type(message).__name__} to another instance")
 
@@ -349,7 +349,7 @@ class FederationClient:
     def _pieces(self, number: int, client: int, vector: Floats) -> Iterator[Message]:
         for index, part in pieces(self._dimension):
             sent = UploadPiece(self._enlist.instance, number, client, index, payload=raw(vector, part))
-            yield codec.tag(sent, self._run)
+            yield tagging.tag(sent, self._run)
 
 
 def _name(node: int) -> str:

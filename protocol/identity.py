@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -11,6 +13,12 @@ from protocol.errors import RemoteProtocolError
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 _DOMAIN = b"murmuration/1/"
+_FIELD = 2**255 - 19
+_SIGN_BIT = 2**255
+_ORDER_8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+_SMALL_ORDER = frozenset((0, 1, _FIELD - 1, _ORDER_8, _FIELD - _ORDER_8))
+"""The y of the eight points whose order divides 8. To a key that is one of them signatures fit that nobody
+made (Chalkias, Garillot and Nikolaenko 2020, "Taming the many EdDSAs"); the library does not refuse them."""
 
 
 class NodeKey:
@@ -32,8 +40,16 @@ class NodeKey:
 def verify(public: bytes, label: bytes, body: bytes, signature: bytes) -> None:
     """Raise RemoteProtocolError unless `signature` is `public`'s, over `body`, under `label`."""
     try:
-        Ed25519PublicKey.from_public_bytes(public).verify(signature, _DOMAIN + label + b"\0" + body)
+        _public_key(public).verify(signature, _DOMAIN + label + b"\0" + body)
     except (InvalidSignature, ValueError) as error:
         raise RemoteProtocolError(
             f"bad {label.decode()} signature in the name of {public.hex()[:8]}"
         ) from error
+
+
+@lru_cache(maxsize=256)
+def _public_key(public: bytes) -> Ed25519PublicKey:
+    """A member signs a dozen messages a round. ValueError for a key of small order."""
+    if int.from_bytes(public, "little") % _SIGN_BIT % _FIELD in _SMALL_ORDER:
+        raise ValueError("a key of small order: anybody could sign for it")
+    return Ed25519PublicKey.from_public_bytes(public)

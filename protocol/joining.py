@@ -185,25 +185,31 @@ class Joining:
 
     def _take_joined(self, joined: Joined) -> None:
         """Another member's vote; it is compared with one's own afterwards."""
-        vote, seat = joined.vote, self._seat
+        vote = joined.vote
         codec.verify(vote, vote.sender)
         if vote.sender in self._joined:
             raise RemoteProtocolError("a JOINED that is here already")
+        if not (self.voted and joined.heads == self.in_order and vote.joins == self.digest):
+            self._check_heads(joined)
+        self._joined[vote.sender] = joined
+        self._votes[vote.sender] = vote
+
+    def _check_heads(self, joined: Joined) -> None:
+        """Heads that are not those that are here: RemoteProtocolError unless they are these members' own."""
+        seat = self._seat
         named = tuple((head.sid, head.sender) for head in joined.heads)
-        if (
-            named != tuple((seat.sid, key) for key in seat.members)
-            or joins_digest(joined.heads) != vote.joins
-        ):
+        expected = tuple((seat.sid, key) for key in seat.members)
+        if named != expected or joins_digest(joined.heads) != joined.vote.joins:
             raise RemoteProtocolError("a JOINED about other members than its session's")
         for head in joined.heads:
             if head != self.heads.get(head.sender):
                 codec.verify(head, head.sender)  # who made it up is missed, and not who it is about
-        self._joined[vote.sender] = joined
-        self._votes[vote.sender] = vote
 
     def _conflict(self) -> Evidence | None:
         """Somebody who sent different JOINs to different members, as far as the votes show it."""
         for joined in self._joined.values():
+            if joined.heads == self.in_order:
+                continue
             for head in joined.heads:
                 known = self.heads.get(head.sender)
                 if known is not None and known != head:
@@ -220,6 +226,8 @@ class Joining:
     def _take_certificate(self, certificate: JoinCertificate) -> None:
         """All votes at once, from somebody who has them; RemoteProtocolError unless they are right."""
         members = self._seat.members
+        if certificate == self.certificate:
+            return
         if not self.voted or certificate.joins != self.digest or len(certificate.signatures) != len(members):
             raise RemoteProtocolError("a certificate of other votes than its session's")
         for sender, signature in zip(members, certificate.signatures, strict=True):

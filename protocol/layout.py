@@ -8,6 +8,7 @@ everybody adds it up: what that costs in bytes it saves in two steps of messages
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from protocol.vectors import PIECE_WORDS
 
@@ -16,7 +17,7 @@ COUNT_SLOTS = 1
 _BLOCK_WORDS = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layout:
     """Of a (d,) vector and its count slot, for a group of `members`."""
 
@@ -25,24 +26,24 @@ class Layout:
     all_to_all_bytes: int = ALL_TO_ALL_BYTES
     """Below this size of a vector everybody adds up: a parameter, equal for all members."""
 
-    @property
+    @cached_property
     def words(self) -> int:
         """d + 1: behind the vector every member adds a 1, so that a wrong mask shows in the sum."""
         return self.dimension + COUNT_SLOTS
 
-    @property
+    @cached_property
     def everybody_adds(self) -> bool:
         """Whether there is one chunk, which every member has from every other."""
         return 4 * self.dimension < self.all_to_all_bytes
 
-    @property
+    @cached_property
     def _chunk_words(self) -> int:
         """A multiple of the cipher's block."""
         rounds = -(-self.words // (PIECE_WORDS * self.members))
         share = -(-self.words // (rounds * self.members))
         return min(PIECE_WORDS, -(-share // _BLOCK_WORDS) * _BLOCK_WORDS)
 
-    @property
+    @cached_property
     def chunks(self) -> int:
         """How many there are; all but the last are equally long."""
         return 1 if self.everybody_adds else -(-self.words // self._chunk_words)
@@ -58,7 +59,7 @@ class Layout:
         part = self.chunk(index)
         return int(part.stop) - int(part.start)
 
-    @property
+    @cached_property
     def reducers(self) -> tuple[int, ...]:
         """Who adds up which chunk in view 0, by member number; empty where everybody does."""
         return () if self.everybody_adds else tuple(index % self.members for index in range(self.chunks))

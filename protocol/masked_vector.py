@@ -19,17 +19,17 @@ from protocol.fixedpoint import FixedPoint
 from protocol.identity import NodeKey
 from protocol.layout import Layout
 from protocol.masked_messages import Masked, MaskedHead
-from protocol.masks import add_stream, subtract_stream
 from protocol.names import Sid
+from protocol.stream import Stream
 from protocol.vectors import Floats, Words, raw
 
 
 @dataclass(frozen=True)
 class Masks:
-    """The seeds of a vector's masks: those that are added, those that are subtracted; its rounding's."""
+    """A vector's masks: those that are added, those that are subtracted; the seed of its rounding."""
 
-    added: tuple[bytes, ...]
-    subtracted: tuple[bytes, ...]
+    added: tuple[Stream, ...]
+    subtracted: tuple[Stream, ...]
     rounding: bytes
 
 
@@ -79,15 +79,16 @@ class MaskedVector:
             x[part.start : ends], self._masks.rounding, part.start
         )
         words[ends - part.start :] = 1  # the count slot
-        for seed in self._masks.added:
-            add_stream(words, seed, part.start)
-        for seed in self._masks.subtracted:
-            subtract_stream(words, seed, part.start)
+        for mask in self._masks.added:
+            mask.add_to(words, part.start)
+        for mask in self._masks.subtracted:
+            mask.subtract_from(words, part.start)
         return words
 
 
 def masks_of(number: int, self_seed: bytes, pair_seeds: Sequence[bytes | None], rounding: bytes) -> Masks:
     """The masks of member `number`; `pair_seeds` (n), None in its own place."""
-    above = tuple(seed for other, seed in enumerate(pair_seeds) if seed is not None and other > number)
-    below = tuple(seed for other, seed in enumerate(pair_seeds) if seed is not None and other < number)
-    return Masks((self_seed, *above), below, rounding)
+    pairs = [(other, Stream(seed)) for other, seed in enumerate(pair_seeds) if seed is not None]
+    above = tuple(mask for other, mask in pairs if other > number)
+    below = tuple(mask for other, mask in pairs if other < number)
+    return Masks((Stream(self_seed), *above), below, rounding)

@@ -4,8 +4,8 @@ Member i draws two secrets for one session: b, of its own mask, and s, an X25519
 
     y_i = encode(x_i) + G(b_i) + sum over j > i of G(K_ij) - sum over j < i of G(K_ij)   mod 2^32
 
-where K_ij is the seed that i and j agree on and G is `protocol.stream`. The pair masks cancel in the sum of
-all; of who is missing s is opened, of who is in the sum b: never both, and neither is used again.
+where K_ij is the seed that i and j agree on and G is `protocol.stream.Stream`. The pair masks cancel in the
+sum of all; of who is missing s is opened, of who is in the sum b: never both, and neither is used again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import hashlib
 from collections.abc import Iterable
 from enum import Enum
 
-import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -25,7 +24,6 @@ from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.names import Key, Sid
 from protocol.sealing import derive
 from protocol.shamir import to_bytes
-from protocol.vectors import Words
 
 _DOMAIN = b"murmuration/1/"
 _SECRET_BITS = 254
@@ -90,18 +88,3 @@ def share_digest(share: bytes, sid: Sid, dealer: Key, kind: Kind, number: int) -
 def shares_digest(hashes: Iterable[bytes]) -> bytes:
     """The one digest of a list of 32-byte share digests, or of the shares of a release."""
     return hashlib.sha256(_DOMAIN + b"mask-shares" + b"".join(hashes)).digest()
-
-
-def add_stream(target: Words, seed: bytes, start: int) -> None:
-    """Add words `start` on of a seed's stream to (w,) uint32, in place, modulo 2^32.
-
-    `start` is a multiple of 4, w at most PIECE_WORDS: else LocalProtocolError.
-    """
-    for part, mask in stream.blocks(seed, start, len(target)):
-        np.add(target[part], mask, out=target[part])
-
-
-def subtract_stream(target: Words, seed: bytes, start: int) -> None:
-    """Take the same words out again, in place, modulo 2^32. Errors as `add_stream`."""
-    for part, mask in stream.blocks(seed, start, len(target)):
-        np.subtract(target[part], mask, out=target[part])

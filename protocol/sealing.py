@@ -6,6 +6,8 @@ only, so the piece's index is a safe nonce (RFC 8439). The header is associated 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -25,6 +27,7 @@ def derive(root: bytes, label: bytes, *context: bytes) -> bytes:
     return HKDFExpand(algorithm=SHA256(), length=32, info=info).derive(root)
 
 
+@lru_cache(maxsize=1024)
 def check_public(ephemeral: bytes) -> None:
     """RemoteProtocolError for an X25519 key of small order: nobody could seal to it (RFC 7748, 6.1)."""
     _ANYBODY.secret(ephemeral)
@@ -36,6 +39,7 @@ class Ephemeral:
     def __init__(self, seed: bytes) -> None:
         self._private = X25519PrivateKey.from_private_bytes(seed)
         self.public = self._private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        self._agreed: dict[bytes, bytes] = {}
 
     def channel(self, other: bytes, sid: bytes, sender: bytes, recipient: bytes) -> Channel:
         """The channel from node key `sender` to node key `recipient`; `other` is the far ephemeral key."""
@@ -43,11 +47,16 @@ class Ephemeral:
         return Channel(HKDF(algorithm=SHA256(), length=32, salt=sid, info=info).derive(self.secret(other)))
 
     def secret(self, other: bytes) -> bytes:
-        """The secret with the far key `other`; RemoteProtocolError if that is of small order."""
-        try:
-            return self._private.exchange(X25519PublicKey.from_public_bytes(other))
-        except ValueError as error:
-            raise RemoteProtocolError(f"unusable ephemeral key {other.hex()[:8]}") from error
+        """The secret with the far key `other`; RemoteProtocolError if that is of small order.
+
+        Both directions have it, so it is worked out once.
+        """
+        if other not in self._agreed:
+            try:
+                self._agreed[other] = self._private.exchange(X25519PublicKey.from_public_bytes(other))
+            except ValueError as error:
+                raise RemoteProtocolError(f"unusable ephemeral key {other.hex()[:8]}") from error
+        return self._agreed[other]
 
 
 _ANYBODY = Ephemeral(_ANY_SCALAR)

@@ -20,6 +20,7 @@ import numpy as np
 
 from protocol.acquaintances import Acquaintance, acquaintances_of
 from protocol.actions import Action, Adopted, Completed, Evidence, Failed, Healed, Reason, Send
+from protocol.addressing import Addresses
 from protocol.closing import Closing
 from protocol.coordination import Coordination
 from protocol.deadlines import PhasePaces
@@ -65,6 +66,7 @@ class Session:
         self._standing = standing
         self._hellos = Introductions(settings, standing, derive(rand, b"introductions"))
         self._members = self._hellos.members
+        self.addresses = Addresses(settings, self._members)
         self._healer = Healer(settings, standing, self._members)
         for sid, known in past.items():
             self._healer.remember(sid, known)
@@ -73,7 +75,6 @@ class Session:
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: SessionMachine | None = None
         self._offer: Offer | None = None
-        self._endpoints: dict[Key, str] = {}
         self._early = Early(EARLY_BYTES, EARLY_BYTES)
         self._storing = False
         self._follower = Follower(settings, standing, self._members)
@@ -121,25 +122,25 @@ class Session:
 
     def receive(self, message: Message, now: float) -> list[Action]:
         """Take in a message; RemoteProtocolError if it does not belong here, and then nothing changed."""
-        return self._after(self._dispatch(message, now), now)
+        machine = self._machine
+        actions = self._dispatch(message, now)
+        if machine is not None and self._machine is machine and isinstance(message, MaskedMessage):
+            return self.addresses.addressed(actions)  # its session goes on: nothing else has changed
+        return self._after(actions, now)
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Nobody answers at an endpoint: whoever waits for it need not."""
         actions = self._hellos.unreachable(endpoint, now, why)
-        keys = {key for key, end in self._endpoints.items() if end == endpoint}
-        announce = self._members.at(endpoint)
-        if announce is not None:
-            keys.add(announce.key)
         if endpoint == self._settings.tracker:
             self._seeker.void()
             self._hellos.tracker_key = None
-        for key in sorted(keys):
+        for key in sorted(self.addresses.at(endpoint)):
             actions += self._lost(key, now)
         return self._after(actions, now)
 
     def reconnected(self, endpoint: str, now: float) -> list[Action]:
         """A link broke and was opened again: who is there may have started anew and know nothing."""
-        if endpoint in (self._settings.tracker, self._endpoint(self._seeker.coordinator or b"")):
+        if endpoint in (self._settings.tracker, self.addresses.of(self._seeker.coordinator or b"")):
             self._seeker.void()
         return self._after(self._hellos.greet(endpoint, now), now)
 
@@ -189,11 +190,16 @@ class Session:
         return min((at for at in times if at is not None), default=None)
 
     @property
+    def phase(self) -> str:
+        """What `status` says is going on, without who is waited for."""
+        return self.status.phase if self._machine is None else self._machine.stage
+
+    @property
     def status(self) -> Status:
         """What is going on now."""
         parts = (self._machine, self._healer, self._hellos, self._seeker.offer)
         untils = (self._follower.deadline, self._closing.until)
-        return status_of(*parts, *untils, name=lambda key: self._endpoint(key) or key.hex()[:8])
+        return status_of(*parts, *untils, name=self.addresses.named)
 
     @property
     def acquaintances(self) -> tuple[Acquaintance, ...]:
@@ -291,7 +297,7 @@ class Session:
         self._healer.abandon(now)
         offer, ephemeral = self._seeker.found(now)
         machine = machine_for(group, ephemeral, self._settings, self._paces)
-        self._endpoints = {ready.key: ready.announce.endpoint for ready in group.readys}
+        self.addresses.of_group(group)
         sid = machine.seat.sid
         self._healer.remember(sid, Past(group, self.base, machine.headers))
         rand = derive(offer.rand, b"session", sid)
@@ -364,26 +370,8 @@ class Session:
         if not (self._hellos.joining or self._healer.busy or self._storing):
             actions = [*actions, *self._coordination.seek(now)]
         actions = [*actions, *self._coordination.close_groups(now), *self._followed(now)]
-        actions = self._to_myself(self._to_endpoints(actions), now)
+        actions = self._to_myself(self.addresses.addressed(actions), now)
         return [*actions, *self._closing.end(self._healer.busy or self._storing, now)]
-
-    def _to_endpoints(self, actions: list[Action]) -> list[Action]:
-        """Node keys replaced by where their nodes listen."""
-        out: list[Action] = []
-        for action in actions:
-            match action:
-                case Send(to=bytes() as key):
-                    endpoint = self._endpoint(key)
-                    out += [Send(endpoint, action.messages)] if endpoint else []
-                case _:
-                    out.append(action)
-        return out
-
-    def _endpoint(self, key: Key) -> str | None:
-        if key == self._settings.key.public:
-            return self._settings.endpoint
-        announce = self._members.get(key)
-        return announce.endpoint if announce else self._endpoints.get(key)
 
     def _to_myself(self, actions: list[Action], now: float) -> list[Action]:
         """What this node sends to itself (as coordinator): taken in when the others have been told.
@@ -391,9 +379,9 @@ class Session:
         A share that is queued before the GROUP its reader waits for would keep that GROUP back.
         """
         mine = [a for a in actions if isinstance(a, Send) and a.to == self._settings.endpoint]
-        out = [action for action in actions if action not in mine]
-        for action in mine:
-            for message in action.messages:
-                with suppress(RemoteProtocolError):  # a member that is not accepted here: T_group decides
-                    out += self._to_endpoints(self._group(message, now) if isinstance(message, Group) else [])
+        out = [action for action in actions if action not in mine] if mine else actions
+        groups = (message for send in mine for message in send.messages if isinstance(message, Group))
+        for group in groups:
+            with suppress(RemoteProtocolError):  # a member that is not accepted here: T_group decides
+                out += self.addresses.addressed(self._group(group, now))
         return out

@@ -19,6 +19,7 @@ from protocol.vectors import PIECE_WORDS, Words
 SEED_BYTES = 32
 _BLOCK_WORDS = 4
 _ZEROS = bytes(4 * PIECE_WORDS)
+_ZERO_BLOCK = memoryview(_ZEROS)
 
 
 def words(seed: bytes, start: int, count: int) -> Words:
@@ -33,26 +34,55 @@ def words(seed: bytes, start: int, count: int) -> Words:
     return out
 
 
-_BUFFER_WORDS = 1 << 17
+_BUFFER_WORDS = 1 << 15
 _idle: list[Words] = []
 
 
-def blocks(seed: bytes, start: int, count: int) -> Iterator[tuple[slice, Words]]:
-    """(place from 0 on, its words) of the words that `words` gives, in a buffer that each block overwrites.
+class Stream:
+    """The stream of one seed, where many parts of it are needed: the key is set up once.
 
-    A buffer is 512 KiB that stay in the cache; there are as many as threads were ever in here at once.
-    Errors as `words`.
+    Several threads may be in here at once: each has a cipher and a buffer of its own.
     """
-    _check(start, count)
-    encryptor = _encryptor(seed, start)
-    buffer = _borrowed()
-    try:
-        for first in range(0, count, _BUFFER_WORDS):
-            block = buffer[: min(_BUFFER_WORDS, count - first)]
-            encryptor.update_into(memoryview(_ZEROS)[: 4 * len(block)], block.data.cast("B"))
-            yield slice(first, first + len(block)), block
-    finally:
-        _idle.append(buffer)
+
+    def __init__(self, seed: bytes) -> None:
+        self._seed = seed
+        self._ciphers: list[CipherContext] = []
+
+    def add_to(self, target: Words, start: int) -> None:
+        """Add words `start` on to (w,) uint32, in place, modulo 2^32. Errors as `words`."""
+        for part, mask in self.blocks(start, len(target)):
+            np.add(target[part], mask, out=target[part])
+
+    def subtract_from(self, target: Words, start: int) -> None:
+        """Take the same words out again, in place, modulo 2^32."""
+        for part, mask in self.blocks(start, len(target)):
+            np.subtract(target[part], mask, out=target[part])
+
+    def blocks(self, start: int, count: int) -> Iterator[tuple[slice, Words]]:
+        """(place from 0 on, its words), in a buffer that stays in the cache: each block overwrites it.
+
+        Errors as `words`.
+        """
+        _check(start, count)
+        cipher = self._cipher(start)
+        buffer = _borrowed()
+        whole = buffer.data.cast("B")
+        try:
+            for first in range(0, count, _BUFFER_WORDS):
+                length = min(_BUFFER_WORDS, count - first)
+                cipher.update_into(_ZERO_BLOCK[: 4 * length], whole)
+                yield slice(first, first + length), buffer[:length]
+        finally:
+            _idle.append(buffer)
+            self._ciphers.append(cipher)
+
+    def _cipher(self, start: int) -> CipherContext:
+        try:
+            cipher = self._ciphers.pop()  # atomic
+        except IndexError:
+            return _encryptor(self._seed, start)
+        cipher.reset_nonce(_counter(start))
+        return cipher
 
 
 def _borrowed() -> Words:
@@ -68,6 +98,9 @@ def _check(start: int, count: int) -> None:
         raise LocalProtocolError(f"{count} words from {start}: not from a block's start, or too many")
 
 
+def _counter(start: int) -> bytes:
+    return (start // _BLOCK_WORDS).to_bytes(16, "big")
+
+
 def _encryptor(seed: bytes, start: int) -> CipherContext:
-    counter = (start // _BLOCK_WORDS).to_bytes(16, "big")
-    return Cipher(AES(seed), CTR(counter)).encryptor()
+    return Cipher(AES(seed), CTR(_counter(start))).encryptor()

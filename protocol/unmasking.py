@@ -18,10 +18,13 @@ from protocol.fixedpoint import FixedPoint
 from protocol.joining import joins_digest
 from protocol.layout import COUNT_SLOTS, Layout
 from protocol.masked_messages import JoinHead, ResultCertificate
-from protocol.masks import add_stream, subtract_stream
 from protocol.names import Key, Sid
+from protocol.stream import Stream
 from protocol.tolerance import Tolerance
-from protocol.vectors import Floats, Words, pieces
+from protocol.vectors import Floats, Words
+
+_PART_WORDS = 1 << 17
+"""All masks come off a part before the next one: it stays in the core's cache."""
 
 
 def members_in(chosen: int, members: Sequence[Key]) -> tuple[Key, ...]:
@@ -97,19 +100,19 @@ def release_digest(shares: Iterable[bytes]) -> bytes:
     return hashlib.sha256(b"murmuration/1/released" + b"".join(shares)).digest()
 
 
-def _seeds(certificate: ResultCertificate) -> tuple[list[bytes], list[bytes]]:
-    """The seeds that are still in the total with a plus, and those with a minus."""
-    plus: list[bytes] = []
-    minus: list[bytes] = []
+def _masks(certificate: ResultCertificate) -> tuple[list[Stream], list[Stream]]:
+    """The masks that are still in the total with a plus, and those with a minus."""
+    plus: list[Stream] = []
+    minus: list[Stream] = []
     heads, sid = certificate.heads, certificate.sid
     secrets = [shamir.from_bytes(secret) for secret in certificate.secrets]
     for number, head in enumerate(heads):
         if certificate.included >> number & 1:
-            plus.append(masks.self_seed(secrets[number], sid, head.sender))
+            plus.append(Stream(masks.self_seed(secrets[number], sid, head.sender)))
             continue
         for other, partner in _included(certificate):
             seed = masks.pair_seed(secrets[number], partner.mask_key, sid, head.sender, partner.sender)
-            (plus if other < number else minus).append(seed)
+            (plus if other < number else minus).append(Stream(seed))
     return plus, minus
 
 
@@ -121,12 +124,13 @@ def _included(certificate: ResultCertificate) -> Iterator[tuple[int, JoinHead]]:
 
 def unmask(total: Words, certificate: ResultCertificate) -> None:
     """Take all masks out of a (d + 1,) total, in place."""
-    plus, minus = _seeds(certificate)
-    for _, part in pieces(len(total)):
-        for seed in plus:
-            subtract_stream(total[part], seed, part.start)
-        for seed in minus:
-            add_stream(total[part], seed, part.start)
+    plus, minus = _masks(certificate)
+    for first in range(0, len(total), _PART_WORDS):
+        part = total[first : first + _PART_WORDS]
+        for mask in plus:
+            mask.subtract_from(part, first)
+        for mask in minus:
+            mask.add_to(part, first)
 
 
 def mean_of(total: Words, certificate: ResultCertificate, point: FixedPoint) -> Floats | None:

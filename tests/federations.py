@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from protocol import codec
+from protocol import codec, tagging
 from protocol.actions import Gathered, Send, Train
 from protocol.errors import RemoteProtocolError
 from protocol.federation import FederationClient, FederationServer
@@ -28,14 +28,14 @@ def instance(node: int, start: int = 0) -> bytes:
 
 
 def enlist(node: int, start: int = 0, run: bytes = RUN) -> Enlist:
-    return codec.tag(Enlist(node, instance(node, start), endpoint(node)), run)
+    return tagging.tag(Enlist(node, instance(node, start), endpoint(node)), run)
 
 
 def upload(
     node: int, client: int, number: int = 1, payload: bytes = bytes(4 * SMALL), **changes
 ) -> UploadPiece:
     piece = UploadPiece(instance(node), number, client, 0, payload=payload)
-    return codec.tag(replace(piece, **changes), RUN)
+    return tagging.tag(replace(piece, **changes), RUN)
 
 
 def client(node: int = 0, dimension: int = SMALL, start: int = 0) -> FederationClient:

@@ -1,6 +1,6 @@
 """One signed or tagged sample of every message."""
 
-from protocol import codec
+from protocol import codec, tagging
 from protocol.masked_messages import (
     Ack,
     AckVote,
@@ -104,10 +104,10 @@ SAMPLES: tuple[Message, ...] = (
     BasePiece(DIGEST, 1, b"floats"),
     Hello(announce(ONE, following=True), NONCE, False, "", (announce(TWO, following=True),)),
     *MASKED_SAMPLES,
-    codec.tag(Enlist(11, NONCE, "127.0.0.1:9000"), RUN),
-    codec.tag(Enlisted(NONCE), RUN),
-    codec.tag(Order(NONCE, 7, (3, 15, 4095)), RUN),
-    codec.tag(ModelPiece(7, 4095, payload=b"floats"), RUN),
-    codec.tag(UploadPiece(NONCE, 7, 15, 2, payload=b"floats"), RUN),
-    codec.tag(Done(NONCE), RUN),
+    tagging.tag(Enlist(11, NONCE, "127.0.0.1:9000"), RUN),
+    tagging.tag(Enlisted(NONCE), RUN),
+    tagging.tag(Order(NONCE, 7, (3, 15, 4095)), RUN),
+    tagging.tag(ModelPiece(7, 4095, payload=b"floats"), RUN),
+    tagging.tag(UploadPiece(NONCE, 7, 15, 2, payload=b"floats"), RUN),
+    tagging.tag(Done(NONCE), RUN),
 )

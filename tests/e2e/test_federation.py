@@ -14,7 +14,7 @@ from rich.console import Console
 
 from node.config import load_task
 from node.errors import UserError
-from protocol import codec
+from protocol import codec, tagging
 from protocol.messages import Done, Enlist, UploadPiece
 from scenarios.attackers import Attackers, LabelFlip, SignFlip
 from scenarios.cells import Cell, Outcome
@@ -180,7 +180,7 @@ def test_garbage_at_the_open_ports_is_dropped_and_the_rounds_go_on(place: Place)
     """Raw bytes, frames that are none, and well-formed ones of somebody without the run's secret."""
     stranger = bytes(range(32))
     frames = [
-        codec.encode(codec.tag(message, stranger)).join()
+        codec.encode(tagging.tag(message, stranger)).join()
         for message in (
             Enlist(0, b"s" * 16, "127.0.0.1:1"),
             UploadPiece(b"s" * 16, 1, 0, 0, payload=bytes(4 * 266)),

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from protocol import masked_vector
 from protocol.fixedpoint import FixedPoint
 from protocol.layout import Layout
 from protocol.masked_vector import MaskedVector, masks_of
-from protocol.masks import add_stream, pair_seed, public_key, secret_from, self_seed
+from protocol.masks import pair_seed, public_key, secret_from, self_seed
+from protocol.stream import Stream
 from protocol.vectors import Words
 from tests.parts import members
 
@@ -74,11 +74,11 @@ def test_each_mask_alone_makes_a_vector_uniform():
 
 
 def add_stream_backwards(words: Words, seed: bytes) -> None:
-    """Takes a mask out, chunk by chunk, with nothing but `add_stream`."""
+    """Takes a mask out, chunk by chunk, with nothing but `Stream.add_to`."""
     for index in range(LAYOUT.chunks):
         part = LAYOUT.chunk(index)
         mask = np.zeros(LAYOUT.length(index), dtype="<u4")
-        add_stream(mask, seed, part.start)
+        Stream(seed).add_to(mask, part.start)
         words[part] -= mask
 
 
@@ -103,16 +103,17 @@ def test_the_difference_of_two_chunks_is_uniform():
 
 
 def test_without_masks_uniformity_fails(monkeypatch):
-    for name in ("add_stream", "subtract_stream"):
-        monkeypatch.setattr(masked_vector, name, lambda _target, _seed, _start: None)
+    for name in ("add_to", "subtract_from"):
+        monkeypatch.setattr(Stream, name, lambda _stream, _target, _start: None)
 
     assert uniformity(masked(0.25)) < ERROR_RATE
     assert alike(masked(0.0), masked(3.5)) < ERROR_RATE
 
 
 def test_a_mask_that_starts_anew_in_each_chunk_fails(monkeypatch):
-    monkeypatch.setattr(masked_vector, "add_stream", lambda target, seed, _start: add_stream(target, seed, 0))
-    monkeypatch.setattr(masked_vector, "subtract_stream", lambda _target, _seed, _start: None)
+    add_to = Stream.add_to
+    monkeypatch.setattr(Stream, "add_to", lambda mask, target, _start: add_to(mask, target, 0))
+    monkeypatch.setattr(Stream, "subtract_from", lambda _mask, _target, _start: None)
     words, length = masked(0.25), LAYOUT.length(0)
 
     assert uniformity(words[:length] - words[length : 2 * length]) < ERROR_RATE
@@ -121,11 +122,13 @@ def test_a_mask_that_starts_anew_in_each_chunk_fails(monkeypatch):
 def test_a_mask_of_less_than_all_bits_fails(monkeypatch):
     """A generator that never gives its topmost values."""
 
-    def narrow(target: Words, seed: bytes, start: int) -> None:
+    add_to = Stream.add_to
+
+    def narrow(stream: Stream, target: Words, start: int) -> None:
         mask = np.zeros(len(target), dtype="<u4")
-        add_stream(mask, seed, start)
+        add_to(stream, mask, start)
         target += mask % np.uint32(2**32 - 2**29)
 
-    for name in ("add_stream", "subtract_stream"):
-        monkeypatch.setattr(masked_vector, name, narrow if name == "add_stream" else lambda *_: None)
+    monkeypatch.setattr(Stream, "add_to", narrow)
+    monkeypatch.setattr(Stream, "subtract_from", lambda *_: None)
     assert uniformity(masked(0.0, pairs=[None] * 4)) < ERROR_RATE

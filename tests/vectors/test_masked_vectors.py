@@ -18,6 +18,7 @@ from protocol.layout import Layout
 from protocol.lincheck import Coefficients, add_up, pack, unpack
 from protocol.masked_vector import MaskedVector, masks_of
 from protocol.masks import Kind
+from protocol.stream import Stream
 from protocol.vectors import Floats, Words
 from tests.vectors import masked_cases
 
@@ -124,7 +125,7 @@ def pair_seed(i: int, j: int) -> bytes:
 def test_own_masks_begin_with_the_known_words(known):
     for seed, expected in zip(self_seeds(), known["self_words"], strict=True):
         target = np.zeros(9, dtype="<u4")
-        masks.add_stream(target, seed, 0)
+        Stream(seed).add_to(target, 0)
         assert target.tobytes().hex() == expected
 
 
@@ -132,9 +133,9 @@ def test_pair_masks_begin_with_the_known_words_and_cancel(known):
     for case in known["pair_words"]:
         target = np.zeros(9, dtype="<u4")
         i, j = case["of"], case["with"]
-        (masks.add_stream if i < j else masks.subtract_stream)(target, pair_seed(i, j), 0)
+        (Stream.add_to if i < j else Stream.subtract_from)(Stream(pair_seed(i, j)), target, 0)
         assert target.tobytes().hex() == case["added"]
-        (masks.add_stream if j < i else masks.subtract_stream)(target, pair_seed(j, i), 0)
+        (Stream.add_to if j < i else Stream.subtract_from)(Stream(pair_seed(j, i)), target, 0)
         assert not target.any()
 
 
@@ -152,9 +153,9 @@ def unmask(total: Words, included: Iterable[int], start: int) -> Words:
     """X from a chunk of the total: own masks out, and those with who is missing."""
     out, missing = total.copy(), set(range(4)) - set(included)
     for i in included:
-        masks.subtract_stream(out, self_seeds()[i], start)
+        Stream(self_seeds()[i]).subtract_from(out, start)
         for k in missing:
-            (masks.subtract_stream if i < k else masks.add_stream)(out, pair_seed(k, i), start)
+            (Stream.subtract_from if i < k else Stream.add_to)(Stream(pair_seed(k, i)), out, start)
     return out
 
 
@@ -219,7 +220,7 @@ def test_the_result_without_the_missing_member_is_the_known_one(case):
 def test_with_the_missing_member_s_mask_key_left_out_the_count_is_wrong(case):
     out = words(case["total"]).copy()
     for member in case["included"]:
-        masks.subtract_stream(out, self_seeds()[member], 0)
+        Stream(self_seeds()[member]).subtract_from(out, 0)
 
     assert out[-1] != len(case["included"])
 

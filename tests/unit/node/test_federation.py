@@ -22,7 +22,7 @@ from node.models import MLP
 from node.restraint import Held, Restraint
 from node.task import build_model
 from node.training import Interrupted, Trainer, read_vector
-from protocol import codec
+from protocol import codec, tagging
 from protocol.messages import Enlist, UploadPiece
 
 # What aiohttp says of a test that posts one string of bytes.
@@ -265,9 +265,11 @@ async def test_garbage_and_strangers_are_dropped_and_counted_and_the_rounds_go_o
                 wire.recv(4096)
 
     async def post(endpoint):
-        strange = codec.tag(Enlist(0, b"s" * 16, "127.0.0.1:1"), bytes(32))
+        strange = tagging.tag(Enlist(0, b"s" * 16, "127.0.0.1:1"), bytes(32))
         mine = UploadPiece(b"s" * 16, 1, 0, 0, payload=bytes(4 * SMALL))
-        frames = [codec.encode(m).join() for m in (strange, codec.tag(mine, bytes(32)), codec.tag(mine, RUN))]
+        frames = [
+            codec.encode(m).join() for m in (strange, tagging.tag(mine, bytes(32)), tagging.tag(mine, RUN))
+        ]
         async with aiohttp.ClientSession() as session:
             for frame in (*frames, b"nonsense", bytes(codec.MAX_FRAME_BYTES + 1)):
                 async with session.post(f"http://{endpoint}/v1/bulk", data=frame) as answer:

@@ -52,7 +52,7 @@ async def served(*answers, timeout_s=20.0):
     script = Script(*answers)
     server = await asyncio.start_server(script.talk, "127.0.0.1", 0)
     endpoint = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    poster = Poster(endpoint, 20.0, timeout_s)
+    poster = Poster(endpoint, 20.0, timeout_s, None)
     try:
         yield poster, script
     finally:
@@ -134,7 +134,7 @@ async def test_who_does_not_answer_is_not_waited_for_and_the_late_answer_is_nobo
 @pytest.mark.parametrize("endpoint", ["evil\r\nX-Evil: 1:80", "no port", "[::1:80", "10.0.0.1:99999"])
 async def test_an_address_that_a_peer_made_up_is_an_error_of_the_connection(endpoint):
     with pytest.raises(ConnectionError, match="refused"):
-        await Poster(endpoint, 1.0, 1.0).post(SMALL)
+        await Poster(endpoint, 1.0, 1.0, None).post(SMALL)
 
 
 async def test_a_real_server_takes_it():
@@ -150,7 +150,7 @@ async def test_a_real_server_takes_it():
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    poster = Poster(f"127.0.0.1:{runner.addresses[0][1]}", 20.0, 20.0)
+    poster = Poster(f"127.0.0.1:{runner.addresses[0][1]}", 20.0, 20.0, None)
     try:
         assert [await poster.post(frame) for frame in (SMALL, LARGE)] == [204, 204]
         assert [len(body) for body in got] == [11, 1_300_004]

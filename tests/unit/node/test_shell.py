@@ -52,7 +52,7 @@ def make(heavy=False):
         performed.append(action)
         return [Notice(Note.LEFT, "after")] if action == Notice(Note.JOINED, "a 1") else []
 
-    return machine, performed, Shell(machine, perform, heavy)
+    return machine, performed, Shell(machine, performed.append, perform, heavy)
 
 
 @pytest.mark.parametrize("heavy", [False, True])

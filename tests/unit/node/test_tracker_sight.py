@@ -22,10 +22,13 @@ TRACKER = stranger()
 async def seen():
     introducer = Introducer(TRACKER, 3, None)
 
+    def send(_):
+        pass
+
     async def perform(_):
         return []
 
-    shell = Shell(introducer, perform, heavy=False)
+    shell = Shell(introducer, send, perform, heavy=False)
     return introducer, TrackerSight(introducer, shell, Counts(), TRACKER.public.hex(), {"groups": "of 3"})
 
 

@@ -26,7 +26,7 @@ class End:
     def __init__(self, heavy):
         self.got, self.lost = asyncio.Queue(), asyncio.Queue()
         self.refuses = []
-        self.transport = Transport(self._receive, self._unreachable, self._reconnected, heavy)
+        self.transport = Transport(self._receive, self._unreachable, self._reconnected, heavy, None)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
 

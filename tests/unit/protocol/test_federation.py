@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from protocol import codec
+from protocol import tagging
 from protocol.actions import Assembled, Closed, Fatal, Gathered, Notice, Send, Train
 from protocol.errors import LocalProtocolError
 from protocol.federation import ASSEMBLE_S, KEEP_S, KNOCK_S, SILENCE_S, FederationServer
@@ -135,7 +135,7 @@ def test_a_node_enlists_until_it_is_answered_and_then_now_and_then():
     assert machine.unreachable(SERVER, "refused", NOW) == []
     assert machine.tick(NOW + KNOCK_S) == [Send(SERVER, (enlist(0),))]
 
-    assert machine.receive(codec.tag(Enlisted(instance(0)), RUN), NOW + 1) == []
+    assert machine.receive(tagging.tag(Enlisted(instance(0)), RUN), NOW + 1) == []
     assert machine.deadline == NOW + 1 + KEEP_S
     assert machine.tick(NOW + ASSEMBLE_S + 1) == [Send(SERVER, (enlist(0),))]
     assert machine.deadline == NOW + ASSEMBLE_S + 1 + KEEP_S
@@ -170,7 +170,7 @@ def test_a_server_that_could_not_be_reached_once_is_still_the_server():
 def test_a_node_that_enlists_again_is_answered_and_counted_once():
     federation = Federation(2).open(0)
     assert federation.server.receive(enlist(0), NOW) == [
-        Send(endpoint(0), (codec.tag(Enlisted(instance(0)), RUN),))
+        Send(endpoint(0), (tagging.tag(Enlisted(instance(0)), RUN),))
     ]
     assert federation.server.nodes == (0,)
     assert federation.server.reconnected(endpoint(0), NOW) == []

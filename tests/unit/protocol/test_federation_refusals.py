@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from protocol import codec
+from protocol import tagging
 from protocol.actions import Closed
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.introducer import Introducer
@@ -38,7 +38,7 @@ from tests.wires import session
         replace(enlist(0), tag=b""),
         replace(upload(0, 0), payload=bytes(4 * SMALL - 1) + b"\1"),
         replace(upload(0, 0), client=2),
-        codec.tag(replace(upload(0, 0), tag=b""), bytes(32)),
+        tagging.tag(replace(upload(0, 0), tag=b""), bytes(32)),
     ],
 )
 def test_strangers_and_other_runs_change_nothing_at_a_server(message):
@@ -61,7 +61,7 @@ def test_strangers_and_other_runs_change_nothing_at_a_server(message):
 def test_strangers_and_other_runs_change_nothing_at_a_client(message):
     federation = Federation(1).open()
     with pytest.raises(RemoteProtocolError, match="of another run"):
-        federation.hand(endpoint(0), codec.tag(message, bytes(32)))
+        federation.hand(endpoint(0), tagging.tag(message, bytes(32)))
     assert federation.ends(Closed) == []
     assert list(federation.begin(1, 0).gathered()) == [0]
 
@@ -69,7 +69,7 @@ def test_strangers_and_other_runs_change_nothing_at_a_client(message):
 @pytest.mark.parametrize("message", [Enlisted(instance(1)), Order(instance(1), 1, (0,)), Done(instance(1))])
 def test_what_is_meant_for_another_instance_is_refused(message):
     with pytest.raises(RemoteProtocolError, match="to another instance"):
-        client(0).receive(codec.tag(message, RUN), NOW)
+        client(0).receive(tagging.tag(message, RUN), NOW)
 
 
 def test_a_node_beyond_the_number_of_nodes_is_refused():
@@ -133,11 +133,11 @@ def test_pieces_come_in_any_order_and_each_once():
 
 
 def order(number: int) -> Order:
-    return codec.tag(Order(instance(0), number, (0,)), RUN)
+    return tagging.tag(Order(instance(0), number, (0,)), RUN)
 
 
 def model(number: int, payload: bytes = bytes(4 * SMALL)) -> ModelPiece:
-    return codec.tag(ModelPiece(number, 0, payload=payload), RUN)
+    return tagging.tag(ModelPiece(number, 0, payload=payload), RUN)
 
 
 def test_a_model_before_its_order_is_too_early_and_one_of_a_round_that_is_over_is_refused():
@@ -206,7 +206,7 @@ def test_what_is_no_business_of_a_client_is_refused(message):
         client().receive(message, NOW)
 
 
-@pytest.mark.parametrize("message", [s for s in SAMPLES if isinstance(s, codec.Federated)])
+@pytest.mark.parametrize("message", [s for s in SAMPLES if isinstance(s, tagging.Federated)])
 def test_peers_and_trackers_take_no_part_in_a_federation(message):
     keys = members(3)
     with pytest.raises(RemoteProtocolError, match=f"takes no {type(message).__name__}"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocol import codec
+from protocol import codec, identity
 from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey, verify
 from protocol.messages import CertificateRequest, PieceRequest
@@ -59,3 +59,44 @@ def test_a_key_is_printed_without_its_secret():
     seed = bytes(range(32))
 
     assert repr(NodeKey(seed)) == f"NodeKey(public={NodeKey(seed).public.hex()[:8]}...)"
+
+
+# -- keys that anybody could sign for ------------------------------------------------------------------
+
+P = 2**255 - 19
+D = -121665 * pow(121666, -1, P) % P  # RFC 8032, 5.1
+
+
+def doubled(x: int, y: int) -> tuple[int, int]:
+    """Twice a point, by the affine law of RFC 8032, 5.1.4."""
+    product = D * x * x * y * y
+    return 2 * x * y * pow(1 + product, -1, P) % P, (y * y + x * x) * pow(1 - product, -1, P) % P
+
+
+def point(y: int) -> tuple[int, int]:
+    """A point of the curve with this y (RFC 8032, 5.1.3)."""
+    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
+    root = pow(square, (P + 3) // 8, P)
+    x = root if root * root % P == square else root * pow(2, (P - 1) // 4, P) % P
+    assert x * x % P == square
+    return x, y
+
+
+def test_the_refused_keys_are_the_points_whose_order_divides_8():
+    """There are eight: x = 0 twice, and each other y with two x."""
+    assert len(identity._SMALL_ORDER) == 5
+    for y in identity._SMALL_ORDER:
+        reached = point(y)
+        for _ in range(3):
+            reached = doubled(*reached)
+        assert reached == (0, 1)
+
+
+@pytest.mark.parametrize("sign", [0, 2**255])
+@pytest.mark.parametrize("y", [*sorted(identity._SMALL_ORDER), P, P + 1])
+def test_no_signature_counts_under_a_key_of_small_order(y, sign):
+    public = (y + sign).to_bytes(32, "little")
+    for body in range(16):  # a fitting body is found with probability 1/8 or more each
+        for signature in (bytes(64), b"\x01" + bytes(63)):
+            with pytest.raises(RemoteProtocolError, match="bad label signature"):
+                identity.verify(public, b"label", bytes([body]), signature)

@@ -8,7 +8,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from protocol import masks, shamir, stream
 from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.masks import Kind, add_stream, subtract_stream
+from protocol.masks import Kind
+from protocol.stream import Stream
 from protocol.vectors import PIECE_WORDS
 
 SID, ONE, TWO, THREE = b"s" * 32, b"1" * 32, b"2" * 32, b"3" * 32
@@ -120,17 +121,17 @@ SIZES = [0, 1, 3, 4097, stream._BUFFER_WORDS, stream._BUFFER_WORDS + 5, PIECE_WO
 def test_what_is_added_is_the_words_of_the_stream(size, start):
     before = np.arange(size, dtype="<u4")[::-1] * 3_000_000_019
     target = before.copy()
-    add_stream(target, SEED, start)
+    Stream(SEED).add_to(target, start)
 
     np.testing.assert_array_equal(target, before + stream.words(SEED, start, size))
-    subtract_stream(target, SEED, start)
+    Stream(SEED).subtract_from(target, start)
     np.testing.assert_array_equal(target, before)
 
 
 def test_only_the_target_is_changed():
     """Also where it is a part of a vector."""
     vector = np.zeros(64, dtype="<u4")
-    add_stream(vector[8:40], SEED, 8)
+    Stream(SEED).add_to(vector[8:40], 8)
 
     np.testing.assert_array_equal(vector[8:40], stream.words(SEED, 8, 32))
     assert not vector[:8].any()
@@ -138,11 +139,11 @@ def test_only_the_target_is_changed():
 
 
 @pytest.mark.parametrize(("start", "size"), [(1, 4), (6, 1), (0, PIECE_WORDS + 1)])
-@pytest.mark.parametrize("change", [add_stream, subtract_stream])
+@pytest.mark.parametrize("change", [Stream.add_to, Stream.subtract_from])
 def test_words_from_inside_a_block_or_beyond_a_piece_are_refused_and_change_nothing(change, start, size):
     target = np.zeros(size, dtype="<u4")
     with pytest.raises(LocalProtocolError, match="not from a block's start, or too many"):
-        change(target, SEED, start)
+        change(Stream(SEED), target, start)
 
     assert not target.any()
 
@@ -150,10 +151,10 @@ def test_words_from_inside_a_block_or_beyond_a_piece_are_refused_and_change_noth
 def test_flipping_any_of_the_256_seed_bits_changes_every_word():
     """Of 64 words none may stay (chance 256 * 64 / 2^32 = 4e-6; the draw is fixed)."""
     whole = np.zeros(64, dtype="<u4")
-    add_stream(whole, SEED, 0)
+    Stream(SEED).add_to(whole, 0)
     for bit in range(256):
         other = np.zeros(64, dtype="<u4")
-        add_stream(other, flipped(SEED, bit), 0)
+        Stream(flipped(SEED, bit)).add_to(other, 0)
         assert not np.any(other == whole), bit
 
 
@@ -175,7 +176,7 @@ def test_tensors_of_equal_shape_and_adjacent_chunks_have_different_masks():
     words = 1 << 12
     vector = np.zeros(4 * words, dtype="<u4")
     for chunk in range(4):
-        add_stream(vector[chunk * words : (chunk + 1) * words], SEED, chunk * words)
+        Stream(SEED).add_to(vector[chunk * words : (chunk + 1) * words], chunk * words)
     tensors = vector.reshape(4, words)
 
     for one in range(4):
@@ -186,14 +187,15 @@ def test_tensors_of_equal_shape_and_adjacent_chunks_have_different_masks():
 
 def test_threads_do_not_write_into_each_other_s_buffers():
     sizes = [stream._BUFFER_WORDS + 4 * number for number in range(8)]
-    seeds = [bytes([number]) * 32 for number in range(8)]
+    seeds = [bytes([number // 2]) * 32 for number in range(8)]
+    shared = [Stream(seed) for seed in seeds[::2]]
 
     def mask(number: int) -> bool:
         target = np.zeros(sizes[number], dtype="<u4")
         for _ in range(4):
-            add_stream(target, seeds[number], 0)
-            subtract_stream(target, seeds[number], 0)
-        add_stream(target, seeds[number], 0)
+            shared[number // 2].add_to(target, 0)
+            shared[number // 2].subtract_from(target, 0)
+        shared[number // 2].add_to(target, 0)
         return bool((target == stream.words(seeds[number], 0, sizes[number])).all())
 
     with ThreadPoolExecutor(4) as pool:
@@ -201,7 +203,7 @@ def test_threads_do_not_write_into_each_other_s_buffers():
 
 
 def test_two_streams_read_at_once_in_one_thread_have_a_buffer_each():
-    pairs = zip(stream.blocks(SEED, 0, 8), stream.blocks(SEED[::-1], 4, 8), strict=True)
+    pairs = zip(Stream(SEED).blocks(0, 8), Stream(SEED[::-1]).blocks(4, 8), strict=True)
     for (_, one), (_, other) in pairs:
         np.testing.assert_array_equal(one, stream.words(SEED, 0, 8))
         np.testing.assert_array_equal(other, stream.words(SEED[::-1], 4, 8))
@@ -210,7 +212,7 @@ def test_two_streams_read_at_once_in_one_thread_have_a_buffer_each():
 def test_buffers_are_used_again(monkeypatch):
     monkeypatch.setattr(stream, "_idle", [])
     for _ in range(3):
-        add_stream(np.zeros(8, dtype="<u4"), SEED, 0)
-    next(stream.blocks(SEED, 0, 2 * stream._BUFFER_WORDS))
+        Stream(SEED).add_to(np.zeros(8, dtype="<u4"), 0)
+    next(Stream(SEED).blocks(0, 2 * stream._BUFFER_WORDS))
 
     assert len(stream._idle) == 1

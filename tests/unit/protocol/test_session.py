@@ -585,16 +585,33 @@ def test_a_node_sends_to_where_a_peer_listens_now():
     moved = announce(TWO, endpoint="127.0.0.1:2", base=wires[ONE].base, round=1, issued_ms=MS + 9000)
     wires[ONE].receive(Hello(moved, bytes(16), False, PARAMETERS), NOW)
 
-    assert wires[ONE]._endpoint(TWO.public) == "127.0.0.1:2"
-    assert wires[ONE]._endpoint(stranger().public) is None
+    assert wires[ONE].addresses.of(TWO.public) == "127.0.0.1:2"
+    assert wires[ONE].addresses.of(stranger().public) is None
     wires[ONE]._members.forget(THREE.public)
-    assert wires[ONE]._endpoint(THREE.public) == endpoint(THREE)
+    assert wires[ONE].addresses.of(THREE.public) == endpoint(THREE)
+
+
+def test_who_announced_an_endpoint_may_answer_there():
+    """All of them: who announces somebody else's address must not keep that one from being heard."""
+    one = swarm()[ONE]
+    assert one.addresses.may_answer("127.0.0.1:2") == frozenset()
+    for key, later in ((TWO, 9000), (THREE, 9500)):
+        moved = announce(key, endpoint="127.0.0.1:2", base=one.base, round=0, issued_ms=MS + later)
+        one.receive(Hello(moved, bytes(16), False, PARAMETERS), NOW)
+
+    assert one.addresses.may_answer("127.0.0.1:2") == {TWO.public, THREE.public}
+
+
+def test_who_is_pinned_alone_may_answer():
+    one = session(ONE, pins={endpoint(TWO): TWO.public})
+
+    assert one.addresses.may_answer(endpoint(TWO)) == {TWO.public}
 
 
 def test_what_goes_to_nobody_that_is_known_is_not_sent():
     one = session(ONE, seeds=())
 
-    assert one._to_endpoints([Send(stranger().public, ())]) == []
+    assert one.addresses.addressed([Send(stranger().public, ())]) == []
 
 
 def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():

@@ -1,0 +1,150 @@
+"""TLS 1.3 between nodes: a certificate for one start, vouched for by the node's key.
+
+No authority signs anything here: a node is its Ed25519 key. At each start it makes a fresh certificate with
+a key of its own, and in an extension its public key with a signature over the certificate's key (the scheme
+of libp2p's TLS handshake, https://github.com/libp2p/specs/blob/master/tls/tls.md). Who dials checks it: the
+far end holds the node key that vouches. So TLS never sees the node key, and a stolen certificate dies with
+the process. Who is dialled asks for no certificate: everything that a node says is signed, and shares are
+sealed to their readers, with or without TLS.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ssl
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from node.addresses import is_loopback
+from protocol.errors import RemoteProtocolError
+from protocol.identity import KEY_BYTES, SIGNATURE_BYTES, NodeKey, verify
+from protocol.names import Key
+
+VOUCHER = x509.ObjectIdentifier("2.25.293712048361209475120384670518392746501")
+"""An arc that needs no registration (ITU-T X.667): a random number of 128 bits."""
+_LABEL = b"tls"
+_NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "murmuration node")])
+_LIFE = datetime.timedelta(days=3650)
+_CLOCK_SKEW = datetime.timedelta(days=1)
+
+
+class WrongPeer(ConnectionError):
+    """Who answers does not hold the key that it should."""
+
+
+@dataclass(frozen=True)
+class Tls:
+    """How one node listens and dials under TLS."""
+
+    choice: str
+    """"on", "off", or "auto": wherever an address is not loopback. As it follows from the address that is
+    dialled, both ends of a link come to the same answer."""
+    endpoint: str
+    """Where this node listens, as it announces it."""
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+    keys_at: Callable[[str], frozenset[Key]]
+    """Who may answer at an endpoint; nobody named: any node."""
+
+    def covers(self, endpoint: str) -> bool:
+        """Whether what goes to, and is served at, this endpoint is under TLS."""
+        return self.choice == "on" or (self.choice == "auto" and not is_loopback(endpoint))
+
+    def dialling(self, endpoint: str) -> ssl.SSLContext | None:
+        """What to dial this endpoint with; None without TLS."""
+        return self.client if self.covers(endpoint) else None
+
+    @property
+    def listening(self) -> ssl.SSLContext | None:
+        """What to serve with; None without TLS."""
+        return self.server if self.covers(self.endpoint) else None
+
+    def check(self, endpoint: str, link: ssl.SSLObject | None) -> None:
+        """WrongPeer unless the far end of `link` is a node that may answer here. None: no TLS, no check."""
+        if link is None:
+            return
+        node, expected = vouched_for(link.getpeercert(binary_form=True) or b""), self.keys_at(endpoint)
+        if expected and node not in expected:
+            names = " or ".join(f"{key.hex()[:16]}..." for key in sorted(expected))
+            raise WrongPeer(f"who answers holds the key {node.hex()[:16]}..., not {names}")
+
+
+def make_tls(key: NodeKey, choice: str, endpoint: str, keys_at: Callable[[str], frozenset[Key]]) -> Tls:
+    """A node's contexts, with a fresh certificate."""
+    return Tls(choice, endpoint, _server_context(key), _client_context(), keys_at)
+
+
+def _client_context() -> ssl.SSLContext:
+    """TLS 1.3 to anybody: `Tls.check` then tells who it is."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _server_context(key: NodeKey) -> ssl.SSLContext:
+    """TLS 1.3 with a certificate that `key` vouches for; its own key is on disk for a moment, mode 0600."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    with tempfile.TemporaryDirectory(prefix="murmuration-") as folder:  # mode 0700
+        file = Path(folder) / "certificate.pem"
+        file.touch(mode=0o600)
+        file.write_bytes(b"".join(certificate(key, datetime.datetime.now(datetime.UTC))))
+        context.load_cert_chain(file)
+    return context
+
+
+def certificate(key: NodeKey, now: datetime.datetime) -> tuple[bytes, bytes]:
+    """A fresh self-signed certificate that `key` vouches for, and its private key (ECDSA P-256), in PEM."""
+    private = ec.generate_private_key(ec.SECP256R1())
+    voucher = key.public + key.sign(_LABEL, _spki(private.public_key()))
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(_NAME)
+        .issuer_name(_NAME)
+        .public_key(private.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + _LIFE)
+        .add_extension(x509.UnrecognizedExtension(VOUCHER, voucher), critical=False)
+        .sign(private, SHA256())
+    )
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return built.public_bytes(Encoding.PEM), pem
+
+
+def _spki(public: ec.EllipticCurvePublicKey) -> bytes:
+    return public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def vouched_for(der: bytes) -> Key:
+    """The node key behind a certificate that the far end has shown to hold; WrongPeer if none vouches."""
+    try:
+        shown = x509.load_der_x509_certificate(der)
+        public = shown.public_key()
+        voucher = shown.extensions.get_extension_for_oid(VOUCHER).value
+        if not isinstance(public, ec.EllipticCurvePublicKey) or not isinstance(
+            voucher, x509.UnrecognizedExtension
+        ):
+            raise WrongPeer("its certificate is of another kind")
+        if len(voucher.value) != KEY_BYTES + SIGNATURE_BYTES:
+            raise WrongPeer("its certificate is vouched for in another way")
+        node, signature = voucher.value[:KEY_BYTES], voucher.value[KEY_BYTES:]
+        verify(node, _LABEL, _spki(public), signature)
+    except (ValueError, x509.ExtensionNotFound, InvalidSignature, RemoteProtocolError) as error:
+        raise WrongPeer("no node key vouches for its certificate") from error
+    return node

@@ -1,0 +1,55 @@
+"""Where nodes listen: from their keys, which machines know, to endpoints, which are dialled; and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from protocol.actions import Action, Send
+from protocol.membership import Members
+from protocol.messages import Group, Key
+from protocol.standing import Settings
+
+
+class Addresses:
+    """What the members announced, and what the last group's READYs say of who is known no more."""
+
+    def __init__(self, settings: Settings, members: Members) -> None:
+        self._settings = settings
+        self._members = members
+        self._grouped: dict[Key, str] = {}
+
+    def of_group(self, group: Group) -> None:
+        """A session begins: its members are reached where their READYs say."""
+        self._grouped = {ready.key: ready.announce.endpoint for ready in group.readys}
+
+    def of(self, key: Key) -> str | None:
+        """Where a node listens, as far as that is known."""
+        if key == self._settings.key.public:
+            return self._settings.endpoint
+        announce = self._members.get(key)
+        return announce.endpoint if announce else self._grouped.get(key)
+
+    def named(self, key: Key) -> str:
+        """For people: the endpoint, or the beginning of the key."""
+        return self.of(key) or key.hex()[:8]
+
+    def at(self, endpoint: str) -> set[Key]:
+        """Who is reached at an endpoint: the last that announced it, and members of the last group."""
+        keys = {key for key, end in self._grouped.items() if end == endpoint}
+        announce = self._members.at(endpoint)
+        return keys if announce is None else keys | {announce.key}
+
+    def may_answer(self, endpoint: str) -> frozenset[Key]:
+        """Who may answer at an endpoint: who is pinned there, else all that announced it; empty: anybody."""
+        pinned = self._settings.pins.get(endpoint)
+        return self._members.keys_at(endpoint) if pinned is None else frozenset((pinned,))
+
+    def addressed(self, actions: Sequence[Action]) -> list[Action]:
+        """Node keys replaced by where their nodes listen; what has nowhere to go is left out."""
+        out: list[Action] = []
+        for action in actions:
+            if not isinstance(action, Send) or isinstance(action.to, str):
+                out.append(action)
+            elif endpoint := self.of(action.to):
+                out.append(Send(endpoint, action.messages))
+        return out
