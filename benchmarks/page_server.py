@@ -84,6 +84,11 @@ class Served:
         self.sight.shown = shown
         return time.perf_counter()
 
+    @property
+    def connections(self) -> int:
+        """How many there are now, whoever holds them."""
+        return 0 if self._runner.server is None else len(self._runner.server.connections)
+
     def end(self) -> None:
         """The run is over."""
         if self._thread.is_alive():
@@ -100,7 +105,7 @@ class Served:
         self._over = asyncio.Event()
         app = web.Application()
         app.add_routes(self._page.routes)
-        runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=1.0)
+        self._runner = runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=1.0)
         await runner.setup()
         await web.SockSite(runner, self._listener, backlog=MAX_LINKS_IN).start()
         self._started.set()

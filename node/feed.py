@@ -16,6 +16,8 @@ from aiohttp import web
 from node.views import View, as_json, changes, document
 
 LOOK_S = 0.25
+LAST_LOOK_S = 1.0
+"""At the end: a node does not wait for its page."""
 BEAT_S = 5.0
 """So often a watcher hears something, so that it knows when the node stands still."""
 LISTEN_S = 1.0
@@ -60,7 +62,8 @@ class Feed:
         """A last look for those who watch, and goodbye."""
         if self._looking is not None:
             self._looking.cancel()
-            await self._look_once()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._look_once(), LAST_LOOK_S)
         self._closed = True
         self._wake()
 

@@ -41,7 +41,8 @@ class LiveReporter:
     def started(self, lines: dict[str, str]) -> None:
         """One line a fact."""
         for name, value in lines.items():
-            self._console.print(Text.assemble((f"{name}: ", "bold"), value))
+            # The terminal breaks a line that is too long: an address that is copied has no break in it.
+            self._console.print(Text.assemble((f"{name}: ", "bold"), value), soft_wrap=True)
 
     def sums(self, group: Withstands) -> None:
         """A line above the panel."""

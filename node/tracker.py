@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from node.access import access_of, kept_token, new_token
+from node.access import Access, access_of, kept_token, new_token
 from node.addresses import is_loopback, parse_endpoint
 from node.allow import read_allow_list
 from node.cli import guarded, print_error
@@ -173,9 +173,7 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
     missing = missing_unless_ending(stopped)
     await transport.start(listener, answers(health(missing), figures.routes, page.routes))
     notify(READY)
-    print(f"tracker {key.public.hex()} at {where}", flush=True)
-    print(f"links: {protection(options.tls, endpoint)}", flush=True)
-    print(f"page: {access.shown(options.page_token, on_terminal=sys.stdout.isatty())}", flush=True)
+    _introduce(options, key, endpoint, access)
     log.info("started", key=key.public.hex()[:KEY_DIGITS], listen=endpoint)
     try:
         await _until_interrupted(shell, stopped)
@@ -185,6 +183,13 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
         await transport.close()
     log.info("stopped")
     return 0
+
+
+def _introduce(options: TrackerOptions, key: NodeKey, endpoint: str, access: Access) -> None:
+    """What the owner sees first."""
+    print(f"tracker {key.public.hex()} at {url(options.tls, endpoint)}", flush=True)
+    print(f"links: {protection(options.tls, endpoint)}", flush=True)
+    print(f"page: {access.shown(options.page_token, on_terminal=sys.stdout.isatty())}", flush=True)
 
 
 def _tell(notice: Notice, here: int, sight: TrackerSight, log: Log) -> None:

@@ -140,6 +140,8 @@ def _added(old: object, new: object) -> tuple[object, ...]:
 def _plain(value: object) -> object:
     """JSON's own kinds; a number that is none (nan, inf) is null."""
     match value:
+        case str() | int() | None:  # most of a long history: before the slower questions
+            return value
         case float():
             return value if math.isfinite(value) else None
         case list() | tuple():

@@ -9,10 +9,11 @@ const latest = (plot) => {
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// `series`: [{ label, colour (a variable of the style sheet), value (of a round), points }], `format` of a value.
+// `series`: [{ label, colour (a variable of the style sheet), value (of a round), points }]; `mark` writes a value
+// at an axis, `format` in the legend.
 export class Chart {
-  constructor(box, series, format, range) {
-    Object.assign(this, { box, series, format, range, rounds: [] });
+  constructor(box, series, { mark, format, range }) {
+    Object.assign(this, { box, series, mark, format, range, rounds: [] });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#make());
     new ResizeObserver(() => this.#fit()).observe(box);
     this.#make();
@@ -59,7 +60,7 @@ export class Chart {
       series: [{ label: "Round", value: (_, value) => (value == null ? "–" : String(value)) }, ...this.series.map((one) => this.#line(one))],
       axes: [
         { ...axis, grid: { show: false }, values: whole, size: 30 },
-        { ...axis, values: (plot, splits) => splits.map(this.format), size: 58 },
+        { ...axis, values: (plot, splits) => splits.map(this.mark), size: 58 },
       ],
       cursor: { drag: { x: false, y: false }, points: { size: 7 } },
       legend: { live: true },

@@ -32,8 +32,8 @@ export class NodePage {
       [{ label: "Common model", colour: "--series-1", value: loss }, { label: "Own training", colour: "--series-3", value: (round) => round.train_loss }],
     ];
     const lonely = (value) => ({ label: "Round on its own", colour: "--series-2", value: alone(value), points: true });
-    this.accuracy = new Chart(byId("accuracy-plot"), [...lines[0], lonely(accuracy)], (value) => percent(value, 0), share);
-    this.loss = new Chart(byId("loss-plot"), [...lines[1], lonely(loss)], axis);
+    this.accuracy = new Chart(byId("accuracy-plot"), [...lines[0], lonely(accuracy)], { mark: (value) => percent(value, 0), format: (value) => percent(value), range: share });
+    this.loss = new Chart(byId("loss-plot"), [...lines[1], lonely(loss)], { mark: axis, format: short });
     this.table = new RoundsTable();
   }
 

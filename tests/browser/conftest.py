@@ -1,4 +1,4 @@
-"""One Chromium for all tests here, and what a page may never do: complain, or ask for anything elsewhere."""
+"""A Chromium for the tests here, and what a page may never do: complain, or ask for anything elsewhere."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def chromium() -> str | None:
     return next((path for path in named if path), None)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not for the session: while it is there, no test of another folder can run an event loop."""
     path = chromium()
     if path is None:
         pytest.skip(

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import stat
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import pytest
 
 from tests.e2e.chaos import Deadlines, means_agree, sound
 from tests.e2e.dying_peer import Orders
-from tests.e2e.namespaces import Conditions, NotPossible, Wire
+from tests.e2e.namespaces import Conditions, NotPossible, Wire, enter
 from tests.e2e.processes import Process
-from tests.e2e.swarm import MASKED, Swarm, history, one_digest
+from tests.e2e.swarm import MASKED, Swarm, get, history, one_digest
 
 DEADLINES = Deadlines(group_s=20.0, shares_s=6.0, sums_s=6.0)
 LONG_S = 170.0
 
+T = TypeVar("T")
 MakeWire = Callable[[int, int, Conditions], Wire]
 
 
@@ -95,3 +100,35 @@ def test_a_peer_killed_behind_a_slow_wire_comes_back(make_nodes) -> None:
     one_digest([node.ends_well(LONG_S) for node in nodes])
     sound(swarm, DEADLINES)
     means_agree(swarm)
+
+
+def seen_from(namespace: str, look: Callable[[], T]) -> T:
+    """What a program in that namespace sees."""
+
+    def there() -> T:
+        enter(namespace)
+        return look()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(there).result()
+
+
+def test_off_loopback_the_page_asks_for_its_token(make_nodes) -> None:
+    """Another node reaches the port, and is told nothing that came from data; the owner's token opens."""
+    swarm, wire, nodes = make_nodes(3, 10_000, Conditions())
+    started = nodes[0].event("started")
+    file = swarm.out(0) / "page.token"
+    assert started["page"] == f"http://{swarm.endpoints[0]}/ (its token: {file})"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    token = file.read_text().strip()
+
+    def ask(path: str, **headers: str) -> tuple[int, bytes]:
+        return seen_from(wire.namespaces[1], lambda: get(swarm.endpoints[0], path, headers))
+
+    for path in ("/v1/status", "/v1/events"):
+        assert (
+            ask(path) == ask(path, Authorization=f"Bearer {token[::-1]}") == (401, b"the token is needed\n")
+        )
+    status, body = ask("/v1/status", Authorization=f"Bearer {token}")
+    assert (status, json.loads(body)["key"]) == (200, swarm.keys[0].hex())
+    assert token not in nodes[0].told()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import http.client
 import json
@@ -226,6 +227,11 @@ def test_a_watcher_that_does_not_read_is_let_go_and_the_others_are_not(served, m
             number += 1
             served.show(replace(VIEW, about={"much": f"{number} " + "x" * 300_000}))
             assert reader.event()[0] == "change"
+        for _ in range(2000):
+            ask(served, "/page/icon.svg")
+            if served.connections == 1:
+                break
+        assert served.connections == 1  # the reader's: nothing is held for who does not read
 
 
 def test_a_look_that_fails_ends_neither_the_node_nor_the_watching(served, monkeypatch):
@@ -243,3 +249,19 @@ def test_a_look_that_fails_ends_neither_the_node_nor_the_watching(served, monkey
         monkeypatch.setattr(served._page._feed, "_look", worked)
         served.show(replace(VIEW, phase="sums"))
         assert watcher.event()[1]["phase"] == "sums"
+
+
+def test_a_node_does_not_wait_for_a_page_that_can_not_be_made(served, monkeypatch):
+    monkeypatch.setattr(feed, "LAST_LOOK_S", 0.01)
+    never = threading.Event()
+
+    async def hangs():
+        never.set()
+        await asyncio.Event().wait()
+
+    with watching(served) as watcher:
+        watcher.event()
+        monkeypatch.setattr(served._page._feed, "_look", hangs)
+        assert never.wait(20)
+        served.end()
+        assert watcher.event()[0] == "end"

@@ -138,6 +138,14 @@ def test_what_a_group_of_another_size_withstands_is_told_in_words_and_figures():
         assert told in out.getvalue()
 
 
+def test_an_address_on_a_terminal_can_be_copied_whole():
+    live, url = LiveReporter(), "http://10.0.0.7:9001/#token=" + "ab" * 32
+    live._console = Console(file=io.StringIO(), width=40)
+    live.started({"page": url})
+
+    assert live._console.file.getvalue() == f"page: {url}\n"
+
+
 def table_of(*records: Record) -> list[list[str]]:
     """The live view's table, by cells."""
     reporter = LiveReporter()
