@@ -78,6 +78,7 @@ async def test_a_tracker_is_ready_until_it_is_told_to_end():
 def test_systemd_is_told(tmp_path, monkeypatch, abstract):
     path = f"@{tmp_path}" if abstract else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.settimeout(30)
         end.bind(f"\0{tmp_path}" if abstract else path)
         monkeypatch.setenv("NOTIFY_SOCKET", path)
         supervisor.notify(supervisor.READY)
