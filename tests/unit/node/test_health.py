@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from dataclasses import replace
 
 import aiohttp
 import pytest
@@ -56,6 +57,10 @@ async def test_a_node_is_ready_once_a_peer_answers_and_until_it_is_told_to_end(a
     session._hellos.joining = False
     async with Served(missing_of(node.peer.sight, node.peer.stopping)) as served:
         assert await served.ask("/readyz") == (200, {"ready": True, "why": []})
+        session._hellos.members.suspect(other.key)
+        why = ["neither a peer nor a tracker answers"]
+        assert await served.ask("/readyz") == (503, {"ready": False, "why": why})
+        session._hellos.members.learn(replace(other, issued_ms=other.issued_ms + 1), 0, now, direct=True)
         node.peer.stopping.ask()
         assert await served.ask("/readyz") == (503, {"ready": False, "why": ["told to end"]})
         assert (await served.ask("/healthz"))[0] == 200
@@ -73,6 +78,7 @@ async def test_a_tracker_is_ready_until_it_is_told_to_end():
 def test_systemd_is_told(tmp_path, monkeypatch, abstract):
     path = f"@{tmp_path}" if abstract else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.settimeout(30)
         end.bind(f"\0{tmp_path}" if abstract else path)
         monkeypatch.setenv("NOTIFY_SOCKET", path)
         supervisor.notify(supervisor.READY)

@@ -21,7 +21,7 @@ async def test_at_once_ends_every_wait_and_cancels_what_was_waited_for():
     waiting = asyncio.create_task(stopping.unless(endless))
     asyncio.get_running_loop().call_soon(stopping.at_once)
     assert await waiting is None
-    await asyncio.wait((endless,))
+    await asyncio.wait((endless,), timeout=30)
     assert endless.cancelled()
     assert stopping.asked
 
