@@ -21,7 +21,7 @@ Each line begins with ok, warning or problem. exit status: 0 no problem, 2 a pro
 
 examples:
   python -m node.check ward.toml --data ward.csv
-  python -m node.check ward.toml --data ward.csv --listen 10.0.0.7:9001 --tracker http://10.0.0.5:9000 --open"""
+  python -m node.check ward.toml --data ward.csv --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003"""
 
 _NOBODY = "127.0.0.1:1"
 """Stands for peers that were not named: a node's options need some."""

@@ -22,6 +22,7 @@ from node.meeting import Meeting, meet
 from node.options import NodeOptions
 from node.outfolder import KEY
 from node.privacy import can_train, make_mechanism, offer_bound
+from node.proposal import LOUD_NOISE
 from node.report import Report, counted
 from node.sources import read_source
 from node.task import build_model
@@ -30,7 +31,6 @@ from protocol.codec import MAX_PARAMETERS_CHARS
 
 Level = Literal["ok", "warning", "problem"]
 
-_LOUD_NOISE = 3.0
 _VECTORS = 14
 """Of d parameters that a node holds at its peak: models, offer, masks, totals, optimiser state."""
 _CHUNK_BYTES = 16 << 24
@@ -64,9 +64,9 @@ def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
         yield Finding("problem", "data", str(error))
     if dataset is not None:
         yield from _learning(options, dataset)
-    here, finding = _place(options, met)
-    if finding is not None:
-        yield finding
+    here, place = _place(options, met)
+    if place is not None:
+        yield place
     yield from _keys(options)
     if met:
         yield from _peers(options, here)
@@ -168,12 +168,12 @@ def _noise(task: Task, named: Shapes, mechanism: Mechanism) -> Iterator[Finding]
         return
     size = sum(prod(shape) for _, shape in named)
     noise = rule.noise_multiplier * sqrt(size) / task.train.batch_size
-    if noise > _LOUD_NOISE:
+    if noise > LOUD_NOISE:
         yield Finding(
             "warning",
             "noise",
-            f"a step's noise is {noise:.2g} times what one row can move it, so little will be learned; take a "
-            "larger privacy.epsilon or train.batch_size, a smaller model, or more rows",
+            f"a step's noise is {noise:.2g} times what one row can move it, so little will be learned; take "
+            "a larger privacy.epsilon or train.batch_size, a smaller model, or more rows",
         )
     else:
         yield Finding("ok", "noise", f"a step's noise is {noise:.2g} times what one row can move it")
@@ -210,7 +210,9 @@ def _place(options: NodeOptions, met: bool) -> tuple[str | None, Finding | None]
         return None, None
     free = next((peer.endpoint for peer in options.peers if _refused(peer.endpoint) is None), None)
     if free is None:
-        text = "no entry of --peers can be listened on here, so any free port is taken; or name one with --listen"
+        text = (
+            "no entry of --peers can be listened on here: any free port is taken, unless --listen names one"
+        )
         return None, Finding("warning", "port", text)
     return free, Finding("ok", "port", f"{free} of --peers can be listened on")
 

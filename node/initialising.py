@@ -11,6 +11,7 @@ from node.init import InitOptions, save
 from node.looking import Look, look
 from node.privacy import make_mechanism
 from node.proposal import (
+    LOUD_NOISE,
     TEST_FRACTION,
     ModelKind,
     Privacy,
@@ -23,6 +24,11 @@ from node.task import build_model
 from node.task_file import MARK, Proposal, task_text
 from node.training import shapes
 from node.understanding import TargetKind
+
+_LOUD = (
+    "warning: with so few rows for this model, noise drowns most of what there is to learn; take a smaller "
+    "model (--model linear), more rows, a larger --epsilon, or peers you may trust with --privacy none"
+)
 
 
 def write_task(options: InitOptions) -> list[str]:
@@ -65,8 +71,10 @@ def _try_out(task: Task, options: InitOptions) -> None:
 def _summary(options: InitOptions, proposal: Proposal, marked: int) -> list[str]:
     model, privacy = proposal.model, proposal.privacy
     budget = f"dp-sgd, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy else "none"
+    loud = privacy is not None and privacy.noise > LOUD_NOISE
     return [
         f"model: {model.cls}, {model.size} parameters ({model.why}); privacy: {budget}",
         f"{options.out} is written; {marked} lines are marked {MARK[2:]}: read them before you share it",
+        *([_LOUD] if loud else []),
         f"next: python -m node.check {options.out} --data {options.data}",
     ]

@@ -46,7 +46,7 @@ def look(path: Path, target: str | None, kind: TargetKind, unwanted: Sequence[st
     found = understand(frame, aim, kind, unwanted)
     columns, width = counted(len(found.schema.columns), "column"), found.schema.shape[0]
     headline = (
-        f"{path.name}: {counted(found.rows, 'row')}, {columns} as {width} features, "
+        f"{path.name}: {counted(found.rows, 'row')}, {columns} as {counted(width, 'feature')}, "
         f"target {shown(aim)}, {counted(len(found.left_out), 'column')} left out"
     )
     report = Report(headline, (*found.kept, *found.left_out), ())

@@ -20,6 +20,8 @@ TEST_FRACTION = 0.2
 _EPSILONS = (1.0, 2.0, 4.0, 8.0)
 _BEARABLE_NOISE = 1.0
 """The noise of one step, as a multiple of the clipping radius, that training puts up with."""
+LOUD_NOISE = 3.0
+"""Above this, little is learned."""
 _LARGEST_DELTA = 1e-5
 _LINEAR_BELOW = 2000  # rows: a layer in between has too little to learn from
 _HIDDEN = 32

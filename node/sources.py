@@ -100,7 +100,7 @@ def _with_schema(path: Path, schema: Schema) -> Source:
 def _encoded(schema: Schema) -> str:
     match schema:
         case TableSchema():
-            return f"{counted(len(schema.columns), 'column')} as {schema.shape[0]} features"
+            return f"{counted(len(schema.columns), 'column')} as {counted(schema.shape[0], 'feature')}"
         case ArraySchema():
             return f"{schema.kind} of {' x '.join(map(str, schema.shape))}"
 
