@@ -67,14 +67,19 @@ def test_a_column_without_any_value_is_told(tmp_path):
     [
         (
             "5,sixty,east,no,1970-01-01,ill",
-            ", row 5, column 'age': 'sixty' is not a number (decimals have a point); mend it, or leave it empty",
+            (
+                ", row 5, column 'age': 'sixty' is not a number (decimals have a point); mend it, or leave "
+                "it empty"
+            ),
         ),
         ("5,1e40,east,no,1970-01-01,ill", ", row 5, column 'age': '1e40' is not a number"),
         ("5,inf,east,no,1970-01-01,ill", ", row 5, column 'age': 'inf' is not a number"),
         (
             "5,6,east,maybe,1970-01-01,ill",
-            ", row 5, column 'smoker': 'maybe' is not yes or no (true, t, y, 1 or false, f, n, 0); mend it, or "
-            "leave it empty",
+            (
+                ", row 5, column 'smoker': 'maybe' is not yes or no (true, t, y, 1 or false, f, n, 0); "
+                "mend it, or leave it empty"
+            ),
         ),
         (
             "5,6,east,no,1.2.1970,ill",
@@ -82,8 +87,10 @@ def test_a_column_without_any_value_is_told(tmp_path):
         ),
         (
             "5,6,east,no,1970-01-01,dead",
-            ", row 5, column 'outcome': 'dead' is no class of the task; allowed: 'ill, well'; mend it, or have "
-            "it added to the schema by all",
+            (
+                ", row 5, column 'outcome': 'dead' is no class of the task; allowed: 'ill, well'; mend it, "
+                "or have it added to the schema by all"
+            ),
         ),
     ],
 )
@@ -127,9 +134,9 @@ def test_a_parquet_file_is_encoded_as_the_csv_of_the_same_rows(tmp_path):
         "ward": pa.array(["east", "west", "north", None]).dictionary_encode(),
         "smoker": [True, False, True, None],
         "seen": [
-            datetime.datetime(1970, 1, 2),
-            datetime.datetime(1970, 1, 1, 12),
-            datetime.datetime(1969, 12, 31),
+            datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC),
+            datetime.datetime(1970, 1, 1, 12, tzinfo=datetime.UTC),
+            datetime.datetime(1969, 12, 31, tzinfo=datetime.UTC),
             None,
         ],
         "outcome": ["ill", "well", "ill", "well"],

@@ -37,7 +37,7 @@ def plain(frame):
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.tsv.gz", "rows.txt"])
 def test_a_text_table_with_any_separator_packed_or_not(write, separator, name):
-    text = "\ufeff a ;b;y\n1;x, y;0\n\n2;\"q\nr\";1\n3;;1\n".replace(";", separator)
+    text = '\ufeff a ;b;y\n1;x, y;0\n\n2;"q\nr";1\n3;;1\n'.replace(";", separator)
     if separator == ",":
         text = text.replace("x, y", '"x, y"')
     data = text.encode()
@@ -77,10 +77,17 @@ def test_the_separator_is_the_one_that_makes_even_rows(text, separator):
         ("a,a\n1,2\n3,4\n", " has two columns named 'a'; each needs a name of its own"),
         (
             "a\n1\n2\n",
-            " has one column, 'a'; allowed: features and a target, commas, semicolons, tabs, bars between them",
+            (
+                " has one column, 'a'; allowed: features and a target, commas, semicolons, tabs, bars "
+                "between "
+                "them"
+            ),
         ),
         ("a,b\n1,2\n1,2,3\n", " can not be read: CSV parse error: Row #3: Expected 2 columns, got 3: 1,2,3"),
-        (b"a,b\n\xff,2\n3,4\n", " can not be read: it is not UTF-8 text ('utf-8' codec can't decode byte 0xff"),
+        (
+            b"a,b\n\xff,2\n3,4\n",
+            " can not be read: it is not UTF-8 text ('utf-8' codec can't decode byte 0xff",
+        ),
         (b"a,b\n" + b"1,2\n" * 300_000 + b"\xff,2\n", " can not be read: it is not UTF-8 text"),
     ],
 )
@@ -90,7 +97,8 @@ def test_a_bad_text_table(write, content, line):
 
 def test_a_column_that_is_not_there(write):
     assert told(read_frame, write("a,b\n1,2\n3,4\n", "r.csv"), ["c"]).endswith(
-        " has no column 'c', which the task's schema asks for; it has 'a, b'; add the column, or rename the one "
+        " has no column 'c', which the task's schema asks for; it has 'a, b'; add the column, or rename "
+        "the one "
         "that it is"
     )
 
@@ -114,7 +122,7 @@ def test_rows_and_bytes_are_counted_while_a_file_is_read(write):
 
 
 def test_parquet_of_every_kind_of_value(parquet):
-    moment = datetime.datetime(2026, 1, 2, 3, 4)
+    moment = datetime.datetime(2026, 1, 2, 3, 4, tzinfo=datetime.UTC)
     frame = read_frame(
         parquet(
             number=[1.5, None],
@@ -146,5 +154,7 @@ def test_text_in_parquet_does_not_unfold(parquet):
 
 
 def test_a_bad_parquet_file(write, parquet):
-    assert "can not be read: Parquet magic bytes not found" in told(read_frame, write("x" * 99, "r.parquet"), None)
+    assert "can not be read: Parquet magic bytes not found" in told(
+        read_frame, write("x" * 99, "r.parquet"), None
+    )
     assert "has 1 rows" in told(read_frame, parquet(a=[1], y=[2]), None)

@@ -14,7 +14,9 @@ def changed(**values):
 
 def column(place, **values):
     columns = copy.deepcopy(COLUMNS)
-    columns[place] = {name: value for name, value in {**columns[place], **values}.items() if value is not None}
+    columns[place] = {
+        name: value for name, value in {**columns[place], **values}.items() if value is not None
+    }
     return changed(columns=columns)
 
 
@@ -53,13 +55,17 @@ def test_a_schema_of_images():
         ),
         (
             changed(target={**TARGET, "values": ["a"]}),
-            "data.schema.target.values = ['a'] is refused; allowed: 2 to 10000 different texts of at most 200 "
-            "characters",
+            (
+                "data.schema.target.values = ['a'] is refused; allowed: 2 to 10000 different texts of at "
+                "most 200 characters"
+            ),
         ),
         (
             changed(target={**TARGET, "values": ["a", "a"]}),
-            "data.schema.target.values = ['a', 'a'] is refused; allowed: 2 to 10000 different texts of at most "
-            "200 characters",
+            (
+                "data.schema.target.values = ['a', 'a'] is refused; allowed: 2 to 10000 different texts of "
+                "at most 200 characters"
+            ),
         ),
         (
             changed(target={**TARGET, "mean": 1}),
@@ -78,8 +84,10 @@ def test_a_schema_of_images():
         (changed(columns=["age"]), "data.schema.columns.0 = 'age' is refused; allowed: a table with a kind"),
         (
             column(0, kind="float"),
-            "data.schema.columns.0 ('age').kind = 'float' is refused; allowed: 'number' or 'date' or 'boolean' "
-            "or 'category'",
+            (
+                "data.schema.columns.0 ('age').kind = 'float' is refused; allowed: 'number' or 'date' or "
+                "'boolean' or 'category'"
+            ),
         ),
         (
             column(0, std=0),
@@ -87,7 +95,10 @@ def test_a_schema_of_images():
         ),
         (
             column(0, mean=None),
-            "data.schema.columns.0 ('age').mean is missing; allowed: a number at least -1e+30 and at most 1e+30",
+            (
+                "data.schema.columns.0 ('age').mean is missing; allowed: a number at least -1e+30 and at "
+                "most 1e+30"
+            ),
         ),
         (
             column(0, missing="yes"),
@@ -95,27 +106,38 @@ def test_a_schema_of_images():
         ),
         (
             column(1, values=[1, 2]),
-            "data.schema.columns.1 ('ward').values = [1, 2] is refused; allowed: 1 to 1000 different texts of "
-            "at most 200 characters",
+            (
+                "data.schema.columns.1 ('ward').values = [1, 2] is refused; allowed: 1 to 1000 different "
+                "texts of at most 200 characters"
+            ),
         ),
         (
             column(0, name=""),
-            "data.schema.columns.0 ('').name = '' is refused; allowed: a column's name, at most 200 characters",
+            (
+                "data.schema.columns.0 ('').name = '' is refused; allowed: a column's name, at most 200 "
+                "characters"
+            ),
         ),
         (
             images(shape=[2, 8, 8]),
-            "data.schema.shape = [2, 8, 8] is refused for images; allowed: [1, height, width] for grey or [3, "
-            "height, width] for colour",
+            (
+                "data.schema.shape = [2, 8, 8] is refused for images; allowed: [1, height, width] for grey "
+                "or [3, height, width] for colour"
+            ),
         ),
         (
             images(shape=[3, 8.5, 8]),
-            "data.schema.shape = [3.0, 8.5, 8.0] is refused; allowed: whole numbers, with at most 50000000 "
-            "values a row",
+            (
+                "data.schema.shape = [3.0, 8.5, 8.0] is refused; allowed: whole numbers, with at most "
+                "50000000 values a row"
+            ),
         ),
         (
             images(shape=[3, 100000, 100000]),
-            "data.schema.shape = [3.0, 100000.0, 100000.0] is refused; allowed: whole numbers, with at most "
-            "50000000 values a row",
+            (
+                "data.schema.shape = [3.0, 100000.0, 100000.0] is refused; allowed: whole numbers, with at "
+                "most 50000000 values a row"
+            ),
         ),
         (images(mean=[0.5, 0.5]), "data.schema.mean has 2 numbers; allowed: 1, or 3 as the shape begins"),
         (
@@ -132,8 +154,8 @@ def test_what_is_wrong_with_a_schema_is_named(table, line):
 def test_a_schema_alone_says_what_target_and_features_are(name, value):
     table = {"task": {"name": "t"}, "model": {"class": "a:B"}, "data": {"schema": TABLE, name: value}}
     assert told(read_task, table) == (
-        f"data.{name} = {tuple(value) if name == 'features' else value!r} is refused beside data.schema, which says "
-        "what target and features are; leave it out"
+        f"data.{name} = {tuple(value) if name == 'features' else value!r} is refused beside "
+        "data.schema, which says what target and features are; leave it out"
     )
 
 
