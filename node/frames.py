@@ -7,6 +7,7 @@ dictionary-encoded, so that what is packed well on disk does not unfold in memor
 from __future__ import annotations
 
 import csv
+import io
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -78,12 +79,13 @@ def _told(error: Exception) -> str:
 def _read_text(path: Path, wanted: Sequence[str] | None, limits: Limits) -> Frame:
     head = read_head(path)
     separator = separator_of(head)
-    header = header_of(path, next(csv.reader(head.splitlines(), delimiter=separator), []))
+    lines = csv.reader(io.StringIO(head, newline=""), delimiter=separator)
+    header = header_of(path, next(lines, []))
     chosen = _chosen(path, header, wanted)
     reader = pa_csv.open_csv(
         pa.input_stream(str(path), compression="gzip" if path.suffix.lower() == ".gz" else None),
         read_options=pa_csv.ReadOptions(
-            use_threads=False, block_size=_BLOCK_BYTES, column_names=header, skip_rows=1
+            use_threads=False, block_size=_BLOCK_BYTES, column_names=header, skip_rows=lines.line_num
         ),
         parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         convert_options=pa_csv.ConvertOptions(

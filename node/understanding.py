@@ -206,14 +206,14 @@ def rounded_scale(mean: float, std: float) -> tuple[float, float]:
 def _category(name: str, words: Words, missing: int, rows: int) -> tuple[Column, Entry] | Entry:
     """A column of text."""
     different, there = len(words.words), rows - missing
-    if there >= _ENOUGH_TO_JUDGE and different >= _NEARLY_ALL * there:
-        return Entry(name, "left out", "an identifier, or free text: different in nearly every row")
     readable = sum(number(word) is not None for word in words.words)
     if different > _FEW_CLASSES and readable >= _NEARLY_ALL * different:
         odd = next(word for word in words.words if number(word) is None)
         return Entry(
             name, "left out", f"numbers, but for some cells such as {shown(odd)}; mend them, or empty them"
         )
+    if there >= _ENOUGH_TO_JUDGE and different >= _NEARLY_ALL * there:
+        return Entry(name, "left out", "an identifier, or free text: different in nearly every row")
     if different > MOST_CATEGORIES:
         return Entry(
             name, "left out", f"{different} different values; at most {MOST_CATEGORIES} become features"
