@@ -53,7 +53,7 @@ def test_what_a_column_is_taken_for(tmp_path, make, column):
         ("patient_id", lambda row: row * row, "an identifier: a different number in every row"),
         ("patientId", lambda row: row * row, "an identifier: a different number in every row"),
         ("c", lambda row: f"name {row}", "an identifier, or free text: different in nearly every row"),
-        ("c", lambda row: row * row if row % 9 else "dead", "numbers, but for cells such as 'dead'"),
+        ("c", lambda row: row * row if row % 9 else "dead", "numbers, but for some cells such as 'dead'"),
         ("c", lambda row: f"group {row // 2}", "no value has 5 rows or more"),
     ],
 )
