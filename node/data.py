@@ -60,8 +60,8 @@ def load_dataset(task: Task, data: Path | None, shard: tuple[int, int] | None) -
             )
         case None, _, _:
             raise ConfigError(
-                f"task {shown(task.task.name)} has no data of its own; give --data FILE.csv or FILE.npz, "
-                "without --shard, or name a data.source in the task"
+                f"task {shown(task.task.name)} has no data of its own; give --data FILE.csv, another file "
+                "or a folder of images, without --shard, or name a data.source in the task"
             )
     raise ConfigError("--data and --shard contradict each other; give one of them")
 

@@ -50,17 +50,23 @@ class Encoded:
 
 def encode(schema: TableSchema, frame: Frame) -> Encoded:
     """The rows of `frame` that have a target; ConfigError names the first column and value that is wrong."""
-    check_size(frame.path, frame.rows, schema.shape)
     y, kept, entry = targets(schema.target, frame)
+    x, entries = features(schema, frame)
+    without = frame.rows - len(kept)
+    remarks = (f"{counted(without, 'row')} left out: no value in {shown(schema.target.name)}",)
+    return Encoded(x[kept] if without else x, y, (entry, *entries), remarks if without else ())
+
+
+def features(schema: TableSchema, frame: Frame) -> tuple[NDArray[np.float32], list[Entry]]:
+    """(n, features) of all rows, with a target or without; and what to say of each column."""
+    check_size(frame.path, frame.rows, schema.shape)
     x = np.zeros((frame.rows, *schema.shape), np.float32)
-    entries, start = [entry], 0
+    entries, start = [], 0
     for column in schema.columns:
         part = x[:, start : start + column.width]
         entries.append(_fill(part, column, frame))
         start += column.width
-    without = frame.rows - len(kept)
-    remarks = (f"{counted(without, 'row')} left out: no value in {shown(schema.target.name)}",)
-    return Encoded(x[kept] if without else x, y, tuple(entries), remarks if without else ())
+    return x, entries
 
 
 def check_size(path: object, rows: int, shape: tuple[int, ...]) -> None:

@@ -28,15 +28,17 @@ MOST_COLUMNS = 10_000
 _BLOCK_BYTES = 8 << 20
 _BATCH_ROWS = 1 << 16
 _TEXT = pa.dictionary(pa.int32(), pa.string())
+_WHY = ", to train and to validate"
 _UNREADABLE = (OSError, EOFError, ValueError, MemoryError, csv.Error, zlib.error, pa.ArrowException)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one file may hold: rows, and bytes when it is unpacked."""
+    """What one file may hold: at most so many rows, and bytes when it is unpacked; at least so many rows."""
 
     rows: int
     bytes: int
+    least_rows: int = 2
 
 
 LIMITS = Limits(MOST_ROWS, MOST_BYTES)
@@ -100,14 +102,19 @@ def _chosen(path: Path, header: Sequence[str], wanted: Sequence[str] | None) -> 
     """`wanted`, if each is a column."""
     if len(header) > MOST_COLUMNS:
         fail(path, f" has {len(header)} columns; allowed: at most {MOST_COLUMNS}")
-    for name in wanted or ():
+    check_columns(path, header, wanted or ())
+    return list(header if wanted is None else wanted)
+
+
+def check_columns(path: Path, header: Sequence[str], wanted: Sequence[str]) -> None:
+    """ConfigError for a column that a schema asks for and that is not there."""
+    for name in wanted:
         if name not in header:
             fail(
                 path,
                 f" has no column {shown(name)}, which the task's schema asks for; it has "
                 f"{shown(', '.join(header))}; add the column, or rename the one that it is",
             )
-    return list(header if wanted is None else wanted)
 
 
 def _read_parquet(path: Path, wanted: Sequence[str] | None, limits: Limits) -> Frame:
@@ -155,8 +162,10 @@ def _frame(
         rows, size = rows + batch.num_rows, size + batch.nbytes
         _check(path, rows, size, limits)
         kept.append(batch)
-    if rows < 2:
-        fail(path, f" has {rows} rows; at least 2 are needed, to train and to validate")
+    if rows < limits.least_rows:
+        fail(
+            path, f" has {rows} rows; at least {limits.least_rows} are needed{_WHY * (limits.least_rows > 1)}"
+        )
     table = pa.Table.from_batches(kept).unify_dictionaries()
     return Frame(path, {name: table[name] for name in names}, rows, left_out)
 

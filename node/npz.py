@@ -30,6 +30,15 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray]:
             return {name: arrays[name] for name in names}
 
 
+def array_names(path: Path) -> list[str]:
+    """Which arrays there are; [] for a file that is none, which is told when it is read."""
+    try:
+        with zipfile.ZipFile(path) as members:
+            return [member.removesuffix(".npy") for member in members.namelist()]
+    except (OSError, zipfile.BadZipFile):
+        return []
+
+
 def _check_member(path: Path, members: zipfile.ZipFile, name: str) -> None:
     """ConfigError for an array that is not there, or is larger than allowed or than its own bytes."""
     there = [member.removesuffix(".npy") for member in members.namelist()]

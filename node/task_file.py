@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from node.config import TrainSection
 from node.config_values import key_name
 from node.errors import one_line
 from node.proposal import TEST_FRACTION, Model, Privacy, Training
@@ -24,6 +25,7 @@ from node.understanding import LEAST_ROWS
 
 MARK = "# FROM YOUR DATA"
 _COMMENT_WIDTH = 100
+_MOST_AREAS = 100  # classes: the AUC sorts all rows once for each
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,12 @@ class Proposal:
 
 def task_text(proposal: Proposal) -> str:
     """The whole file."""
-    parts = (_head(proposal), _task(proposal), _model(proposal.model), _train(proposal.training))
+    parts = (
+        _head(proposal),
+        _task(proposal),
+        _model(proposal.model),
+        _train(proposal.training, proposal.schema.target),
+    )
     return "\n".join(line for part in (*parts, _privacy(proposal), _data(proposal)) for line in part) + "\n"
 
 
@@ -88,7 +95,7 @@ def _model(model: Model) -> Iterator[str]:
     yield ""
 
 
-def _train(training: Training) -> Iterator[str]:
+def _train(training: Training, target: Target) -> Iterator[str]:
     yield "[train]"
     yield f"rounds = {training.rounds}"
     yield f"epochs = {training.epochs}                # over one's own rows, in a round"
@@ -96,7 +103,26 @@ def _train(training: Training) -> Iterator[str]:
     yield 'optimizer = "sgd"'
     yield f"learning_rate = {toml(training.learning_rate)}"
     yield f"momentum = {toml(training.momentum)}"
+    known = {key_name(entry) for entry in fields(TrainSection)}
+    for name, (value, why) in _judging(target).items():
+        if name in known:  # keys of later versions
+            yield f"{name} = {toml(value)}    # {why}"
     yield ""
+
+
+def _judging(target: Target) -> dict[str, tuple[object, str]]:
+    """What is minimised and what is told of it, by the kind of target."""
+    if isinstance(target, NumberTarget):
+        return {
+            "loss": ("auto", "mean squared error"),
+            "metrics": (("r2", "mae"), "on this node's own validation rows; mae in standard deviations"),
+        }
+    named = ("accuracy", "balanced-accuracy", "auc")
+    kept = named if len(target.values) <= _MOST_AREAS else named[:2]
+    return {
+        "loss": ("auto", "cross-entropy"),
+        "metrics": (kept, "on this node's own validation rows"),
+    }
 
 
 def _privacy(proposal: Proposal) -> Iterator[str]:

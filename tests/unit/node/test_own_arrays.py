@@ -64,9 +64,9 @@ def test_numbers_to_regress_on(save):
     [
         (
             {"x": np.ones((4, 3, 2)), "y": [0] * 4},
-            (": x is (4, 3, 2) and y is (4,); allowed by data.schema.shape: (n, 2, 3) and (n,)"),
+            ": x is (4, 3, 2); allowed by data.schema.shape: (n, 2, 3)",
         ),
-        ({"x": x(), "y": ["cat"] * 3}, ": x is (4, 2, 3) and y is (3,); allowed by data.schema.shape"),
+        ({"x": x(), "y": ["cat"] * 3}, ": x is (4, 2, 3) and y is (3,); allowed: as many targets as rows"),
         ({"x": x(), "z": [0] * 4}, " has no array 'y'; it has 'x, z'"),
         (
             {"x": x(), "y": ["cat", "cow", "dog", "dog"]},
@@ -76,7 +76,7 @@ def test_numbers_to_regress_on(save):
             ),
         ),
         ({"x": x() * np.nan, "y": ["cat"] * 4}, ": x[0, 0, 0] = nan is not a finite float32 number"),
-        ({"x": np.array([["a"]]), "y": ["cat"]}, ": x is (1, 1) and y is (1,)"),
+        ({"x": np.array([["a"]] * 2), "y": ["cat"] * 2}, ": x is (2, 1); allowed by data.schema.shape"),
         ({"x": x(1), "y": ["cat"]}, " has 1 rows; at least 2 are needed, to train and to validate"),
         (
             {"x": x(), "y": np.array([{}] * 4)},
