@@ -35,6 +35,8 @@ _VECTORS = 14
 """Of d parameters that a node holds at its peak: models, offer, masks, totals, optimiser state."""
 _CHUNK_BYTES = 16 << 24
 """What gradients of single rows take at most, beside one row's."""
+_PIECES_BYTES = 4 << 20
+"""Of one other member, on their way."""
 _TORCH_BYTES = 400 << 20
 _CLOCK_S = 60
 
@@ -116,7 +118,7 @@ def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
     yield _model(task, named, mechanism)
     yield _budget(options, mechanism)
     yield from _noise(task, named, mechanism)
-    yield _memory(named, dataset, mechanism)
+    yield _memory(options, named, dataset, mechanism)
 
 
 def _model(task: Task, named: Shapes, mechanism: Mechanism) -> Finding:
@@ -179,13 +181,16 @@ def _noise(task: Task, named: Shapes, mechanism: Mechanism) -> Iterator[Finding]
         yield Finding("ok", "noise", f"a step's noise is {noise:.2g} times what one row can move it")
 
 
-def _memory(named: Shapes, dataset: Dataset, mechanism: Mechanism) -> Finding:
+def _memory(options: NodeOptions, named: Shapes, dataset: Dataset, mechanism: Mechanism) -> Finding:
+    section = options.task.aggregation
+    members = max(section.min_participants, len(options.peers))
     size = sum(prod(shape) for _, shape in named)
     tensors = (dataset.train_x, dataset.train_y, dataset.test_x, dataset.test_y)
     rows = sum(part.numel() * part.element_size() for part in tensors)
     single = 0 if mechanism.gradient is None else max(_CHUNK_BYTES, 16 * size)
-    needed, free = 2 * rows + 4 * _VECTORS * size + single + _TORCH_BYTES, free_bytes()
-    text = f"about {_gib(needed)} ({_gib(rows)} of rows, {size} parameters)"
+    waiting = members * (_PIECES_BYTES + (4 * size if section.shares == "float" else 0))
+    needed, free = 2 * rows + 4 * _VECTORS * size + single + waiting + _TORCH_BYTES, free_bytes()
+    text = f"about {_gib(needed)} ({_gib(rows)} of rows, {size} parameters, {members} peers)"
     if free is None:
         return Finding("ok", "memory", f"{text}; how much is free is not known here")
     if needed > free:

@@ -6,6 +6,7 @@ The rules are those of every peer, whatever its file's format: docs/data.md.
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -51,7 +52,7 @@ class Bad:
 
 
 def words_of(column: pa.ChunkedArray) -> Words:
-    """The cells as text without white space around it; what stands for no value is no word.
+    """The cells as text (NFC) without white space around it; what stands for no value is no word.
 
     Numbers that are whole are written without a point, days as 2026-01-31.
     """
@@ -85,7 +86,7 @@ def _trimmed(words: list[str], codes: NDArray[np.int64]) -> Words:
     places: dict[str, int] = {}
     new = np.full(len(words) + 1, -1, np.int64)  # the last one is where code -1 looks
     for number, word in enumerate(words):
-        bare = word.strip()
+        bare = unicodedata.normalize("NFC", word).strip()
         if bare not in MISSING_WORDS:
             new[number] = places.setdefault(bare, len(places))
     return Words(list(places), new[codes])

@@ -10,6 +10,7 @@ import difflib
 import math
 import operator
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -165,16 +166,17 @@ def names(allowed: str) -> Rule:
 
 
 def unique_texts(least: int, most: int, longest: int) -> Rule:
-    """A list of `least` to `most` different strings of at most `longest` characters, kept as a tuple."""
+    """A list of `least` to `most` different strings of at most `longest` characters, as an NFC tuple."""
 
     def accept(value: object) -> tuple[str, ...]:
         if not isinstance(value, list | tuple) or not least <= len(value) <= most:
             raise ValueError
         if not all(isinstance(item, str) and 0 < len(item) <= longest for item in value):
             raise ValueError
-        if len(set(value)) < len(value):
+        composed = tuple(unicodedata.normalize("NFC", item) for item in value)
+        if len(set(composed)) < len(composed):
             raise ValueError
-        return tuple(value)
+        return composed
 
     return Rule(f"{least} to {most} different texts of at most {longest} characters", accept)
 

@@ -23,10 +23,12 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def read_head(path: Path) -> str:
-    """The first whole lines of `path`, at most HEAD_BYTES; UnicodeDecodeError if they are not UTF-8."""
+    """The first whole lines of `path`, at most HEAD_BYTES; ValueError if they are not UTF-8, or no lines."""
     with open_bytes(path) as file:
         head = file.read(HEAD_BYTES)
     whole = head if len(head) < HEAD_BYTES else head[: head.rfind(b"\n") + 1]
+    if head and not whole:
+        raise ValueError(f"its first line is longer than {HEAD_BYTES} bytes")
     return whole.decode("utf-8-sig")
 
 

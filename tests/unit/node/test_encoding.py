@@ -193,6 +193,14 @@ def test_words_that_mean_something(read, word, value):
     assert read(word) == value
 
 
+def test_two_ways_to_write_an_accent_are_one_category(tmp_path):
+    table = {"kind": "table", "columns": [{"name": "a", "kind": "category", "values": ["caf\u00e9"]}]}
+    table["target"] = {"kind": "classes", "name": "y", "values": ["e\u0301t\u00e9", "hiver"]}
+    text = "a,y\ncaf\u00e9,\u00e9te\u0301\ncafe\u0301,hiver\n"
+    found = encode(schema(table), frame(tmp_path, text))
+    assert (found.x.tolist(), found.y.tolist()) == ([[1, 0], [1, 0]], [0, 1])
+
+
 def test_whole_labels_with_a_point_are_the_same_classes(tmp_path):
     table = {"kind": "table", "columns": [{"name": "a", "kind": "number", "mean": 0.0, "std": 1.0}]}
     table["target"] = {"kind": "classes", "name": "y", "values": ["0", "1"]}

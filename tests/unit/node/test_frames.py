@@ -95,6 +95,13 @@ def test_a_bad_text_table(write, content, line):
     assert line in told(read_frame, write(content, "r.csv"), None)
 
 
+def test_a_line_without_an_end(write):
+    path = write(gzip.compress(b"a" * (1 << 21)), "long.csv.gz")
+    assert told(read_frame, path, None).endswith(
+        " can not be read: its first line is longer than 1048576 bytes"
+    )
+
+
 def test_a_column_that_is_not_there(write):
     assert told(read_frame, write("a,b\n1,2\n3,4\n", "r.csv"), ["c"]).endswith(
         " has no column 'c', which the task's schema asks for; it has 'a, b'; add the column, or rename "
@@ -145,6 +152,15 @@ def test_a_parquet_file_is_measured_by_its_head(parquet, tmp_path):
     path = parquet(a=[1.0] * 1000, y=[0] * 1000)
     assert "has more than 999 rows" in told(read_frame, path, None, Limits(999, 1 << 30))
     assert "has more than 100 bytes" in told(read_frame, path, None, Limits(10**6, 100))
+
+
+def test_what_a_parquet_file_s_head_forbids_is_not_read(parquet):
+    path = parquet(a=[1.0, 2.0] * 500, y=[0, 1] * 500)
+    content = bytearray(path.read_bytes())
+    content[4:40] = bytes(36)  # no page can be read any more
+    path.write_bytes(content)
+    assert "can not be read" in told(read_frame, path, None)
+    assert "has more than 999 rows" in told(read_frame, path, None, Limits(999, 1 << 30))
 
 
 def test_text_in_parquet_does_not_unfold(parquet):
