@@ -60,6 +60,7 @@ def test_only_the_columns_that_are_wanted_are_read(write, parquet):
         ("a;b;c\n1,5;2,5;3\n1,5;2,5;3\n", ";"),
         ('"a,b";c\n"1,2,3";2\n', ";"),
         ("a|b\n1|2", "|"),
+        ("age (y, m, d);ward\n1;2\n3;4\n", ";"),
         ("one column\n1\n", ","),
         ("", ","),
     ],

@@ -183,6 +183,17 @@ def test_folders_that_are_no_set_of_images(tmp_path, capsys):
     assert errors[0].endswith(": no image in it can be read")
 
 
+def test_no_file_is_written_for_data_that_no_node_could_start_with(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("ill", "well"):
+        path = picture(tmp_path / "scans" / name / "a.png", (1, 2, 3))
+        path.write_bytes(path.read_bytes()[:50])  # its head can be read, and nothing else
+    status, lines, errors = run(capsys, "--data", "scans")
+    assert (status, lines) == (2, [])
+    assert errors[0].startswith("error: data folder 'scans': 0 images can be read; 'ill/a.png': ")
+    assert not (tmp_path / "task.toml").exists()
+
+
 def test_on_a_terminal_it_asks_for_what_is_missing(monkeypatch):
     answers = iter(["a.csv", "outcome"])
     asked = []

@@ -2,7 +2,11 @@
 
 import gzip
 import io
+import os
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -165,3 +169,22 @@ def test_without_a_schema_a_folder_is_refused(tmp_path):
         " needs a task that says which classes there are and how large images are: python -m node.init "
         "makes one"
     )
+
+
+def test_a_node_on_numbers_loads_no_library_for_tables_or_images(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
+    program = (
+        "import sys; from pathlib import Path; import node.runner; from node.config import load_task; "
+        "from node.data import load_dataset; load_dataset(load_task('digits', []), Path('rows.csv'), None); "
+        "print([name for name in ('pyarrow', 'PIL') if name in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == "[]\n"
