@@ -277,8 +277,7 @@ def _peers(options: NodeOptions, here: str | None) -> Iterator[Finding]:
 
 def _answer(endpoint: str, found: Meeting | str, options: NodeOptions) -> Finding:
     if isinstance(found, str):
-        text = f"{found}; start it, or look at address and firewall (fine for a peer that is not started yet)"
-        return Finding("warning", f"peer {endpoint}", text)
+        return Finding("warning", f"peer {endpoint}", found)
     task = options.task.task.name
     if found.task is not None and found.task != task:
         return Finding(

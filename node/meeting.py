@@ -28,15 +28,22 @@ class Meeting:
 
 
 def meet(endpoint: str) -> Meeting | str:
-    """Ask "host:port" for its status; a sentence if nobody answers."""
+    """Ask "host:port" for its status; a sentence, with what to do, if it says nothing."""
     host, port = split_endpoint(endpoint)
-    try:
-        with closing(http.client.HTTPConnection(host, port, timeout=PATIENCE_S)) as connection:
+    with closing(http.client.HTTPConnection(host, port, timeout=PATIENCE_S)) as connection:
+        try:
+            connection.connect()
+        except OSError as error:
+            return (
+                f"nobody answers ({reason(error)}); start it, or look at address and firewall (fine for a "
+                "peer that is not started yet)"
+            )
+        try:
             connection.request("GET", "/v1/status")
             answer = connection.getresponse()
             body, date = answer.read(_MOST_BYTES), answer.headers["Date"]
-    except (OSError, http.client.HTTPException) as error:
-        return f"nobody answers ({reason(error)})"
+        except (OSError, http.client.HTTPException):
+            return "something listens there that does not answer plain HTTP: TLS, or another program"
     return Meeting(_task(body), _ahead(date))
 
 

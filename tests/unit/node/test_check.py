@@ -288,6 +288,26 @@ def test_peers_that_answer_and_peers_that_do_not(task, run, node, monkeypatch):
     )
 
 
+def test_a_peer_that_speaks_no_http(task, run):
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        endpoint = f"127.0.0.1:{server.getsockname()[1]}"
+
+        def answer():
+            with closing(server.accept()[0]) as link:
+                link.recv(1)
+                link.sendall(b"\x15\x03\x03\x00\x02\x02\x16")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        peers = ("--listen", "127.0.0.1:0", "--peers", f"{endpoint},{THERE},{YONDER}")
+        status, found, _, _ = run(task(), "--data", "ward.csv", *peers)
+        thread.join()
+    assert (status, found[f"peer {endpoint}"][0]) == (0, "warning")
+    assert found[f"peer {endpoint}"][1].endswith(
+        ": something listens there that does not answer plain HTTP: TLS, or another program"
+    )
+
+
 def test_too_few_peers(task, run):
     status, found, _, _ = run(task(), "--data", "ward.csv", "--listen", "127.0.0.1:0", "--peers", THERE)
     assert (status, found["peers"][0]) == (2, "problem")
