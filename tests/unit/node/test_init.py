@@ -1,10 +1,12 @@
 import builtins
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
-from node.config import load_task
+from node.config import TrainSection, load_task
+from node.config_values import key_name
 from node.data import load_dataset
 from node.init import main, parse_init
 from node.proposal import propose_model, propose_privacy, propose_training
@@ -104,6 +106,21 @@ def test_what_is_asked_for_stands_in_the_file(data, capsys, argv, keys):
         assert place == value
     task = load_task("task.toml", [])
     build_model(task, load_dataset(task, data, None))
+
+
+@pytest.mark.parametrize(
+    ("target", "judging"),
+    [("outcome", ["accuracy", "balanced-accuracy", "auc"]), ("age", ["r2", "mae"])],
+)
+def test_loss_and_metrics_stand_in_the_file_where_a_task_has_such_keys(data, capsys, target, judging):
+    assert run(capsys, "--data", str(data), "--target", target, "--privacy", "none")[0] == 0
+    train = toml(data.parent / "task.toml")["train"]
+    known = {key_name(entry) for entry in fields(TrainSection)}
+    wanted = {"loss": "auto", "metrics": judging}
+    assert {name: train.get(name) for name in wanted if name in known} == {
+        name: value for name, value in wanted.items() if name in known
+    }
+    assert set(train) <= known
 
 
 def test_images_and_arrays(tmp_path, monkeypatch, capsys):
