@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from node.errors import ConfigError, shown
 
 if TYPE_CHECKING:
-    from node.config import AggregationSection, Task
+    from node.config import AggregationSection, DataSection, Task
 
 
 def check_combinations(task: Task, table: Mapping[str, object]) -> None:
     """Refuse values that can not mean anything together; `table` is the TOML they were read from."""
+    _check_schema(task.data)
     if task.data.target is not None and task.data.target in (task.data.features or ()):
         raise ConfigError(
             f"data.target = {shown(task.data.target)} stands in data.features too; "
@@ -22,6 +23,16 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
     _check_protocol(task.aggregation)
     _check_weighting(task.aggregation)
     _check_public_weights(task)
+
+
+def _check_schema(section: DataSection) -> None:
+    """A schema names target and columns, so that nothing else may."""
+    for name, value in (("target", section.target), ("features", section.features)):
+        if section.schema is not None and value is not None:
+            raise ConfigError(
+                f"data.{name} = {shown(value)} is refused beside data.schema, which says what target and "
+                "features are; leave it out"
+            )
 
 
 def _check_privacy(privacy: object) -> None:

@@ -28,11 +28,13 @@ from node.config_values import (
 )
 from node.errors import ConfigError, one_line, reason, shown
 from node.overrides import Override, apply_override, parse_override
+from node.schema import Schema, agreed_schema, schema_rule
 from protocol.shares import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
 _LARGEST_SEED = 2**32 - 1
 _MOST_DIFFERENCES = 3
+_LISTS = ("shapes", "data.schema.columns")  # their items are compared one by one
 _LONGEST_PARAMETERS = 1 << 18  # characters; a few thousand shared tensors
 _TASK_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"  # it becomes part of a folder's name
 _DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
@@ -59,12 +61,16 @@ class ModelSection:
 
 @dataclass(frozen=True)
 class DataSection:
-    """Where the rows come from; `source` is a built-in set or a file, None needs --data."""
+    """Where the rows come from; `source` is a built-in set, a file or a folder, None needs --data.
 
-    source: str | None = key(text("'digits', or a FILE.csv or FILE.npz"), None, shared=False)
+    With a `schema` it says what is a row and how it is encoded, without one all values are plain numbers.
+    """
+
+    source: str | None = key(text("'digits', or a file or folder of data"), None, shared=False)
     target: str | None = key(text("the name of a column, or of an array of an npz"), None, shared=False)
     features: tuple[str, ...] | None = key(names("a list of different column names"), None, shared=False)
     test_fraction: float = key(real(above=0, below=1), 0.2)
+    schema: Schema | None = key(schema_rule(), None)  # noqa: RUF009 - a field, as all calls of `key`
 
 
 @dataclass(frozen=True)
@@ -250,6 +256,9 @@ def canonical_parameters(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]
     coordinate of an offer exceeds. What a node may choose for itself (its data, its timeouts) is left out.
     """
     agreed: dict[str, Any] = {entry.name: shared_values(getattr(task, entry.name)) for entry in fields(task)}
+    schema = agreed["data"].pop("schema")
+    if schema is not None:
+        agreed["data"]["schema"] = agreed_schema(schema)
     agreed["privacy"]["offer_bound"] = bound
     agreed["shapes"] = [[name, list(shape)] for name, shape in shapes]
     return json.dumps(agreed, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -283,11 +292,11 @@ def _parsed(theirs: str) -> dict[str, Any]:
 
 
 def _flat(value: object, name: str = "") -> dict[str, str]:
-    """The leaves of tables by dotted key, and of the list of shapes by number, as JSON."""
+    """The leaves of tables by dotted key, and of the lists of shapes and columns by number, as JSON."""
     match value:
         case dict() if value:
             items = [(str(part), item) for part, item in value.items()]
-        case list() if name == "shapes":
+        case list() if name in _LISTS:
             items = [(str(number), item) for number, item in enumerate(value)]
         case _:
             return {name: json.dumps(value, sort_keys=True)}

@@ -10,6 +10,7 @@ import difflib
 import math
 import operator
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -162,6 +163,33 @@ def names(allowed: str) -> Rule:
         return tuple(value)
 
     return Rule(allowed, accept)
+
+
+def unique_texts(least: int, most: int, longest: int) -> Rule:
+    """A list of `least` to `most` different strings of at most `longest` characters, as an NFC tuple."""
+
+    def accept(value: object) -> tuple[str, ...]:
+        if not isinstance(value, list | tuple) or not least <= len(value) <= most:
+            raise ValueError
+        if not all(isinstance(item, str) and 0 < len(item) <= longest for item in value):
+            raise ValueError
+        composed = tuple(unicodedata.normalize("NFC", item) for item in value)
+        if len(set(composed)) < len(composed):
+            raise ValueError
+        return composed
+
+    return Rule(f"{least} to {most} different texts of at most {longest} characters", accept)
+
+
+def numbers(least: int, most: int, each: Rule) -> Rule:
+    """A list of `least` to `most` numbers that the rule `each` accepts, kept as a tuple."""
+
+    def accept(value: object) -> tuple[float, ...]:
+        if not isinstance(value, list | tuple) or not least <= len(value) <= most:
+            raise ValueError
+        return tuple(each.accept(item) for item in value)
+
+    return Rule(f"a list of {least} to {most} values, each {each.allowed}", accept)
 
 
 def plain_table(allowed: str) -> Rule:

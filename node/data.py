@@ -8,16 +8,15 @@ from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from node import partition
 from node.config import BUILT_IN_SOURCES, Task
 from node.errors import ConfigError, one_line, shown
-from node.tables import Table, read_table
+from node.report import Report
+from node.sources import Source, read_source
 
 _LABEL_SKEW = 0.5  # the Dirichlet parameter of the partition into shards
 _SMALLEST_PART = 8  # rows
-_MOST_CLASSES = 1_000_000
 _SPLIT, _PARTITION = 1, 2  # streams of random numbers under task.seed
 
 
@@ -40,17 +39,6 @@ class Dataset:
     description: str
 
 
-@dataclass(frozen=True)
-class _Source:
-    """All rows of a source, not yet divided: x (n, ...), y (n,) integers or floats."""
-
-    x: NDArray[np.float32]
-    y: NDArray[np.int64] | NDArray[np.float32]
-    classes: int | None
-    label: str  # "digits", or the file's name
-    content: str  # what its rows are
-
-
 def load_dataset(task: Task, data: Path | None, shard: tuple[int, int] | None) -> Dataset:
     """The rows that this node learns from.
 
@@ -60,11 +48,11 @@ def load_dataset(task: Task, data: Path | None, shard: tuple[int, int] | None) -
     source = task.data.source
     match data, shard, source:
         case Path(), None, _:
-            return _own(_from_file(data, task), task)
+            return own_rows(read_source(data, task), task)
         case None, (part, parts), str():
             return _shard(_read(source, task), task, part, parts)
         case None, None, str() if source not in BUILT_IN_SOURCES:
-            return _own(_from_file(Path(source), task), task)
+            return own_rows(read_source(Path(source), task), task)
         case None, None, str():
             raise ConfigError(
                 f"task {shown(task.task.name)} divides its data among the peers; give --shard I/N for this "
@@ -72,56 +60,26 @@ def load_dataset(task: Task, data: Path | None, shard: tuple[int, int] | None) -
             )
         case None, _, _:
             raise ConfigError(
-                f"task {shown(task.task.name)} has no data of its own; give --data FILE.csv or FILE.npz, "
-                "without --shard, or name a data.source in the task"
+                f"task {shown(task.task.name)} has no data of its own; give --data FILE.csv, another file "
+                "or a folder of images, without --shard, or name a data.source in the task"
             )
     raise ConfigError("--data and --shard contradict each other; give one of them")
 
 
-def _read(source: str, task: Task) -> _Source:
+def _read(source: str, task: Task) -> Source:
     """The rows of a task's own source."""
-    return _digits() if source == "digits" else _from_file(Path(source), task)
+    return _digits() if source == "digits" else read_source(Path(source), task)
 
 
-def _digits() -> _Source:
+def _digits() -> Source:
     """Scikit-learn's handwritten digits, shipped with it: pixels (1797, 64) from 0 to 1."""
     from sklearn.datasets import load_digits  # noqa: PLC0415  seconds to import, needed here only
 
     bunch = load_digits()
     pixels = (bunch.data / 16).astype(np.float32)
-    return _Source(pixels, bunch.target.astype(np.int64), 10, "digits", "images of 8 x 8 pixels, 10 classes")
-
-
-def _from_file(path: Path, task: Task) -> _Source:
-    """The rows of a file; targets that are all whole numbers are class labels."""
-    table = read_table(path, task.data.features, task.data.target)
-    y, classes = _targets(path, table)
-    kind = f"classes 0 to {classes - 1}" if classes else "any number, accuracy is R^2"
-    content = f"{_features(table)}, target {shown(table.target)} ({kind})"
-    return _Source(table.x, y, classes, path.name, content)
-
-
-def _targets(path: Path, table: Table) -> tuple[NDArray[np.int64] | NDArray[np.float32], int | None]:
-    """The targets (n,), and the number of classes if they are labels."""
-    whole = np.all(table.y == np.floor(table.y))
-    if not whole:
-        return table.y.astype(np.float32), None
-    for label in (table.y.min(), table.y.max()):
-        if not 0 <= label < _MOST_CLASSES:
-            raise ConfigError(
-                f"data file {shown(str(path))}: target {shown(table.target)} holds the label {label:.0f}; "
-                f"allowed: 0 to K-1, K at most {_MOST_CLASSES} (whole numbers are read as class labels)"
-            )
-    labels = table.y.astype(np.int64)
-    return labels, max(2, int(labels.max()) + 1)
-
-
-def _features(table: Table) -> str:
-    """The features in a few words."""
-    names = table.features
-    if table.x.ndim > 2 or len(names) == 1:
-        return f"features {shown(names[0])} of shape {table.x.shape[1:]}"
-    return f"{len(names)} features ({shown(names[0])} to {shown(names[-1])})"
+    content = "images of 8 x 8 pixels, 10 classes"
+    report = Report(f"digits: {len(pixels)} rows, {content}", (), ())
+    return Source(pixels, bunch.target.astype(np.int64), 10, "digits", content, report)
 
 
 def _rng(task: Task, stream: int) -> np.random.Generator:
@@ -129,7 +87,7 @@ def _rng(task: Task, stream: int) -> np.random.Generator:
     return np.random.default_rng([task.task.seed, stream])
 
 
-def _shard(source: _Source, task: Task, part: int, parts: int) -> Dataset:
+def _shard(source: Source, task: Task, part: int, parts: int) -> Dataset:
     """Part `part` of `parts` of the training rows, and the test rows that all parts share."""
     kept, held_out = partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT))
     most = len(kept) // _SMALLEST_PART
@@ -147,7 +105,7 @@ def _shard(source: _Source, task: Task, part: int, parts: int) -> Dataset:
 
 
 def _parts(
-    source: _Source, kept: partition.Rows, parts: int, rng: np.random.Generator
+    source: Source, kept: partition.Rows, parts: int, rng: np.random.Generator
 ) -> list[partition.Rows]:
     """Places in `kept` of each part: unlike in their labels, or even where there are none."""
     if source.classes is None:
@@ -157,7 +115,7 @@ def _parts(
     )
 
 
-def _own(source: _Source, task: Task) -> Dataset:
+def own_rows(source: Source, task: Task) -> Dataset:
     """All of a node's own rows, some of them held back for validation."""
     kept, held_out = partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT))
     line = (
@@ -168,7 +126,7 @@ def _own(source: _Source, task: Task) -> Dataset:
 
 
 def _dataset(
-    source: _Source,
+    source: Source,
     train: partition.Rows,
     test: partition.Rows,
     accuracy_name: Literal["test", "validation"],

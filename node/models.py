@@ -28,6 +28,32 @@ class MLP(nn.Module):
         return outputs
 
 
+class ConvNet(nn.Module):
+    """A small network for images: two 3 x 3 convolutions, each with ReLU and 2 x 2 max pooling, then a layer.
+
+    `shape` is (channels, height, width), height and width 4 or more; `channels` those of the convolutions.
+    No layer mixes rows, so that it learns under record-level privacy too.
+    """
+
+    def __init__(self, shape: Sequence[int], outputs: int, channels: Sequence[int] = (16, 32)) -> None:
+        super().__init__()
+        if len(shape) != 3 or not all(type(size) is int and size > 0 for size in shape) or min(shape[1:]) < 4:
+            raise ValueError(f"shape must be [channels, height, width], the last two 4 or more, not {shape}")
+        if len(channels) != 2 or min(channels) < 1:
+            raise ValueError(f"channels must be two whole numbers above 0, not {channels}")
+        first, second = channels
+        self.layers = nn.Sequential(
+            *(nn.Conv2d(shape[0], first, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Conv2d(first, second, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Flatten(), nn.Linear(second * (shape[1] // 4) * (shape[2] // 4), outputs)),
+        )
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Outputs (n, outputs), logits for classes, of `images` (n, channels, height, width)."""
+        outputs: torch.Tensor = self.layers(images)
+        return outputs
+
+
 class Linear(MLP):
     """One linear layer: logistic regression with classes, least squares with numbers."""
 

@@ -183,7 +183,8 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--data",
         metavar="PATH",
-        help="this node's own data: a numeric CSV with a header line, or an npz with arrays x and y. "
+        help="this node's own data: CSV with a header line (.gz too), Parquet, npz with arrays x and y, or a "
+        "folder of images by class; what is not numbers needs a task by python -m node.init. "
         "Default: the task's own",
     )
     group.add_argument(

@@ -21,7 +21,7 @@ from node.addresses import is_loopback
 from node.allow import read_allow_list
 from node.artifacts import Folder
 from node.cli import INTERRUPTED
-from node.config import canonical_parameters
+from node.config import Task, canonical_parameters
 from node.data import Dataset, load_dataset
 from node.ending import until_done_or_interrupted
 from node.errors import ConfigError
@@ -254,8 +254,16 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
         **prepared.weighting.words,
         **introduction(prepared.mechanism),
         **gate_words(options.task),
+        **_schema_words(options.task),
         "out": str(out),
     }
+
+
+def _schema_words(task: Task) -> dict[str, str]:
+    """That the schema is not a secret, though it may have been made from somebody's data."""
+    if task.data.schema is None:
+        return {}
+    return {"schema": "its names, scales and categories are public to all peers; no noise covers them"}
 
 
 async def _live(

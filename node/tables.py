@@ -1,8 +1,12 @@
-"""Numeric tables of a user's own: CSV with a header line, or npz."""
+"""Numeric tables of a user's own, taken as they are: CSV with a header line, Parquet, or npz.
+
+Columns of anything else need a schema in the task: node/encoding.py.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -14,6 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.errors import ConfigError, reason, shown
+from node.formats import kind_of
+from node.npz import finite, read_arrays
+from node.separated import header_of, open_bytes, read_head, separator_of
+
+MOST_CELLS = 200_000_000
+"""Numbers in one text file."""
+_HINT = "; a task made by python -m node.init takes such columns"
 
 _UNREADABLE = (
     *(OSError, EOFError, ValueError, MemoryError, csv.Error),
@@ -32,16 +43,14 @@ class Table:
 
 
 def read_table(path: Path, features: tuple[str, ...] | None, target: str | None) -> Table:
-    """The table in `path`, a .csv or .npz file.
+    """The table in `path`: text with a separator, Parquet, or npz.
 
-    CSV: `target` is a column (default the last), `features` are columns (default all others).
+    CSV, Parquet: `target` is a column (default the last), `features` are columns (default all others).
     npz: they are names of arrays (default "y", "x"). Raises ConfigError: unreadable, empty, a
     value that is no finite number, a name that is not there.
     """
-    readers = {".csv": _read_csv, ".npz": _read_npz}
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise ConfigError(f"data file {shown(str(path))} is refused; allowed: a .csv or .npz file")
+    readers = {"table": _read_csv, "parquet": _read_parquet, "npz": _read_npz}
+    reader = readers[kind_of(path)]
     try:
         return reader(path, features, target)
     except _UNREADABLE as error:
@@ -54,9 +63,10 @@ def _fail(path: Path, text: str) -> NoReturn:
 
 def _read_csv(path: Path, features: tuple[str, ...] | None, target: str | None) -> Table:
     """The table in a CSV file; only the columns in use need to be numeric."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
-        header = _header(path, next(reader, []))
+    separator = separator_of(read_head(path))
+    with io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=separator, strict=True)
+        header = header_of(path, next(reader, []))
         wanted = _name_in(path, header, target or header[-1], "data.target")
         chosen = features or tuple(name for name in header if name != wanted)
         columns = [_name_in(path, header, name, "data.features") for name in chosen]
@@ -65,21 +75,6 @@ def _read_csv(path: Path, features: tuple[str, ...] | None, target: str | None) 
         places = [header.index(name) for name in (*columns, wanted)]
         values, lines = _numbers(path, reader, header, places)
     return _finished(path, values, lines, tuple(columns), wanted)
-
-
-def _header(path: Path, cells: Sequence[str]) -> list[str]:
-    """The names of the columns: two or more, each once, not numbers."""
-    header = [cell.strip() for cell in cells]
-    if not any(header):
-        _fail(path, " is empty; allowed: a header line, then rows of numbers")
-    if all(_number(cell) is not None for cell in header):
-        _fail(path, f" has no header: its first line is {shown(','.join(header))}; put the names there")
-    for place, name in enumerate(header):
-        if name in header[:place]:
-            _fail(path, f" has two columns named {shown(name)}; each needs a name of its own")
-    if len(header) < 2:
-        _fail(path, f" has one column, {shown(header[0])}; allowed: features and a target, between commas")
-    return header
 
 
 def _name_in(path: Path, header: Sequence[str], name: str, key: str) -> str:
@@ -105,11 +100,16 @@ def _numbers(
     rows: list[list[float]] = []
     lines: list[int] = []
     for line, cells in _rows(path, reader, len(header)):
+        if len(rows) * len(places) > MOST_CELLS:
+            _fail(path, f" has more than {MOST_CELLS} values; allowed: at most that many; take a part of it")
         try:
             rows.append([float(cells[place]) for place in places])
         except ValueError:
             bad = next(place for place in places if _number(cells[place]) is None)
-            _fail(path, f", line {line}, column {shown(header[bad])}: {shown(cells[bad])} is not a number")
+            _fail(
+                path,
+                f", line {line}, column {shown(header[bad])}: {shown(cells[bad])} is not a number{_HINT}",
+            )
         lines.append(line)
     return np.array(rows, np.float64).reshape(len(rows), len(places)), lines
 
@@ -144,7 +144,8 @@ def _read_npz(path: Path, features: tuple[str, ...] | None, target: str | None) 
     x_name, y_name = (features or ("x",))[0], target or "y"
     if features is not None and len(features) > 1:
         _fail(path, f": data.features names {len(features)} arrays; allowed for npz: one, such as ['x']")
-    x, y = _arrays(path, x_name, y_name)
+    arrays = read_arrays(path, (x_name, y_name))
+    x, y = (finite(path, name, arrays[name]) for name in (x_name, y_name))
     if x.ndim < 2 or y.shape != x.shape[:1]:
         _fail(path, f": {x_name} is {x.shape} and {y_name} is {y.shape}; allowed: shapes (n, ...) and (n,)")
     if len(x) < 2:
@@ -152,26 +153,19 @@ def _read_npz(path: Path, features: tuple[str, ...] | None, target: str | None) 
     return Table(x.astype(np.float32), y.astype(np.float64), (x_name,), y_name)
 
 
-def _arrays(path: Path, *names: str) -> tuple[NDArray, ...]:
-    """The arrays called `names`; nothing in the file is ever unpickled."""
-    with path.open("rb") as file:
-        if not zipfile.is_zipfile(file):
-            _fail(path, " is not an npz file; numpy.savez makes one")
-        file.seek(0)
-        with np.load(file, allow_pickle=False) as arrays:
-            for name in names:
-                if name not in arrays:
-                    _fail(path, f" has no array {shown(name)}; it has {shown(', '.join(arrays))}")
-            return tuple(_array(path, name, arrays[name]) for name in names)
+def _read_parquet(path: Path, features: tuple[str, ...] | None, target: str | None) -> Table:
+    """The table in a Parquet file whose columns in use are numbers."""
+    from node.columns import numbers_of  # noqa: PLC0415 - pyarrow is large, and loaded only where it is needed
+    from node.frames import read_frame  # noqa: PLC0415
 
-
-def _array(path: Path, name: str, array: NDArray) -> NDArray:
-    """`array`, if its numbers are finite as float32."""
-    if array.dtype.kind not in "biuf":
-        _fail(path, f": array {shown(name)} holds {array.dtype}, not numbers")
-    with np.errstate(over="ignore"):
-        bad = np.argwhere(~np.isfinite(array.astype(np.float32)))
-    if len(bad):
-        place = tuple(int(index) for index in bad[0])
-        _fail(path, f": {name}{list(place)} = {array[place]:g} is not a finite float32 number")
-    return array
+    frame = read_frame(path, None)
+    header = list(frame.columns)
+    wanted = _name_in(path, header, target or header[-1], "data.target")
+    chosen = features or tuple(name for name in header if name != wanted)
+    columns = [_name_in(path, header, name, "data.features") for name in (*chosen, wanted)]
+    values = np.empty((frame.rows, len(columns)))
+    for place, name in enumerate(columns):
+        values[:, place], bad = numbers_of(frame.columns[name])
+        if bad is not None:
+            _fail(path, f", row {bad.row}, column {shown(name)}: {shown(bad.word)} is not a number{_HINT}")
+    return _finished(path, values, range(1, frame.rows + 1), chosen, wanted)

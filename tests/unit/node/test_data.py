@@ -168,7 +168,7 @@ def test_shards_of_numbers_to_regress_on(file):
         ("a,b,y\n1,2,0\n", " has 1 rows; at least 2 are needed"),
         ("1,2,0\n3,4,1\n", " has no header: its first line is '1,2,0'; put the names there"),
         ("y\n1\n2\n", " has one column, 'y'; allowed: features and a target"),
-        ("a;b;y\n1;2;0\n", " has one column, 'a;b;y'"),
+        ("a~b~y\n1~2~0\n", " has one column, 'a~b~y'"),
         ("a,a,y\n1,2,0\n", " has two columns named 'a'"),
         ("a,b,y\n1,2,0\n1,red,1\n", ", line 3, column 'b': 'red' is not a number"),
         ("a,b,y\n1,,0\n", ", line 2, column 'b': '' is not a number"),
@@ -208,7 +208,9 @@ def test_the_last_column_is_a_target_and_can_not_be_a_feature_too(file):
 def test_unreadable_data(tmp_path, file):
     assert "can not be read: No such file or directory" in refused(tmp_path / "no.csv")
     assert "can not be read: No such file or directory" in refused(tmp_path / "no.npz")
-    assert "is refused; allowed: a .csv or .npz file" in refused(file("x", "rows.xlsx"))
+    assert "is refused; allowed: .csv, .tsv or .txt (each also .gz), .parquet, .npz" in refused(
+        file("x", "rows.xlsx")
+    )
     (tmp_path / "folder.csv").mkdir()
     assert "can not be read: Is a directory" in refused(tmp_path / "folder.csv")
 

@@ -1,0 +1,31 @@
+"""How much memory is free for one more process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_MEMINFO = Path("/proc/meminfo")
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
+
+
+def free_bytes() -> int | None:
+    """Bytes that the system says are available, or a container's limit leaves; None where nobody says."""
+    known = [size for size in (_available(), _left_by_limit()) if size is not None]
+    return min(known, default=None)
+
+
+def _available() -> int | None:
+    try:
+        lines = _MEMINFO.read_text().splitlines()
+    except OSError:
+        return None
+    found = next((line.split()[1] for line in lines if line.startswith("MemAvailable:")), None)
+    return None if found is None else int(found) * 1024
+
+
+def _left_by_limit() -> int | None:
+    try:
+        most, used = (path.read_text().strip() for path in _LIMITS)
+    except OSError:
+        return None
+    return int(most) - int(used) if most.isdigit() and used.isdigit() else None

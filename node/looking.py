@@ -1,0 +1,117 @@
+"""The first look at somebody's data: a schema for it, whatever its kind, and what was understood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from node.errors import ConfigError, reason, shown
+from node.formats import kind_of
+from node.frames import fail, read_frame
+from node.npz import finite, read_arrays
+from node.pictures import list_folder, size_of
+from node.reading import X, Y, label_word
+from node.report import Entry, Report, counted
+from node.schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
+from node.understanding import TargetKind, array_scale, in_order, rounded_scale, understand
+
+LARGEST_SIDE = 64
+_SMALLEST_SIDE = 8
+_PUBLIC_MEAN, _PUBLIC_STD = 0.5, 0.25
+_FEW_CLASSES = 20
+_UNREADABLE = (OSError, EOFError, ValueError, MemoryError, RuntimeError)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was found: the schema, how many rows, columns without a place in it, and the report."""
+
+    schema: Schema
+    rows: int
+    left_out: tuple[Entry, ...]
+    report: Report
+
+
+def look(path: Path, target: str | None, kind: TargetKind, unwanted: Sequence[str]) -> Look:
+    """Look at a file or folder; `target` is a column or array, None for the last column or "y"."""
+    if path.is_dir():
+        return _images(path)
+    if kind_of(path) == "npz":
+        return _npz(path, target or Y, kind)
+    frame = read_frame(path, None)
+    aim = target if target is not None else list(frame.columns)[-1]
+    found = understand(frame, aim, kind, unwanted)
+    columns, width = counted(len(found.schema.columns), "column"), found.schema.shape[0]
+    headline = (
+        f"{path.name}: {counted(found.rows, 'row')}, {columns} as {counted(width, 'feature')}, "
+        f"target {shown(aim)}, {counted(len(found.left_out), 'column')} left out"
+    )
+    report = Report(headline, (*found.kept, *found.left_out), ())
+    return Look(found.schema, found.rows, found.left_out, report)
+
+
+def _images(path: Path) -> Look:
+    folder = list_folder(path)
+    classes = in_order(list(folder.classes))
+    if len(classes) < 2:
+        raise ConfigError(
+            f"data folder {shown(str(path))} has one class, {shown(classes[0])}; allowed: a folder for each "
+            "of two classes or more"
+        )
+    sizes = size_of([file for files in folder.classes.values() for file in files])
+    if not sizes:
+        raise ConfigError(f"data folder {shown(str(path))}: no image in it can be read")
+    (wide, high, _), _ = sizes.most_common(1)[0]
+    shrink = max(1.0, max(wide, high) / LARGEST_SIDE)
+    height, width = (max(_SMALLEST_SIDE, round(side / shrink)) for side in (high, wide))
+    channels = 3 if any(colour for _, _, colour in sizes) else 1
+    schema = ArraySchema(
+        *("images", ClassTarget("classes", classes), (channels, height, width)),
+        *((_PUBLIC_MEAN,), (_PUBLIC_STD,)),
+    )
+    headline = (
+        f"{path.name}: {counted(folder.count, 'image')}, {len(classes)} classes, scaled to {height} x {width}"
+    )
+    entries = tuple(
+        Entry(name, "class", counted(len(files), "image")) for name, files in folder.classes.items()
+    )
+    others = f"{counted(sizes.total(), 'image')} can be read; {counted(folder.others, 'other file')} ignored"
+    return Look(schema, sizes.total(), (), Report(headline, entries, (others,)))
+
+
+def _npz(path: Path, name: str, kind: TargetKind) -> Look:
+    try:
+        arrays = read_arrays(path, (X, name))
+    except _UNREADABLE as error:
+        fail(path, f" can not be read: {reason(error)}")
+    x, y = finite(path, X, arrays[X]), arrays[name]
+    if x.ndim < 2 or y.shape != x.shape[:1] or len(x) < 2:
+        fail(
+            path,
+            f": {X} is {x.shape} and {name} is {y.shape}; allowed: shapes (n, ...) and (n,), n 2 or more",
+        )
+    target = _npz_target(path, name, y, kind)
+    schema = ArraySchema("array", target, tuple(x.shape[1:]), *array_scale(x))
+    what = f"{len(target.values)} classes" if isinstance(target, ClassTarget) else "a number"
+    shape = " x ".join(map(str, schema.shape))
+    headline = f"{path.name}: {counted(len(x), 'row')}, {shape} numbers each, target {shown(name)} ({what})"
+    return Look(
+        schema, len(x), (), Report(headline, (Entry(name, f"target, {what}", ""), Entry(X, shape, "")), ())
+    )
+
+
+def _npz_target(path: Path, name: str, y: np.ndarray, kind: TargetKind) -> Target:
+    words = np.unique(y)
+    numeric = y.dtype.kind in "biuf"
+    few = len(words) <= _FEW_CLASSES and (not numeric or bool(np.all(words == np.floor(words))))
+    if kind == "classes" or (kind == "auto" and (few or not numeric)):
+        if not 2 <= len(words) <= 1000:
+            fail(path, f": {name} has {len(words)} different values; allowed: 2 to 1000 classes")
+        return ClassTarget("classes", in_order([label_word(word) for word in words]), name)
+    values = finite(path, name, y).astype(np.float64)
+    if float(values.std()) == 0.0:
+        fail(path, f": {name} is the same in every row; name another array with --target")
+    return NumberTarget("number", *rounded_scale(float(values.mean()), float(values.std())), name)

@@ -1,0 +1,63 @@
+"""What a node or tracker that runs already says of itself to who just asks."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from node.addresses import split_endpoint
+from node.errors import reason
+
+PATIENCE_S = 3.0
+_MOST_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """An answer: the task that it runs, if it says so, and by how many seconds its clock is ahead.
+
+    Clocks are read off the Date of an answer, to a second.
+    """
+
+    task: str | None
+    ahead_s: float | None
+
+
+def meet(endpoint: str) -> Meeting | str:
+    """Ask "host:port" for its status; a sentence, with what to do, if it says nothing."""
+    host, port = split_endpoint(endpoint)
+    with closing(http.client.HTTPConnection(host, port, timeout=PATIENCE_S)) as connection:
+        try:
+            connection.connect()
+        except OSError as error:
+            return (
+                f"nobody answers ({reason(error)}); start it, or look at address and firewall (fine for a "
+                "peer that is not started yet)"
+            )
+        try:
+            connection.request("GET", "/v1/status")
+            answer = connection.getresponse()
+            body, date = answer.read(_MOST_BYTES), answer.headers["Date"]
+        except (OSError, http.client.HTTPException):
+            return "something listens there that does not answer plain HTTP: TLS, or another program"
+    return Meeting(_task(body), _ahead(date))
+
+
+def _task(body: bytes) -> str | None:
+    try:
+        status = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    task = status.get("task") if isinstance(status, dict) else None
+    return task if isinstance(task, str) else None
+
+
+def _ahead(date: str | None) -> float | None:
+    try:
+        return None if date is None else parsedate_to_datetime(date).timestamp() - time.time()
+    except ValueError:
+        return None

@@ -1,0 +1,52 @@
+"""What was understood of somebody's data, as a short table for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from node.errors import one_line
+
+_WIDEST = 60
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One column: what it is, and what became of it."""
+
+    column: str
+    kind: str
+    remark: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a file or folder holds: a headline, an entry for each column, remarks about rows."""
+
+    headline: str
+    entries: tuple[Entry, ...]
+    remarks: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """The table, aligned."""
+        rows = [("column", "read as", "remarks"), *map(_row, self.entries)]
+        return [self.headline, *_aligned(rows), *self.remarks]
+
+
+def _row(entry: Entry) -> tuple[str, str, str]:
+    return _cut(entry.column), _cut(entry.kind), one_line(entry.remark)
+
+
+def _cut(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= _WIDEST else line[: _WIDEST - 3] + "..."
+
+
+def _aligned(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    widths = [max(len(row[place]) for row in rows) for place in range(2)]
+    return [f"  {a:<{widths[0]}}  {b:<{widths[1]}}  {c}".rstrip() for a, b, c in rows]
+
+
+def counted(count: int, what: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{count} {what}" + ("" if count == 1 else "s")

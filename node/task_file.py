@@ -1,0 +1,219 @@
+"""A task as a TOML file with comments, which says what in it came from looking at somebody's data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from node.config import TrainSection
+from node.config_values import key_name
+from node.errors import one_line
+from node.proposal import TEST_FRACTION, Model, Privacy, Training
+from node.schema import (
+    ArraySchema,
+    ClassTarget,
+    Column,
+    NumberColumn,
+    NumberTarget,
+    Schema,
+    TableSchema,
+    Target,
+)
+from node.understanding import LEAST_ROWS
+
+MARK = "# FROM YOUR DATA"
+_COMMENT_WIDTH = 100
+_MOST_AREAS = 100  # classes: the AUC sorts all rows once for each
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """All that a task file says; `privacy` None is none. `left_out` are columns without a place in it."""
+
+    name: str
+    rows: int
+    schema: Schema
+    left_out: tuple[str, ...]
+    model: Model
+    training: Training
+    privacy: Privacy | None
+
+
+def task_text(proposal: Proposal) -> str:
+    """The whole file."""
+    parts = (
+        _head(proposal),
+        _task(proposal),
+        _model(proposal.model),
+        _train(proposal.training, proposal.schema.target),
+    )
+    return "\n".join(line for part in (*parts, _privacy(proposal), _data(proposal)) for line in part) + "\n"
+
+
+def _head(proposal: Proposal) -> Iterator[str]:
+    yield "# A task for python -m node, written by python -m node.init. Every peer needs this same file:"
+    yield "#   python -m node --task FILE.toml --data OWN_DATA --peers HOST:PORT,HOST:PORT,HOST:PORT"
+    yield "# Any value may be changed, at all peers alike. python -m node.check tells what would fail."
+    yield "#"
+    yield "# BEFORE YOU SHARE IT: lines with the mark"
+    yield f"#   {MARK}"
+    yield "# tell others something about the data that it was made from, and no noise covers them. They say:"
+    yield from (f"# - {what}" for what in _told(proposal.schema))
+    yield "# Replace by public values what must not be known (a published code list, ranges from a textbook)."
+    yield ""
+
+
+def _told(schema: Schema) -> Iterator[str]:
+    match schema:
+        case TableSchema():
+            yield "which columns there are, and which have missing values"
+            yield "means and spreads of numbers and dates, to two digits"
+            yield f"names of categories that {LEAST_ROWS} rows or more have"
+        case ArraySchema():
+            more = "" if schema.kind == "images" else ", its mean and spread to two digits"
+            yield f"the shape of a row{more}"
+    if isinstance(schema.target, ClassTarget):
+        yield "names of classes"
+    else:
+        yield "the target's mean and spread"
+    yield "how many rows there are, to one digit"
+
+
+def _task(proposal: Proposal) -> Iterator[str]:
+    yield "[task]"
+    yield f"name = {toml(proposal.name)}"
+    yield "seed = 0                  # fixes the first model and which rows are held back for validation"
+    yield ""
+
+
+def _model(model: Model) -> Iterator[str]:
+    yield "[model]"
+    yield f"class = {toml(model.cls)}    # {model.why}; any torch.nn.Module as 'package.module:Class'"
+    yield f"args = {toml(model.args)}    # {model.size} parameters"
+    yield ""
+
+
+def _train(training: Training, target: Target) -> Iterator[str]:
+    yield "[train]"
+    yield f"rounds = {training.rounds}"
+    yield f"epochs = {training.epochs}                # over one's own rows, in a round"
+    yield f"batch_size = {training.batch_size}"
+    yield 'optimizer = "sgd"'
+    yield f"learning_rate = {toml(training.learning_rate)}"
+    yield f"momentum = {toml(training.momentum)}"
+    known = {key_name(entry) for entry in fields(TrainSection)}
+    for name, (value, why) in _judging(target).items():
+        if name in known:  # keys of later versions
+            yield f"{name} = {toml(value)}    # {why}"
+    yield ""
+
+
+def _judging(target: Target) -> dict[str, tuple[object, str]]:
+    """What is minimised and what is told of it, by the kind of target."""
+    if isinstance(target, NumberTarget):
+        return {
+            "loss": ("auto", "mean squared error"),
+            "metrics": (("r2", "mae"), "on this node's own validation rows; mae in standard deviations"),
+        }
+    named = ("accuracy", "balanced-accuracy", "auc")
+    kept = named if len(target.values) <= _MOST_AREAS else named[:2]
+    return {
+        "loss": ("auto", "cross-entropy"),
+        "metrics": (kept, "on this node's own validation rows"),
+    }
+
+
+def _privacy(proposal: Proposal) -> Iterator[str]:
+    privacy = proposal.privacy
+    yield "[privacy]"
+    if privacy is None:
+        yield 'mechanism = "none"        # sums hide single updates; nothing bounds what the model remembers'
+    else:
+        yield 'mechanism = "dp-sgd"      # bounds what anybody can tell about any one row; "none" is without'
+        yield f"epsilon = {toml(privacy.epsilon)}             # for all rounds; smaller is more private"
+        yield f"delta = {toml(privacy.delta)}"
+        yield "clipping_radius = 1.0"
+        yield f"# With {_count(proposal.rows)} rows a step's noise is {privacy.noise:.2g} times what one row"
+        yield f"# can move it; a peer with fewer rows adds more noise, for the same epsilon.    {MARK}: rows"
+    yield ""
+
+
+def _count(rows: int) -> str:
+    """A number of rows to one digit: it stands in a file for others."""
+    return f"about {float(f'{rows:.1g}'):,.0f}"
+
+
+def _data(proposal: Proposal) -> Iterator[str]:
+    schema = proposal.schema
+    yield "[data]"
+    yield f"test_fraction = {TEST_FRACTION}       # of one's own rows, held back for validation"
+    yield ""
+    yield "# What a row is, and how it becomes numbers, alike at every peer (docs/data.md). A file that does"
+    yield "# not fit is refused; other columns than these are ignored."
+    yield "[data.schema]"
+    yield f"kind = {toml(schema.kind)}"
+    yield f"target = {toml(_target(schema.target))}    {MARK}"
+    yield from _columns(schema) if isinstance(schema, TableSchema) else _array(schema)
+    for name in proposal.left_out:
+        yield f"# left out: {_comment(name)}    {MARK}"
+
+
+def _columns(schema: TableSchema) -> Iterator[str]:
+    yield f"columns = [    {MARK}: all names below, and what is marked"
+    for column in schema.columns:
+        yield f"  {toml(_plain(column))},{_mark(column)}"
+    yield "]"
+
+
+def _mark(column: Column) -> str:
+    match column:
+        case NumberColumn():
+            return f"    {MARK}: mean, std"
+        case _ if column.kind == "category":
+            return f"    {MARK}: values"
+    return ""
+
+
+def _array(schema: ArraySchema) -> Iterator[str]:
+    yield f"shape = {toml(schema.shape)}    {MARK}"
+    mark = "# public constants" if schema.kind == "images" else MARK
+    yield f"mean = {toml(schema.mean)}    {mark}"
+    yield f"std = {toml(schema.std)}    {mark}"
+
+
+def _target(target: Target) -> dict[str, Any]:
+    match target:
+        case NumberTarget(name=None) | ClassTarget(name=None):
+            return {name: value for name, value in _plain(target).items() if name != "name"}
+    return _plain(target)
+
+
+def _plain(item: Column | Target) -> dict[str, Any]:
+    """The keys of a column or target, the name first, and `missing` only where it says yes."""
+    values = {key_name(entry): getattr(item, entry.name) for entry in fields(item)}
+    said = {name: value for name, value in values.items() if value is not False}
+    return {"name": said.pop("name"), **said}
+
+
+def toml(value: object) -> str:
+    """`value` (text, number, boolean, list, table) in TOML."""
+    match value:
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return repr(value)
+        case Mapping():
+            return "{ " + ", ".join(f"{name} = {toml(item)}" for name, item in value.items()) + " }"
+        case Sequence():
+            return "[" + ", ".join(map(toml, value)) + "]"
+    raise TypeError(f"{type(value).__name__} has no place in a task file")
+
+
+def _comment(text: str) -> str:
+    """`text` as a comment may hold it."""
+    line = one_line(text)
+    return line if len(line) <= _COMMENT_WIDTH else line[: _COMMENT_WIDTH - 3] + "..."

@@ -1,0 +1,63 @@
+"""From somebody's own files to a model: three owners, a task that one of them made, three real nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from node import check, init
+from tests.e2e.processes import Nursery, free_endpoint
+from tests.e2e.swarm import history, one_digest, summary
+from tests.own_data import ward
+
+
+@pytest.fixture
+def owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Three CSVs, and a task that the first one's owner made."""
+    monkeypatch.chdir(tmp_path)
+    names = [f"{number}.csv" for number in range(3)]
+    for number, name in enumerate(names):
+        Path(name).write_text(ward(400, number))
+    assert init.main(["--data", "0.csv", "--target", "outcome", "--rounds", "3", "--privacy", "none"]) == 0
+    return names
+
+
+def test_three_nodes_learn_from_three_csvs(nursery: Nursery, owners: list[str], tmp_path: Path) -> None:
+    endpoints = [free_endpoint() for _ in owners]
+    peers = ("--peers", ",".join(endpoints))
+    assert check.main(["task.toml", "--data", "1.csv", *peers]) == 0
+    outs = [tmp_path / f"out{number}" for number in range(3)]
+    nodes = [
+        nursery.fork(
+            *("--task", str(tmp_path / "task.toml"), "--data", str(tmp_path / own), *peers),
+            *("--listen", endpoint, "--out", str(out), "--json"),
+        )
+        for endpoint, own, out in zip(endpoints, owners, outs, strict=True)
+    ]
+    ends = [node.ends_well() for node in nodes]
+    one_digest(ends)
+    assert [line["participants"] for line in history(outs[0])] == [3, 3, 3]
+    assert min(summary(out)["accuracy"] for out in outs) > 0.85
+    assert {summary(out)["accuracy_of"] for out in outs} == {"validation"}
+
+
+def test_a_peer_with_another_schema_is_told_the_column(
+    nursery: Nursery, owners: list[str], tmp_path: Path
+) -> None:
+    text = Path("task.toml").read_text()
+    Path("other.toml").write_text(text.replace('["east", "west"]', '["west", "east"]'))
+    endpoints = [free_endpoint() for _ in owners]
+    nodes = [
+        nursery.fork(
+            *("--task", str(tmp_path / task), "--data", str(tmp_path / own)),
+            *("--out", str(tmp_path / f"{own}.out")),
+            *("--peers", ",".join(endpoints), "--listen", endpoint),
+        )
+        for task, own, endpoint in zip(("task.toml", "other.toml"), owners, endpoints, strict=False)
+    ]
+    assert (
+        nodes[0]
+        .line("is in another swarm")
+        .endswith('data.schema.columns.1.values is ["east", "west"] here and ["west", "east"] there')
+    )
