@@ -32,13 +32,13 @@ from node.keyfile import new_seed, read_key, write_key
 from node.listening import check_names, endpoint_of, listen, listen_where_possible
 from node.log_reporter import LogReporter
 from node.logs import Log
-from node.metrics import Figures, RoundFigures, new_registry, node_families
 from node.options import NodeOptions
 from node.outfolder import HISTORY, KEY, Lock
 from node.page import Page
 from node.peer import Peer
 from node.plan import Plan
 from node.privacy import introduction, make_mechanism, offer_bound
+from node.prometheus import Figures, RoundFigures, new_registry, node_families
 from node.reporters import Reporters
 from node.reporting import make_reporter
 from node.rounds import Rounds

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from node.access import Access
 from node.artifacts import Traffic
-from node.metrics import (
+from node.prometheus import (
     WHYS,
     Figures,
     RoundFigures,
