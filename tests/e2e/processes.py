@@ -237,6 +237,9 @@ class Nursery:
     def tracker(self, *argv: str) -> Process:
         return self._keep(Forked("node.tracker", argv, Orders()))
 
+    def predict(self, *argv: str) -> Process:
+        return self._keep(Forked("node.predict", argv, Orders()))
+
     def plain(self, module: str, *argv: str, cwd: Path, stdout: int = subprocess.PIPE) -> Process:
         return self._keep(Plain(module, argv, cwd, stdout))
 

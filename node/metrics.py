@@ -1,0 +1,134 @@
+"""How good answers are: what `history.jsonl` and `summary.json` have as `metrics`, and node.predict as well.
+
+Nothing of it is trained on, and none of it leaves a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from node.errors import ConfigError
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+_MOST_CLASSES = 100  # whose AUC is worked out unasked: it sorts all rows once for each
+
+_FOR_CLASSES = ("accuracy", "balanced-accuracy", "auc")
+_FOR_NUMBERS = ("r2", "mae")
+
+
+def chosen_metrics(asked: Sequence[str] | None, classes: int | None) -> tuple[str, ...]:
+    """The metrics that train.metrics names, or all for this kind of target; ConfigError for another's."""
+    fitting = _FOR_NUMBERS if classes is None else _FOR_CLASSES
+    if asked is None:
+        return fitting if classes is None or classes <= _MOST_CLASSES else fitting[:2]
+    for name in asked:
+        if name not in fitting:
+            kind = "numbers" if classes is None else "classes"
+            raise ConfigError(
+                f"train.metrics = {list(asked)} is refused: the targets are {kind}, and {name!r} is not for "
+                f"them; allowed: {', '.join(fitting)}"
+            )
+    return tuple(asked)
+
+
+def measured(
+    names: Sequence[str], outputs: torch.Tensor, targets: torch.Tensor
+) -> Mapping[str, float | None]:
+    """Each metric of outputs (n, ...) against targets (n,), labels or floats; None: not defined here."""
+    if not torch.isfinite(outputs).all():
+        return dict.fromkeys(names)
+    if targets.is_floating_point():
+        answers, wanted = outputs.reshape(targets.shape).double().numpy(), targets.double().numpy()
+        return {name: _OF_NUMBERS[name](answers, wanted) for name in names}
+    chances, labels = probabilities(outputs), targets.numpy()
+    return {name: _OF_CLASSES[name](chances, labels) for name in names}
+
+
+def accuracy_of(outputs: torch.Tensor, targets: torch.Tensor) -> float:
+    """The share of rows that are right, or R^2 for targets that are numbers."""
+    if not targets.is_floating_point():
+        return float((chosen_labels(outputs) == targets).float().mean())
+    spread = float(((targets - targets.mean()) ** 2).mean())
+    error = float(((outputs.reshape(targets.shape) - targets) ** 2).mean())
+    return 1 - error / max(spread, 1e-12)
+
+
+def is_one_logit(outputs: torch.Tensor) -> bool:
+    """Whether there is one logit a row, for the second of two classes: (n,) or (n, 1)."""
+    return outputs.dim() == 1 or outputs.shape[1] == 1
+
+
+def chosen_labels(outputs: torch.Tensor) -> torch.Tensor:
+    """(n,) int64: the class with the largest logit."""
+    if is_one_logit(outputs):
+        return (outputs.reshape(-1) > 0).long()
+    return outputs.argmax(1)
+
+
+def probabilities(outputs: torch.Tensor) -> Array:
+    """(n, k) of logits (n, k), or (n, 2) of one logit a row."""
+    if is_one_logit(outputs):
+        second = torch.sigmoid(outputs.reshape(-1).double())
+        return torch.stack([1 - second, second], 1).numpy()
+    return torch.softmax(outputs.double(), 1).numpy()
+
+
+def accuracy(chances: Array, labels: Labels) -> float:
+    """The share of rows (n, k) whose likeliest class is theirs."""
+    return float((chances.argmax(1) == labels).mean())
+
+
+def balanced_accuracy(chances: Array, labels: Labels) -> float:
+    """The mean over the classes that there are of the share of their rows that is right."""
+    right = chances.argmax(1) == labels
+    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
+
+
+def auc(chances: Array, labels: Labels) -> float | None:
+    """The area under the ROC curve: how often a row of a class scores above one that is not, ties for half.
+
+    Of two classes the second's. Of more the mean over those that some rows have and some have not, each
+    against the rest. None where all rows are of one class.
+    """
+    classes = [1] if chances.shape[1] == 2 else range(chances.shape[1])
+    areas = [_area(chances[:, label], labels == label) for label in classes]
+    there = [area for area in areas if area is not None]
+    return float(np.mean(there)) if there else None
+
+
+def _area(scores: Array, positive: NDArray[np.bool_]) -> float | None:
+    """By ranks (Mann & Whitney 1947), equal scores with their mean rank."""
+    ups, downs = int(positive.sum()), int((~positive).sum())
+    if not ups or not downs:
+        return None
+    _, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]  # (n,) from 1
+    return float((ranks[positive].sum() - ups * (ups + 1) / 2) / (ups * downs))
+
+
+def r_squared(answers: Array, wanted: Array) -> float | None:
+    """1 less the squared error over that of the mean; None where all targets are equal."""
+    spread = float(((wanted - wanted.mean()) ** 2).sum())
+    return None if spread == 0 else 1 - float(((answers - wanted) ** 2).sum()) / spread
+
+
+def mean_absolute_error(answers: Array, wanted: Array) -> float:
+    """In the units of the targets."""
+    return float(np.abs(answers - wanted).mean())
+
+
+_OF_CLASSES: Mapping[str, Callable[[Array, Labels], float | None]] = {
+    "accuracy": accuracy,
+    "balanced-accuracy": balanced_accuracy,
+    "auc": auc,
+}
+_OF_NUMBERS: Mapping[str, Callable[[Array, Array], float | None]] = {
+    "r2": r_squared,
+    "mae": mean_absolute_error,
+}
