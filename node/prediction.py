@@ -20,6 +20,7 @@ from node.importing import told
 from node.losses import make_loss
 from node.metrics import accuracy_of, chosen_labels, chosen_metrics, measured, probabilities
 from node.modelfile import read_about
+from node.schema import ClassTarget, NumberTarget
 from node.scope import plain_tensors
 from node.task import make
 from node.unseen import Rows
@@ -81,8 +82,18 @@ def figures(saved: SavedModel, outputs: torch.Tensor, targets: torch.Tensor) -> 
 
 
 def class_names(saved: SavedModel, count: int) -> list[str]:
-    """What the `count` classes are called."""
-    return [str(label) for label in range(count)]
+    """What the `count` classes that the model answers for are called, as far as the task says."""
+    schema = saved.task.data.schema
+    known = schema.target.values if schema is not None and isinstance(schema.target, ClassTarget) else ()
+    return [known[label] if label < len(known) else str(label) for label in range(count)]
+
+
+def in_own_units(saved: SavedModel, values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Numbers (n,) as the data has them, not as they are learned."""
+    schema = saved.task.data.schema
+    if schema is None or not isinstance(schema.target, NumberTarget):
+        return values.astype(np.float64)
+    return values.astype(np.float64) * schema.target.std + schema.target.mean
 
 
 def written(saved: SavedModel, outputs: torch.Tensor) -> bytes:
@@ -95,7 +106,7 @@ def written(saved: SavedModel, outputs: torch.Tensor) -> bytes:
 def _lines(saved: SavedModel, outputs: torch.Tensor) -> Iterator[list[object]]:
     if saved.classes is None:
         yield ["row", "prediction"]
-        values: NDArray[np.float32] = outputs.reshape(-1).numpy()
+        values = in_own_units(saved, outputs.reshape(-1).numpy())
         yield from ([number, f"{value:.9g}"] for number, value in enumerate(values, 1))
         return
     chances, labels = probabilities(outputs), chosen_labels(outputs).tolist()

@@ -14,6 +14,7 @@ from node.errors import ConfigError, reason, shown
 from node.tables import read_table
 
 _WITHOUT_TARGETS = "x"
+Found = tuple[NDArray[np.float32], NDArray[np.int64] | NDArray[np.float32] | None]
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,23 @@ def read_rows(path: Path, task: Task, classes: int | None, row: tuple[int, ...])
 
     A file without the target's column, or array, has rows without targets.
     """
-    x, y = _npz(path, task) if path.suffix.lower() == ".npz" else _columns(path, task, row)
+    x, y = _read(path, task, classes, row)
     if x.shape[1:] != row:
         raise ConfigError(
             f"data file {shown(str(path))} has rows of shape {x.shape[1:]}; allowed: {row}, as the model was "
             "trained on"
         )
-    targets = None if y is None else torch.from_numpy(_targets(path, y, classes))
-    return Rows(torch.from_numpy(x), targets)
+    return Rows(torch.from_numpy(x), None if y is None else torch.from_numpy(y))
+
+
+def _read(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> Found:
+    if task.data.schema is not None:
+        from node.reading import read_unseen  # noqa: PLC0415 - pyarrow and Pillow, only where needed
+
+        unseen = read_unseen(path, task.data.schema)
+        return unseen.x, unseen.y
+    x, numbers = _npz(path, task) if path.suffix.lower() == ".npz" else _columns(path, task, row)
+    return x, None if numbers is None else _targets(path, numbers, classes)
 
 
 Read = tuple[NDArray[np.float32], NDArray[np.float64] | None]
