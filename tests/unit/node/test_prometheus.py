@@ -87,7 +87,7 @@ async def served(registry, view, families, token=None):
 
     listener = socket.create_server(("127.0.0.1", 0))
     where = f"http://127.0.0.1:{listener.getsockname()[1]}/metrics"
-    transport = Transport(nothing, nothing, nothing, heavy=False)
+    transport = Transport(nothing, nothing, nothing, heavy=False, tls=None)
     await transport.start(listener, Figures(registry, seen, families, Access("127.0.0.1", token, "")).routes)
     try:
         yield where
