@@ -77,6 +77,7 @@ PARTS = (
     Part("simulations", ("tests/simulation",), BRANCHES),
     Part("coverage", (*TRACED, *BRANCHES), options=("--cov",)),
     Part("units", ("tests/unit",), TRACED),
+    Part("browser", ("tests/browser",)),
     Part("models", ("tests/models",)),
 )
 """The longest first."""

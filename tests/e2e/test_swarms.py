@@ -257,7 +257,7 @@ def test_the_plain_command_line_prints_plain_lines(nursery: Nursery, tmp_path: P
         lines = node.out.all()
         assert node.err.all() == []
         assert [line.partition(":")[0] for line in lines[:7]] == [
-            *("node", "task", "data", "may join", "sums", "privacy", "out")
+            *("node", "task", "data", "may join", "links", "sums", "privacy")
         ]
         assert not any("\x1b" in line or line.startswith("{") for line in lines)
         assert any(line.startswith("round 2/2: aggregated with 3 peers; test accuracy") for line in lines)
