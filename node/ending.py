@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from node.peer import Peer
+from node.peer import Engine
 from node.supervisor import STOPPING, notify
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-async def until_done_or_interrupted(peer: Peer, drain_timeout_s: float) -> bool:
+async def until_done_or_interrupted(peer: Engine, drain_timeout_s: float) -> bool:
     """Run the peer; True if SIGINT or SIGTERM ended it. Raises what broke it."""
     life = asyncio.create_task(peer.run())
     drains: list[asyncio.Task[None]] = []

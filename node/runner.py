@@ -36,7 +36,7 @@ from node.metrics import Figures, RoundFigures, new_registry, node_families
 from node.options import NodeOptions
 from node.outfolder import HISTORY, KEY, Lock
 from node.page import Page
-from node.peer import Peer
+from node.peer import Engine
 from node.plan import Plan
 from node.privacy import introduction, make_mechanism, offer_bound
 from node.reporters import Reporters
@@ -290,7 +290,7 @@ async def _live(
     gate = make_gate(options.task, prepared.trainer, state)
     tls = make_tls(key, options.tls, endpoint, session.addresses.may_answer)
     parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal, tls)
-    peer = Peer(plan, session, state, *parts)
+    peer = Engine(plan, session, state, *parts)
     sight = NodeSight(peer.sight, journal, Rounds(out / HISTORY))
     page, figures = Page(sight, access), Figures(watched.registry, sight.view, node_families, access)
     missing = missing_of(peer.sight, peer.stopping)
