@@ -6,12 +6,14 @@ import asyncio
 import os
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
 import torch
 from prometheus_client import CollectorRegistry
+from torch import nn
 
 from mechanisms.mechanism import Mechanism
 from mechanisms.randomness import SystemWords
@@ -40,7 +42,7 @@ from node.peer import Engine
 from node.plan import Plan
 from node.privacy import introduction, make_mechanism, offer_bound
 from node.reporters import Reporters
-from node.reporting import make_reporter
+from node.reporting import Reporter, make_reporter
 from node.rounds import Rounds
 from node.shell import Clock
 from node.sight import NodeSight
@@ -57,6 +59,11 @@ from protocol.identity import NodeKey
 from protocol.session import Session
 from protocol.shares import ShareSettings
 from protocol.standing import Settings
+
+Agreed = Callable[[], nn.Module]
+"""A copy of the model, with the agreed base in it."""
+Live = Callable[[Engine, Agreed], Awaitable[bool]]
+"""Lives an engine's life to its end (`node.ending`); whether somebody ended it early."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,15 @@ def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
 
     Raises UserError, one line, for what the user can mend.
     """
+
+    async def live(engine: Engine, _: Agreed) -> bool:
+        return await until_done_or_interrupted(engine, options.drain_timeout_s)
+
+    return run_as(options, listener, make_reporter(options.json), live)
+
+
+def run_as(options: NodeOptions, listener: socket.socket | None, reporter: Reporter, live: Live) -> int:
+    """A node that tells `reporter` what it does, and whose life is `live`; the exit status."""
     prepared = prepare(options)
     seed = None if _key_file_exists(options) else new_seed()
     key = NodeKey(seed) if seed is not None else _existing_key(options)
@@ -100,7 +116,7 @@ def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
         try:
             if seed is not None:
                 write_key(options.key or out / KEY, seed)
-            return _run_in(prepared, key, out, listening)
+            return _run_in(prepared, key, out, listening, reporter, live)
         except ConfigError:
             lock.undo()
             raise
@@ -216,7 +232,9 @@ def _expected(options: NodeOptions, endpoint: str) -> int:
     return max(least, len({endpoint, *(peer.endpoint for peer in options.peers)}))
 
 
-def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket) -> int:
+def _run_in(
+    prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket, reporter: Reporter, live: Live
+) -> int:
     options = prepared.options
     task = options.task.task.name
     endpoint = endpoint_of(listener, options.listen)
@@ -227,12 +245,12 @@ def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket
         bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
         access = access_of(endpoint, bound, where, lambda: kept_token(out / TOKEN_FILE))
         registry = new_registry()
-        told = (make_reporter(options.json), LogReporter(Log("node")), RoundFigures(registry))
+        told = (reporter, LogReporter(Log("node")), RoundFigures(registry))
         journal = Journal(Reporters(told), Clock().now)
         shown = access.shown(out / TOKEN_FILE, on_terminal=sys.stdout.isatty() and not options.json)
         journal.started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown})
         watched = Watched(journal, access, registry)
-        return asyncio.run(_live(prepared, key, endpoint, state, out, listener, watched))
+        return asyncio.run(_live(prepared, key, endpoint, state, out, listener, watched, live))
     finally:
         state.close()
 
@@ -274,6 +292,7 @@ async def _live(
     out: Path,
     listener: socket.socket,
     watched: Watched,
+    live: Live,
 ) -> int:
     options, journal, access = prepared.options, watched.journal, watched.access
     session = Session(_settings(prepared, key, endpoint), state.standing, state.past, os.urandom(32))
@@ -297,7 +316,7 @@ async def _live(
     await peer.transport.start(listener, answers(health(missing), figures.routes, page.routes))
     notify(READY)
     try:
-        interrupted = await until_done_or_interrupted(peer, options.drain_timeout_s)
+        interrupted = await live(peer, lambda: prepared.trainer.module(state.base_vector))
     finally:
         await page.close()
         await peer.transport.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 import time
@@ -174,6 +175,12 @@ class Trainer:
         with self._busy:
             write_vector(self._model, vector, self._section.parameters)
             return float(self._loss(self._outputs(self._dataset.train_x), self._dataset.train_y))
+
+    def module(self, vector: Vector) -> nn.Module:
+        """A copy of the model with `vector` (d,) in it, for use; what is not shared is this node's own."""
+        with self._busy:
+            write_vector(self._model, vector, self._section.parameters)
+            return copy.deepcopy(self._model).eval().requires_grad_(False)
 
     def _run_epochs(self, rng: np.random.Generator, stop: threading.Event) -> float:
         """Train the model in place; the mean loss of the last epoch."""

@@ -237,6 +237,14 @@ class Nursery:
     def tracker(self, *argv: str) -> Process:
         return self._keep(Forked("node.tracker", argv, Orders()))
 
+    def module(self, name: str, *argv: str) -> Process:
+        """A module's `main`."""
+        return self._keep(Forked(name, argv, Orders()))
+
+    def script(self, path: Path, cwd: Path) -> Process:
+        """`python PATH`, in the folder `cwd`."""
+        return self._keep(Forked("tests.e2e.script", (str(path), str(cwd)), Orders()))
+
     def plain(self, module: str, *argv: str, cwd: Path, stdout: int = subprocess.PIPE) -> Process:
         return self._keep(Plain(module, argv, cwd, stdout))
 
