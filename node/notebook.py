@@ -38,6 +38,22 @@ class Peer:
     something else; leaving the loop early ends it, as `stop` does. Its folder `out` is kept: the ledger of
     spent privacy is in there, and the same folder again goes on where it stopped.
 
+    Args:
+        task: a built-in name, a FILE.toml, the table that such a file holds, or a Task.
+        data: this node's own rows: a file's path; a pair (x, y) of arrays, tensors or data frames, with
+            shapes (n, ...) and (n,); or a data set as torch knows them, whose items are such pairs. None:
+            the task's own.
+        peers: "HOST:PORT" or "KEY@HOST:PORT" of the others, this node among them or not.
+        tracker: "http://HOST:PORT", in place of `peers`.
+        listen: "HOST:PORT" where others reach this node. None: the one of `peers` that can be bound here.
+        shard: (i, n) takes part i of n, from 0, of the task's own data, or of rows in memory.
+        rounds: the last round to take part in. None: the task's train.rounds.
+        out: the folder of the run. None: runs/<task>-<first digits of the key>.
+        key: the file of the private key. None: node.key in `out`.
+        allow: a file of public keys; others are not learned with.
+        open: learn with anyone, off this machine too.
+        seed: the order in which rows are trained on.
+
     Whatever a user can mend is a `ConfigError` or a `UserError` of one line, as on the command line, whose
     option of the same name is meant where it says `--peers`, `--out` and so on.
 
@@ -62,26 +78,9 @@ class Peer:
         open: bool = False,  # noqa: A002 - the option is called so
         seed: int = 0,
     ) -> None:
-        """Check what is asked for; nothing is read but the task, nothing is written, no port is opened.
+        """Check what is asked for. Nothing is read but the task, nothing written, no port opened.
 
-        Args:
-            task: a built-in name, a FILE.toml, the table that such a file holds, or a Task.
-            data: this node's own rows: a file's path; a pair (x, y) of arrays, tensors or data frames, with
-                shapes (n, ...) and (n,); or a data set as torch knows them, whose items are such pairs. None:
-                the task's own.
-            peers: "HOST:PORT" or "KEY@HOST:PORT" of the others, this node among them or not.
-            tracker: "http://HOST:PORT", in place of `peers`.
-            listen: "HOST:PORT" where others reach this node. None: the one of `peers` that can be bound here.
-            shard: (i, n) takes part i of n, from 0, of the task's own data, or of rows in memory.
-            rounds: the last round to take part in. None: the task's train.rounds.
-            out: the folder of the run. None: runs/<task>-<first digits of the key>.
-            key: the file of the private key. None: node.key in `out`.
-            allow: a file of public keys; others are not learned with.
-            open: learn with anyone, off this machine too.
-            seed: the order in which rows are trained on.
-
-        Raises:
-            ConfigError: what is asked for can not be.
+        Raises ConfigError for what can not be.
         """
         named = {
             "peers": ",".join([peers] if isinstance(peers, str) else peers) or None,
