@@ -1,0 +1,103 @@
+"""What is said of each key, field and reason, where the code has no place for a sentence."""
+
+from __future__ import annotations
+
+SECTIONS = {
+    "task": "What the swarm learns.",
+    "model": "The network that is trained.",
+    "data": "Where a node's rows come from, and what of them is learned from.",
+    "train": "Training on one's own rows, between two offers.",
+    "privacy": "Noise. Epsilon and delta are totals over `train.rounds`; see [privacy](../privacy.md).",
+    "aggregation": "How sums are made; see [aggregation](../aggregation.md). The timeouts are caps: inside "
+    "them deadlines follow what this swarm was seen to need.",
+}
+KEYS = {
+    "task.name": "The swarm's name for what it learns; it becomes part of a folder's name.",
+    "task.seed": "Fixes the initial model, the test split and the partition into shards.",
+    "model.class": "Import path of a `torch.nn.Module`.",
+    "model.args": "Its keyword arguments.",
+    "data.source": "A built-in data set, or a file that stands for `--data`.",
+    "data.target": "What is to be predicted: a column, or an array of an npz. Without it the "
+    "last column, or `y`.",
+    "data.features": "What is predicted from. Without it all other columns, or `x`.",
+    "data.test_fraction": "The part of the rows that is held back to measure accuracy.",
+    "train.rounds": "How many rounds the swarm plans; a privacy budget is spread over them.",
+    "train.epochs": "Passes over one's own rows in a round.",
+    "train.batch_size": "Rows in a step; with `dp-sgd` the expected number.",
+    "train.optimizer": "What makes steps of gradients; its state is fresh each round.",
+    "train.learning_rate": "The length of a step.",
+    "train.momentum": "Momentum; the first moment's decay where the optimiser is Adam.",
+    "train.weight_decay": "Pulls parameters towards zero.",
+    "train.grad_clip": "The largest norm of a batch's gradient. No privacy: that is "
+    "`privacy.clipping_radius`.",
+    "train.parameters": "Which parameters are shared; the others stay this node's own.",
+    "privacy.mechanism": "Which noise, and so who is protected.",
+    "privacy.epsilon": "The budget of the whole run: the smaller, the less can be told, and learned.",
+    "privacy.delta": "The probability with which the promise may fail; far below one over the "
+    "number of rows.",
+    "privacy.clipping_radius": "What an update, or with `dp-sgd` a row's gradient, is cut to (L2).",
+    "privacy.window": "`aldp`: of how many past updates the radius is the mean norm.",
+    "privacy.window_source": "`aldp`: what the radius follows.",
+    "privacy.calibration": "How noise is set; `linear-classic` is for comparison only.",
+    "aggregation.protocol": "Masked sums survive dropouts; additive shares do not, and are used "
+    "for three in any case.",
+    "aggregation.dropouts": "How many members of a masked sum may fall silent. Without it a fifth of them.",
+    "aggregation.shares": "How additive shares are made; `float` protects nothing.",
+    "aggregation.max_share_value": "The size of a share's random part where shares are `float`.",
+    "aggregation.clip": "What a coordinate of an offer is cut to, so that sums fit their words.",
+    "aggregation.min_participants": "No group is smaller.",
+    "aggregation.weighting": "Whether a peer with more rows counts for more.",
+    "aggregation.sample_cap": "With `samples`: a peer with that many rows or more has weight 1.",
+    "aggregation.public_weights": "With `samples` and noise: declares the number of your rows public.",
+    "aggregation.group_timeout_s": "How long a group is sought.",
+    "aggregation.shares_timeout_s": "How long the first half of a session may take.",
+    "aggregation.sums_timeout_s": "How long the second half may take.",
+    "aggregation.loss_gate": "How much the loss on one's own rows may rise before a common model is refused.",
+}
+RECORD = {
+    "round": "The round's number, from 1.",
+    "outcome": "`aggregated` with others, or `fallback`: one's own update was kept.",
+    "reason": "Why it was a fallback; see below.",
+    "participants": "How many are in the sum; 0 for a fallback.",
+    "loss": "The agreed model's loss on the test rows.",
+    "accuracy": "Its accuracy there; R² for targets that are numbers.",
+    "epsilon": "What the run has spent so far; null without privacy.",
+    "delta": "At which delta.",
+    "bytes_sent": "Bytes sent in this round.",
+    "bytes_received": "Bytes received in it.",
+    "train_s": "Seconds of training.",
+    "aggregate_s": "Seconds from the offer to the outcome.",
+    "base_digest": "The agreed model's digest: equal with all who have the same.",
+    "accuracy_of": "`test`: rows common to all; `validation`: a part of one's own.",
+    "train_loss": "The training loss; null where nothing was trained.",
+    "missing": "Whose silence ended the round: the first digits of their keys.",
+    "clipped": "How many coordinates of the offer were cut to the bound.",
+    "phases": "Seconds and bytes by phase.",
+    "rolled_back": "Where a loss gate refused a model: the lowest loss so far, and that model's.",
+}
+SUMMARY = {
+    "rounds": "The last round's number.",
+    "aggregated": "How many rounds were aggregated.",
+    "fallbacks": "How many were not.",
+    "accuracy": "The agreed model's accuracy.",
+    "epsilon": "What the run has spent; null without privacy.",
+    "delta": "At which delta.",
+    "base_digest": "The agreed model's digest.",
+    "bytes_sent": "Bytes sent, over restarts.",
+    "bytes_received": "Bytes received, over restarts.",
+    "seconds": "Seconds, over restarts.",
+    "accuracy_of": "As in the history.",
+    "task": "The task's name.",
+    "key": "This node's public key.",
+    "finished": "Whether it came to its last round.",
+    "offers": "How many offers were charged.",
+    "dropped": "What came in and was refused, by why.",
+    "privacy": "The ledger: spent, remaining, unit, neighbours, what is not covered.",
+    "sums": "What the last group's sums withstand.",
+}
+REASONS = {
+    "group-timeout": "No group was found in time.",
+    "shares-timeout": "Shares of a member did not come; nothing of the offer has left.",
+    "sums-timeout": "Sums of a member did not come; the offer is spent.",
+    "contributors-differ": "Members would have added up different offers.",
+}
