@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 from node.cli import INTERRUPTED
@@ -32,14 +33,18 @@ def command_modules() -> list[str]:
     return sorted(names, key=lambda name: (name != "node.__main__", name))
 
 
-def parser_of(main: Callable[[Sequence[str]], object]) -> argparse.ArgumentParser:
-    """The parser that a command asks for help when it is given --help."""
-    with _help_is_caught():
+Help = argparse.ArgumentParser | str
+
+
+def help_of(main: Callable[[Sequence[str]], object]) -> Help:
+    """What a command does with --help: the parser that it asks, or the text that it prints itself."""
+    said = StringIO()
+    with _help_is_caught(), redirect_stdout(said):
         try:
             main(["--help"])
         except _Found as found:
             return found.parser
-    raise LookupError(f"{main.__module__} has no --help")
+    return said.getvalue()
 
 
 @contextmanager
@@ -67,7 +72,9 @@ them; [scenarios](../scenarios.md) are run with `python -m scenarios`."""
 
 
 def _command(module: str) -> str:
-    parser = parser_of(importlib.import_module(module).main)
+    parser = help_of(importlib.import_module(module).main)
+    if isinstance(parser, str):
+        return f"## {code(f'python -m {module}')}\n\n```text\n{parser.strip()}\n```"
     said = [f"## {code(parser.prog)}", " ".join((parser.description or "").split())]
     for group in parser._action_groups:
         actions = [action for action in group._group_actions if not isinstance(action, argparse._HelpAction)]

@@ -6,6 +6,7 @@ import importlib
 import inspect
 from dataclasses import fields
 from pathlib import Path
+from textwrap import dedent
 from types import ModuleType
 
 from protocol import additive, codec
@@ -59,7 +60,7 @@ def _told(module: ModuleType) -> str:
 def _block(block: str) -> str:
     is_drawing = "-->" in block or block.startswith(" ")
     if is_drawing:
-        return f"```text\n{inspect.cleandoc(block) if block.startswith(' ') else block}\n```"
+        return f"```text\n{dedent(block)}\n```"
     return block.replace("\n- ", "\n\n- ", 1)
 
 
