@@ -47,16 +47,25 @@ def sockets():
     return sorted(name for name in found if name.startswith("socket:"))
 
 
+def torch_threads():
+    """As a new thread finds it: one that has used torch keeps the number that it had."""
+    found = []
+    asking = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    asking.start()
+    asking.join()
+    return found
+
+
 @pytest.fixture(autouse=True)
 def _nothing_left(tmp_path, monkeypatch):
     """No thread, no socket, no temporary folder, and torch's threads as they were."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "temporary").mkdir()
-    before = {thread.ident for thread in threading.enumerate()}, sockets(), torch.get_num_threads()
+    before = {thread.ident for thread in threading.enumerate()}, sockets(), torch_threads()
     yield
     gc.collect()
-    after = {thread.ident for thread in threading.enumerate()}, sockets(), torch.get_num_threads()
+    after = {thread.ident for thread in threading.enumerate()}, sockets(), torch_threads()
     assert after == before
     assert not list((tmp_path / "temporary").glob("murmuration*"))
 
@@ -73,9 +82,12 @@ def hospitals(tmp_path, task=PAIRS, **options):
 
 
 def test_a_local_swarm_learns_one_model_that_is_as_good_as_it_says():
-    results = Swarm.local(3, DIGITS, rounds=2).run()
+    swarm = Swarm.local(3, DIGITS, rounds=2)
+    results = swarm.run()
 
     assert results.agreed
+    parts = [run.about["data"].partition("; ")[2] for run in swarm._runs]
+    assert [part.split(" has ")[0] for part in parts] == [f"part {number} of 3" for number in range(3)]
     assert [[one.outcome for one in records] for records in results.records] == [["aggregated"] * 2] * 3
     assert [summary.rounds for summary in results.summaries] == [2] * 3
     data = load_dataset(DIGITS, None, (0, 3))
@@ -139,8 +151,11 @@ def test_data_of_one_s_own_is_given_to_each_or_divided(tmp_path, kind):
 def test_a_peer_that_can_not_begin_ends_the_others(tmp_path):
     bad = np.full((100, 3), 0.5), rows(0)[1]
 
+    before = sockets()
+    swarm = Swarm.local(3, PAIRS, [rows(1), rows(2), bad])
     with pytest.raises(ConfigError, match=r"^model node\.models:Linear does not take rows of 3 features"):
-        Swarm.local(3, PAIRS, [rows(1), rows(2), bad]).run()
+        swarm.run()
+    assert sockets() == before
 
 
 def test_ctrl_c_ends_a_swarm_cleanly(nursery, tmp_path):
