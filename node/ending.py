@@ -39,7 +39,7 @@ async def until_done_or_interrupted(peer: Engine, drain_timeout_s: float) -> boo
 
 
 async def until_over(peer: Engine) -> None:
-    """Run the peer until its last round is over, or it was told to end, and say goodbye. Raises what broke it."""
+    """Run the peer until it is over, or was told to end, and say goodbye. Raises what broke it."""
     life = asyncio.create_task(peer.run())
     await asyncio.wait((life,))
     _raise_first_error(life)

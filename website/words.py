@@ -20,6 +20,7 @@ KEYS = {
     "data.target": "What is to be predicted: a column, or an array of an npz. Without it the "
     "last column, or `y`.",
     "data.features": "What is predicted from. Without it all other columns, or `x`.",
+    "data.schema": "Columns, categories and scaling that all peers share; `python -m node.init` writes it.",
     "data.test_fraction": "The part of the rows that is held back to measure accuracy.",
     "train.rounds": "How many rounds the swarm plans; a privacy budget is spread over them.",
     "train.epochs": "Passes over one's own rows in a round.",
