@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from node.cli import guarded
+from node.cli import guarded, print_error
 from node.errors import ConfigError, UserError
 from node.options import NodeOptions, parse_arguments
 
@@ -29,7 +29,7 @@ _NOBODY = "127.0.0.1:1"
 
 def main(argv: Sequence[str]) -> int:
     """The exit status: 0 no problem, 2 a problem or bad arguments, 130 interrupted."""
-    return guarded(lambda: _main(argv), "--debug" in argv)
+    return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
 def _main(argv: Sequence[str]) -> int:

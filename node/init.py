@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from node.cli import guarded
+from node.cli import guarded, print_error
 from node.config import read_task
 from node.errors import ConfigError, reason, shown
 from node.options import NodeParser, whole_number
@@ -46,7 +46,7 @@ class InitOptions:
 
 def main(argv: Sequence[str]) -> int:
     """The exit status: 0 written, 2 bad arguments or data, 130 interrupted."""
-    return guarded(lambda: _main(argv), "--debug" in argv)
+    return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
 def _main(argv: Sequence[str]) -> int:
