@@ -82,7 +82,7 @@ def private_gradient(
     add_units(units, rule.noise_std, spacing, words)
     units *= spacing / divisor
     for parameter, gradient in zip(parameters.values(), split(units, parameters.values()), strict=True):
-        parameter.grad = gradient
+        parameter.grad = gradient.to(parameter.device)
     return mean_loss
 
 

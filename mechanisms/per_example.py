@@ -93,7 +93,7 @@ def split(vector: NDArray[np.float64], parameters: Iterable[nn.Parameter]) -> li
 def _gradients(
     model: nn.Module, parameters: Mapping[str, nn.Parameter], loss: Loss, x: torch.Tensor, y: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """((n, d) float32 gradients of each row over all parameters, (n,) losses)."""
+    """((n, d) float32 gradients of each row over all parameters, (n,) losses), both on the CPU."""
 
     def loss_of_one(own: Mapping[str, torch.Tensor], row: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return loss(functional_call(model, dict(own), (row.unsqueeze(0),)), target.unsqueeze(0))
@@ -106,7 +106,8 @@ def _gradients(
     with torch.enable_grad():
         losses = vmap(loss_of_one, randomness="different")(own, x, y)
         gradients = torch.autograd.grad(losses.sum(), list(own.values()), materialize_grads=True)
-    return torch.cat([gradient.reshape(n, -1) for gradient in gradients], 1), losses.detach()
+    whole = torch.cat([gradient.reshape(n, -1) for gradient in gradients], 1)
+    return whole.cpu(), losses.detach().cpu()  # sums are exact in float64, which not every device has
 
 
 def _cut(gradients: torch.Tensor, radius: float, spacing: float) -> torch.Tensor:
@@ -133,7 +134,8 @@ def check_layers(model: nn.Module) -> None:
         if _mixes_rows(layer):
             raise ValueError(
                 f"layer {name!r} ({type(layer).__name__}) takes its statistics from the batch: no row has "
-                "a gradient of its own; allowed: layer norm, group norm, or batch norm in eval mode"
+                "a gradient of its own; allowed: nn.GroupNorm or nn.LayerNorm, or batch norm that is not "
+                "trained"
             )
 
 

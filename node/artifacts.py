@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from safetensors import SafetensorError
-from safetensors.numpy import save_file
-
-from node.errors import UserError, reason
-from node.training import Shapes, split_vector
+from node.modelfile import Card, Tensors, read_tensors, write_model
 from node.vectors import Floats, replace_file
+from protocol.messages import Base
 
 
 @dataclass(frozen=True)
@@ -27,7 +23,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Record:
-    """One line of history.jsonl. `accuracy` and `loss` are the base's on the test (or validation) rows."""
+    """One line of history.jsonl. Accuracy, loss, metrics: the base's on the test (or validation) rows."""
 
     round: int
     outcome: str
@@ -47,6 +43,8 @@ class Record:
     missing: tuple[str, ...]
     clipped: int
     phases: Mapping[str, Traffic]
+    metrics: Mapping[str, float | None]
+    """Those of train.metrics; None for one that these rows do not define."""
     rolled_back: tuple[float | None, float | None] | None = None
     """Where the loss gate refused a base: the lowest loss on one's own rows so far, and the base's."""
 
@@ -54,6 +52,7 @@ class Record:
         """Plain values, seconds and losses rounded to what can be read."""
         plain = asdict(self)
         plain["phases"] = {name: _rounded(asdict(traffic)) for name, traffic in self.phases.items()}
+        plain["metrics"] = _rounded(dict(self.metrics))
         return _rounded(plain)
 
 
@@ -85,14 +84,21 @@ class Summary:
     """The ledger in figures and words; None where no privacy is on."""
     sums: Mapping[str, object]
     """What the sums of the last group withstand, or of the expected one where there was none."""
+    metrics: Mapping[str, float | None]
+    """As in history.jsonl, of the last base."""
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values, rounded to what can be read."""
+        return _rounded({**asdict(self), "metrics": _rounded(dict(self.metrics))})
 
 
 class Folder:
     """Writes into a node's --out."""
 
-    def __init__(self, path: Path, shapes: Shapes) -> None:
+    def __init__(self, path: Path, card: Card) -> None:
+        """`card`: what the model files say of themselves, whatever the round."""
         self.path = path
-        self._shapes = shapes
+        self._card = card
 
     def history(self) -> list[dict[str, object]]:
         """The lines so far; a last line that was cut off by a crash is left out."""
@@ -112,27 +118,29 @@ class Folder:
             line = json.dumps(record.as_json(), allow_nan=False)
             file.write((("\n" if cut_off else "") + line + "\n").encode())
 
-    def models(self, base: Floats, working: Floats, digest: str) -> None:
+    def models(
+        self,
+        tensors_of: Callable[[Floats], Tensors],
+        base: Base,
+        vectors: tuple[Floats, Floats],
+        privacy: Mapping[str, object] | None,
+    ) -> None:
         """model.safetensors is the agreed base; private.safetensors the working model, never served.
 
-        Their metadata is one key, `murmuration`, with JSON: several would be written in a random order, and
-        equal models would be different files.
+        `vectors` are theirs, (d,) each; `tensors_of` makes a whole model of one. `privacy`: the ledger.
         """
-        for name, vector in (("model", base), ("private", working)):
+        for name, vector in zip(("model", "private"), vectors, strict=True):
             path = self.path / f"{name}.safetensors"
-            temporary = path.with_name(f".{path.name}.{os.getpid()}")
-            tensors = split_vector(vector, self._shapes)
-            about = json.dumps({"base_digest": digest, "holds": name})
-            try:
-                save_file(tensors, temporary, metadata={"murmuration": about})
-            except SafetensorError as error:
-                temporary.unlink(missing_ok=True)
-                raise UserError(f"{path} can not be written: {reason(error)}; make room there") from error
-            temporary.replace(path)
+            write_model(path, tensors_of(vector), self._card.filled(name, base, privacy))
+
+    def private(self) -> Tensors:
+        """What private.safetensors holds; nothing where there is none. UserError if it can not be read."""
+        path = self.path / "private.safetensors"
+        return read_tensors(path) if path.exists() else {}
 
     def summary(self, summary: Summary) -> None:
         """summary.json, replaced whole."""
-        text = json.dumps(_rounded(asdict(summary)), indent=1, allow_nan=False)
+        text = json.dumps(summary.as_json(), indent=1, allow_nan=False)
         replace_file(self.path / "summary.json", (text.encode() + b"\n",), durable=True)
 
 

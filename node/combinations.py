@@ -19,10 +19,32 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
             f"data.target = {shown(task.data.target)} stands in data.features too; "
             "allowed: a column that the model does not see"
         )
+    _check_training(task)
     _check_privacy(table.get("privacy", {}))
     _check_protocol(task.aggregation)
     _check_weighting(task.aggregation)
     _check_public_weights(task)
+
+
+def _check_training(task: Task) -> None:
+    """Arguments that would not arrive where they are meant to."""
+    section = task.train
+    if ":" in section.optimizer and section.weight_decay:
+        raise ConfigError(
+            f"train.weight_decay = {section.weight_decay:g} has no effect with train.optimizer = "
+            f"{shown(section.optimizer)}; set train.optimizer_args.weight_decay, or leave it out"
+        )
+    if section.loss == "auto" and section.loss_args:
+        raise ConfigError(
+            f"train.loss_args = {shown(dict(section.loss_args))} are refused with train.loss = 'auto'; name "
+            "the loss that they are for"
+        )
+    weighted = section.loss == "cross-entropy" and "weight" in section.loss_args
+    if weighted and task.privacy.mechanism == "dp-sgd":
+        raise ConfigError(
+            "train.loss_args.weight is refused with privacy.mechanism = 'dp-sgd': the mean over one row "
+            "divides its weight out again; leave it out, or name a train.loss of your own"
+        )
 
 
 def _check_schema(section: DataSection) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from node.combinations import check_combinations
@@ -22,6 +23,7 @@ from node.config_values import (
     read_section,
     real,
     shared_values,
+    some_of,
     text,
     unknown_name,
     whole,
@@ -32,15 +34,21 @@ from node.schema import Schema, agreed_schema, schema_rule
 from protocol.shares import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
+METRICS = ("accuracy", "balanced-accuracy", "auc", "r2", "mae")
 _LARGEST_SEED = 2**32 - 1
 _MOST_DIFFERENCES = 3
 _LISTS = ("shapes", "data.schema.columns")  # their items are compared one by one
 _LONGEST_PARAMETERS = 1 << 18  # characters; a few thousand shared tensors
 _TASK_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"  # it becomes part of a folder's name
 _DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
-_MECHANISM = rf"none|ldp|aldp|dp-sgd|{_DOTTED}:{_DOTTED}"
+_PATH = rf"{_DOTTED}:{_DOTTED}"
+_MECHANISM = rf"none|ldp|aldp|dp-sgd|{_PATH}"
+_DEVICE = r"cpu|cuda(:\d{1,3})?|mps|auto"
+_OR_PATH = "or 'package.module:Name'"
 
+NOTHING_FIXED: Mapping[str, str] = MappingProxyType({})
 _seconds = real(above=0, at_most=86_400)
+_arguments = plain_table("a table of text, numbers, booleans, lists")
 
 
 @dataclass(frozen=True)
@@ -53,10 +61,14 @@ class TaskSection:
 
 @dataclass(frozen=True)
 class ModelSection:
-    """The model: an import path (`class` in TOML) and its keyword arguments."""
+    """The model: an import path (`class` in TOML) and its keyword arguments.
 
-    cls: str = key(text("'package.module:Class'", rf"{_DOTTED}:{_DOTTED}"), name="class")
-    args: Mapping[str, Any] = key(plain_table("a table of text, numbers, booleans, lists"), factory=dict)
+    `weights` is a file of tensors that it begins with; not the path is agreed on, but what was in it.
+    """
+
+    cls: str = key(text("'package.module:Class'", _PATH), name="class")
+    args: Mapping[str, Any] = key(_arguments, factory=dict)
+    weights: str | None = key(text("a FILE.safetensors", r"(?s).+\.safetensors"), None, shared=False)
 
 
 @dataclass(frozen=True)
@@ -75,17 +87,48 @@ class DataSection:
 
 @dataclass(frozen=True)
 class TrainSection:
-    """Local training. `momentum` is the first moment's decay where `optimizer` is Adam."""
+    """Local training. `momentum` is the first moment's decay where `optimizer` is Adam.
+
+    An optimiser by import path is given `learning_rate` and `optimizer_args` alone. `parameters` are trained
+    and aggregated, `local` ones trained and kept by the node, all others stay as they began. `schedule` is a
+    factor of the learning rate by round. `metrics`, `device` and `threads` are each node's own matter.
+    """
 
     rounds: int = key(whole(1, 1_000_000), 20)
     epochs: int = key(whole(1, 1000), 2)
     batch_size: int = key(whole(1, 1_000_000), 16)
-    optimizer: str = key(choice("sgd", "adam", "adamw"), "sgd")
+    optimizer: str = key(text(f"'sgd', 'adam', 'adamw' {_OR_PATH}", rf"sgd|adamw?|{_PATH}"), "sgd")
     learning_rate: float = key(real(above=0, at_most=1000), 0.1)
     momentum: float = key(real(at_least=0, below=1), 0.9)
     weight_decay: float = key(real(at_least=0, at_most=1000), 0.0)
     grad_clip: float | None = key(real(above=0), None)
     parameters: str = key(text("a pattern of parameter names, such as '*' or 'layers.0.*'"), "*")
+    local: str | None = key(text("a pattern of parameter names, such as 'body.*'"), None)
+    optimizer_args: Mapping[str, Any] = key(_arguments, factory=dict)
+    schedule: str = key(
+        text(f"'constant', 'linear', 'cosine', 'step' {_OR_PATH}", rf"constant|linear|cosine|step|{_PATH}"),
+        "constant",
+    )
+    schedule_args: Mapping[str, Any] = key(_arguments, factory=dict)
+    loss: str = key(
+        text(
+            f"'auto', 'cross-entropy', 'bce', 'mse', 'mae', 'huber' {_OR_PATH}",
+            rf"auto|cross-entropy|bce|mse|mae|huber|{_PATH}",
+        ),
+        "auto",
+    )
+    loss_args: Mapping[str, Any] = key(_arguments, factory=dict)
+    metrics: tuple[str, ...] | None = key(some_of(*METRICS), None, shared=False)
+    device: str = key(text("'cpu', 'cuda', 'cuda:N', 'mps' or 'auto'", _DEVICE), "cpu", shared=False)
+    threads: int | None = key(whole(1, 1024), None, shared=False)
+
+    @property
+    def plain(self) -> bool:
+        """Whether all parameters are trained by SGD at one rate, and by the loss that the targets suggest."""
+        chosen = (self.optimizer, self.schedule, self.loss, self.parameters)
+        return chosen == ("sgd", "constant", "auto", "*") and not (
+            self.optimizer_args or self.schedule_args or self.loss_args
+        )
 
 
 @dataclass(frozen=True)
@@ -227,7 +270,8 @@ def _read_table(name_or_path: str) -> dict[str, Any]:
             f"task {shown(name_or_path)} is not known; allowed: {', '.join(built_in)}, or a FILE.toml"
         )
     table = _read_file(Path(name_or_path))
-    _anchor_source(table, Path(name_or_path).parent)
+    _anchor(table, "data", "source", Path(name_or_path).parent)
+    _anchor(table, "model", "weights", Path(name_or_path).parent)
     return table
 
 
@@ -241,24 +285,31 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise ConfigError(f"task file {shown(str(path))} is not valid TOML: {reason(error)}") from None
 
 
-def _anchor_source(table: dict[str, Any], folder: Path) -> None:
-    """Make a relative data.source of a task file relative to that file's folder."""
-    data = table.get("data")
-    source = data.get("source") if isinstance(data, dict) else None
-    if isinstance(source, str) and source and source not in BUILT_IN_SOURCES:
-        table["data"] = {**table["data"], "source": str(folder / source)}
+def _anchor(table: dict[str, Any], section: str, name: str, folder: Path) -> None:
+    """Make a relative path in a task file relative to that file's folder."""
+    values = table.get(section)
+    path = values.get(name) if isinstance(values, dict) else None
+    if isinstance(path, str) and path and path not in BUILT_IN_SOURCES:
+        table[section] = {**table[section], name: str(folder / path)}
 
 
-def canonical_parameters(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], bound: float) -> str:
+def canonical_parameters(
+    task: Task,
+    shapes: Sequence[tuple[str, tuple[int, ...]]],
+    bound: float,
+    digests: Mapping[str, str] = NOTHING_FIXED,
+) -> str:
     """Canonical JSON of all that must be equal in a swarm: sorted keys, no spaces, ASCII.
 
     `shapes` are the names and shapes of the shared parameters, in the vector's order; `bound` is what no
-    coordinate of an offer exceeds. What a node may choose for itself (its data, its timeouts) is left out.
+    coordinate of an offer exceeds; `digests` are of what a model has beside them that all must have alike.
+    What a node may choose for itself (its data, its timeouts) is left out.
     """
     agreed: dict[str, Any] = {entry.name: shared_values(getattr(task, entry.name)) for entry in fields(task)}
     schema = agreed["data"].pop("schema")
     if schema is not None:
         agreed["data"]["schema"] = agreed_schema(schema)
+    agreed["model"] |= digests
     agreed["privacy"]["offer_bound"] = bound
     agreed["shapes"] = [[name, list(shape)] for name, shape in shapes]
     return json.dumps(agreed, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -66,6 +66,11 @@ def key_name(entry: Field[Any]) -> str:
     return entry.metadata[_KEY].name or entry.name
 
 
+def toml_name(entry: Field[Any]) -> str:
+    """The name in TOML of a field of any dataclass, made by `key` or not."""
+    return key_name(entry) if _KEY in entry.metadata else entry.name
+
+
 def rule_of(entry: Field[Any]) -> Rule:
     """The rule of `entry`, a field made by `key`."""
     rule: Rule = entry.metadata[_KEY].rule
@@ -130,6 +135,19 @@ def choice(*values: str) -> Rule:
         return value
 
     return Rule(" or ".join(repr(value) for value in values), accept)
+
+
+def some_of(*values: str) -> Rule:
+    """A list of one or more of `values`, each at most once, kept as a tuple."""
+
+    def accept(value: object) -> tuple[str, ...]:
+        if not isinstance(value, list | tuple) or not value or not all(item in values for item in value):
+            raise ValueError
+        if len(set(value)) < len(value):
+            raise ValueError
+        return tuple(value)
+
+    return Rule(f"a list of one or more of {', '.join(values)}, each once", accept)
 
 
 def boolean() -> Rule:

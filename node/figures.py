@@ -59,6 +59,7 @@ def round_record(
         missing=tuple(key.hex()[:16] for key in failed.missing) if failed else (),
         clipped=meter.clipped,
         phases=meter.phases(training.seconds),
+        metrics=evaluation.metrics,
         rolled_back=refused.losses if refused else None,
     )
 
@@ -98,6 +99,7 @@ def run_summary(
         dropped=dict(counts.dropped),
         privacy=privacy,
         sums=sums,
+        metrics=evaluation.metrics,
     )
 
 

@@ -1,241 +1,134 @@
-"""Figures for Prometheus: /metrics of a node and of a tracker, each with a registry of its own.
+"""How good answers are: what `history.jsonl` and `summary.json` have as `metrics`, and node.predict as well.
 
-What happens is counted as it is told; what merely is (peers, bytes, the ledger) is read when somebody asks.
-There is no accuracy and no loss among them: a monitor belongs to somebody else more often than a log does.
+Nothing of it is trained on, and none of it leaves a node.
 """
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections import Counter as Tally
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
-from typing import Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
 
-from aiohttp import web
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.metrics_core import Metric
-from prometheus_client.process_collector import ProcessCollector
-from prometheus_client.registry import Collector
+import numpy as np
+import torch
+from numpy.typing import NDArray
 
-from node.access import Access
-from node.artifacts import Record
-from node.reporters import SilentReporter
-from node.views import NodeView, TrackerView
-from protocol.acquaintances import Contact
-from protocol.actions import Reason
-from protocol.messages import Group, Message, Refused
+from node.errors import ConfigError
 
-PHASES = ("joining", "idle", "group", "shares", "sums", "following", "catching up", "closing")
-TIMED = ("train", "group", "shares", "sums")
-BUCKETS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-WHYS = 40
-"""How many reasons for dropping are told apart: strangers choose what they send."""
-_VARYING = re.compile(r"\b[0-9a-f]{8,}\b|\d+")
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
-V = TypeVar("V", NodeView, TrackerView)
-Families = Callable[[V], Iterable[Metric]]
+_MOST_CLASSES = 100  # whose AUC is worked out unasked: it sorts all rows once for each
+
+_FOR_CLASSES = ("accuracy", "balanced-accuracy", "auc")
+_FOR_NUMBERS = ("r2", "mae")
 
 
-def new_registry() -> CollectorRegistry:
-    """Not the library's global one, with the process's own figures and the version in it."""
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    Info("murmuration_build", "The installed version.", registry=registry).info({"version": _version()})
-    return registry
+def chosen_metrics(asked: Sequence[str] | None, classes: int | None) -> tuple[str, ...]:
+    """The metrics that train.metrics names, or all for this kind of target; ConfigError for another's."""
+    fitting = _FOR_NUMBERS if classes is None else _FOR_CLASSES
+    if asked is None:
+        return fitting if classes is None or classes <= _MOST_CLASSES else fitting[:2]
+    for name in asked:
+        if name not in fitting:
+            kind = "numbers" if classes is None else "classes"
+            raise ConfigError(
+                f"train.metrics = {list(asked)} is refused: the targets are {kind}, and {name!r} is not for "
+                f"them; allowed: {', '.join(fitting)}"
+            )
+    return tuple(asked)
 
 
-def _version() -> str:
-    try:
-        return version("murmuration")
-    except PackageNotFoundError:  # run from a folder, not installed
-        return "unknown"
+def measured(
+    names: Sequence[str], outputs: torch.Tensor, targets: torch.Tensor
+) -> Mapping[str, float | None]:
+    """Each metric of outputs (n, ...) against targets (n,), labels or floats; None: not defined here."""
+    if not torch.isfinite(outputs).all():
+        return dict.fromkeys(names)
+    if targets.is_floating_point():
+        answers, wanted = outputs.reshape(targets.shape).double().numpy(), targets.double().numpy()
+        return {name: _OF_NUMBERS[name](answers, wanted) for name in names}
+    chances, labels = probabilities(outputs), targets.numpy()
+    return {name: _OF_CLASSES[name](chances, labels) for name in names}
 
 
-class Figures(Generic[V]):
-    """Answers /metrics. `view` says how things stand, `families` what of it are figures."""
-
-    def __init__(
-        self,
-        registry: CollectorRegistry,
-        view: Callable[[], Awaitable[V]],
-        families: Families[V],
-        access: Access,
-    ) -> None:
-        self._registry = registry
-        self._view: Callable[[], Awaitable[V]] = view
-        self._access = access
-        self._one_at_a_time = asyncio.Lock()
-        self._seen: _Seen[V] = _Seen(families)
-        registry.register(self._seen)
-
-    @property
-    def routes(self) -> list[web.RouteDef]:
-        """GET /metrics, for whoever may see the page."""
-        return [web.get("/metrics", self._answer)]
-
-    async def _answer(self, request: web.Request) -> web.Response:
-        self._access.check(request)
-        encode, kind = choose_encoder(request.headers.get("Accept", ""))
-        async with self._one_at_a_time:
-            self._seen.view = await self._view()
-            body = encode(self._registry)
-        return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-store"})
+def accuracy_of(outputs: torch.Tensor, targets: torch.Tensor) -> float:
+    """The share of rows that are right, or R^2 for targets that are numbers."""
+    if not targets.is_floating_point():
+        return float((chosen_labels(outputs) == targets).float().mean())
+    spread = float(((targets - targets.mean()) ** 2).mean())
+    error = float(((outputs.reshape(targets.shape) - targets) ** 2).mean())
+    return 1 - error / max(spread, 1e-12)
 
 
-class _Seen(Collector, Generic[V]):
-    """The figures of the last view; none before there is one."""
-
-    def __init__(self, families: Families[V]) -> None:
-        self._families: Families[V] = families
-        self.view: V | None = None
-
-    def collect(self) -> Iterator[Metric]:
-        """Called by the registry."""
-        if self.view is not None:
-            yield from self._families(self.view)
+def is_one_logit(outputs: torch.Tensor) -> bool:
+    """Whether there is one logit a row, for the second of two classes: (n,) or (n, 1)."""
+    return outputs.dim() == 1 or outputs.shape[1] == 1
 
 
-class RoundFigures(SilentReporter):
-    """Counts a node's rounds as they end."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._rounds = Counter(
-            "murmuration_rounds",
-            "Rounds since the start of the process, by how they ended.",
-            ["outcome", "reason"],
-            registry=registry,
-        )
-        self._seconds = Histogram(
-            "murmuration_phase_seconds",
-            "Seconds that a round spent in a phase.",
-            ["phase"],
-            buckets=BUCKETS_S,
-            registry=registry,
-        )
-        self._clipped = Counter(
-            "murmuration_clipped_coordinates",
-            "Coordinates of offers that were cut to the bound.",
-            registry=registry,
-        )
-        self._participants = Gauge(
-            "murmuration_round_participants",
-            "Peers whose updates are in the last round's sum; 0 for a round on one's own.",
-            registry=registry,
-        )
-        self._rounds.labels("aggregated", "none")  # series that are there from the start can be told to rise
-        for reason in Reason:
-            self._rounds.labels("fallback", str(reason))
-        for phase in TIMED:
-            self._seconds.labels(phase)
-
-    def round_ended(self, record: Record, rounds: int) -> None:
-        """One more."""
-        self._rounds.labels(record.outcome, record.reason or "none").inc()
-        for phase, traffic in record.phases.items():
-            self._seconds.labels(phase).observe(traffic.s)
-        self._clipped.inc(record.clipped)
-        self._participants.set(record.participants)
+def chosen_labels(outputs: torch.Tensor) -> torch.Tensor:
+    """(n,) int64: the class with the largest logit."""
+    if is_one_logit(outputs):
+        return (outputs.reshape(-1) > 0).long()
+    return outputs.argmax(1)
 
 
-def node_families(view: NodeView) -> Iterator[Metric]:
-    """What stands in a node's view."""
-    yield _gauge("murmuration_round", "The last round that ended.", view.round)
-    yield _gauge("murmuration_round_last", "The round after which this run is over.", view.rounds)
-    yield _gauge("murmuration_base_generation", "The generation of the agreed model.", view.generation)
-    yield _labelled(
-        "murmuration_phase",
-        "1 for what the node is doing now, 0 for the rest.",
-        "phase",
-        {phase.replace(" ", "_"): int(view.phase == phase) for phase in PHASES},
-    )
-    contacts = Tally(peer.contact for peer in view.peers if not peer.is_tracker)
-    yield _labelled(
-        "murmuration_peers",
-        "Peers that this node knows, by how it stands with them.",
-        "contact",
-        {str(contact).replace(" ", "_"): contacts[contact] for contact in Contact},
-    )
-    yield _network(view)
-    yield _dropped(view.dropped)
-    if view.privacy is not None:
-        yield from _privacy(view.privacy)
+def probabilities(outputs: torch.Tensor) -> Array:
+    """(n, k) of logits (n, k), or (n, 2) of one logit a row."""
+    if is_one_logit(outputs):
+        second = torch.sigmoid(outputs.reshape(-1).double())
+        return torch.stack([1 - second, second], 1).numpy()
+    return torch.softmax(outputs.double(), 1).numpy()
 
 
-def _network(view: NodeView) -> CounterMetricFamily:
-    family = CounterMetricFamily(
-        "murmuration_network_bytes",
-        "Bytes of messages since the start of the process.",
-        labels=["phase", "direction"],
-    )
-    for direction, count in (("sent", view.sent), ("received", view.received)):
-        for phase in ("group", "shares", "sums"):
-            family.add_metric([phase, direction], count.get(phase, 0))
-    return family
+def accuracy(chances: Array, labels: Labels) -> float:
+    """The share of rows (n, k) whose likeliest class is theirs."""
+    return float((chances.argmax(1) == labels).mean())
 
 
-def _privacy(facts: Mapping[str, object]) -> Iterator[Metric]:
-    for name, about in (
-        ("epsilon_spent", "Epsilon that the offers of this run have cost."),
-        ("epsilon_remaining", "Epsilon that is left of the budget."),
-        ("epsilon_budget", "Epsilon of the whole run."),
-        ("delta", "The delta at which epsilon is told."),
-    ):
-        value = facts[name]
-        if isinstance(value, int | float):
-            yield _gauge(f"murmuration_privacy_{name}", about, value)
+def balanced_accuracy(chances: Array, labels: Labels) -> float:
+    """The mean over the classes that there are of the share of their rows that is right."""
+    right = chances.argmax(1) == labels
+    return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
 
-class TrackerTally:
-    """Counts what a tracker says."""
+def auc(chances: Array, labels: Labels) -> float | None:
+    """The area under the ROC curve: how often a row of a class scores above one that is not, ties for half.
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._last: Group | None = None
-        self._groups = Counter("murmuration_tracker_groups", "Groups that were closed.", registry=registry)
-        self._refused = Counter("murmuration_tracker_refused", "Peers that were refused.", registry=registry)
-
-    def said(self, messages: Iterable[Message]) -> None:
-        """One group goes to each of its members."""
-        for message in messages:
-            if isinstance(message, Refused):
-                self._refused.inc()
-            elif isinstance(message, Group) and message is not self._last:
-                self._last = message
-                self._groups.inc()
+    Of two classes the second's. Of more the mean over those that some rows have and some have not, each
+    against the rest. None where all rows are of one class.
+    """
+    classes = [1] if chances.shape[1] == 2 else range(chances.shape[1])
+    areas = [_area(chances[:, label], labels == label) for label in classes]
+    there = [area for area in areas if area is not None]
+    return float(np.mean(there)) if there else None
 
 
-def tracker_families(view: TrackerView) -> Iterator[Metric]:
-    """What stands in a tracker's view."""
-    yield _gauge("murmuration_tracker_peers", "Peers that are announced.", view.peers)
-    yield _gauge("murmuration_tracker_swarms", "Swarms that are here.", len(view.swarms))
-    ready = sum(swarm.ready for swarm in view.swarms)
-    yield _gauge("murmuration_tracker_ready", "Peers that wait for a group to be closed.", ready)
-    yield _dropped(view.dropped)
+def _area(scores: Array, positive: NDArray[np.bool_]) -> float | None:
+    """By ranks (Mann & Whitney 1947), equal scores with their mean rank."""
+    ups, downs = int(positive.sum()), int((~positive).sum())
+    if not ups or not downs:
+        return None
+    _, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]  # (n,) from 1
+    return float((ranks[positive].sum() - ups * (ups + 1) / 2) / (ups * downs))
 
 
-def _dropped(dropped: Mapping[str, int]) -> CounterMetricFamily:
-    """By why, numbers and keys taken out, so that nobody can make ever new series."""
-    tally: Tally[str] = Tally()
-    for why, count in dropped.items():
-        name = _VARYING.sub("N", why)
-        tally[name if name in tally or len(tally) < WHYS else "others"] += count
-    family = CounterMetricFamily(
-        "murmuration_dropped_messages", "Messages that broke a rule, and were dropped.", labels=["why"]
-    )
-    for why, count in tally.items():
-        family.add_metric([why], count)
-    return family
+def r_squared(answers: Array, wanted: Array) -> float | None:
+    """1 less the squared error over that of the mean; None where all targets are equal."""
+    spread = float(((wanted - wanted.mean()) ** 2).sum())
+    return None if spread == 0 else 1 - float(((answers - wanted) ** 2).sum()) / spread
 
 
-def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, about, value=value)
+def mean_absolute_error(answers: Array, wanted: Array) -> float:
+    """In the units of the targets."""
+    return float(np.abs(answers - wanted).mean())
 
 
-def _labelled(name: str, about: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(name, about, labels=[label])
-    for key, value in values.items():
-        family.add_metric([key], value)
-    return family
+_OF_CLASSES: Mapping[str, Callable[[Array, Labels], float | None]] = {
+    "accuracy": accuracy,
+    "balanced-accuracy": balanced_accuracy,
+    "auc": auc,
+}
+_OF_NUMBERS: Mapping[str, Callable[[Array, Array], float | None]] = {
+    "r2": r_squared,
+    "mae": mean_absolute_error,
+}

@@ -237,9 +237,9 @@ class Engine:
         return self._evaluation[1]
 
     async def _save_models(self) -> None:
-        state = self._state
-        digest = state.base.digest.hex()
-        await asyncio.to_thread(self._folder.models, state.base_vector, state.working, digest)
+        state, privacy = self._state, facts(self._mechanism, self._state.ledger)
+        parts = (self._trainer.tensors, state.base, (state.base_vector, state.working), privacy)
+        await asyncio.to_thread(self._folder.models, *parts)
 
     # -- actions -----------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Protocol, TextIO
 
 from node.artifacts import Record, Summary
@@ -220,7 +219,7 @@ class JsonReporter:
 
     def finished(self, summary: Summary) -> None:
         """The summary's fields."""
-        self._say("finished", **asdict(summary))
+        self._say("finished", **summary.as_json())
 
     async def keep_showing(self, status: Status) -> None:
         """Nothing between events."""

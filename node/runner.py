@@ -25,6 +25,7 @@ from node.artifacts import Folder
 from node.cli import INTERRUPTED
 from node.config import Task, canonical_parameters
 from node.data import Dataset, load_dataset
+from node.devices import thread_count
 from node.ending import until_done_or_interrupted
 from node.errors import ConfigError
 from node.gate import check_gate, gate_words, make_gate
@@ -34,13 +35,15 @@ from node.keyfile import new_seed, read_key, write_key
 from node.listening import check_names, endpoint_of, listen, listen_where_possible
 from node.log_reporter import LogReporter
 from node.logs import Log
-from node.metrics import Figures, RoundFigures, new_registry, node_families
+from node.modelfile import Card, task_table
 from node.options import NodeOptions
 from node.outfolder import HISTORY, KEY, Lock
+from node.own import own_words
 from node.page import Page
 from node.peer import Engine
 from node.plan import Plan
 from node.privacy import introduction, make_mechanism, offer_bound
+from node.prometheus import Figures, RoundFigures, new_registry, node_families
 from node.reporters import Reporters
 from node.reporting import Reporter, make_reporter
 from node.rounds import Rounds
@@ -51,9 +54,10 @@ from node.sums import check_length, masked_settings, withstands
 from node.supervisor import READY, notify
 from node.task import build_model
 from node.tls import make_tls, protection, url
-from node.training import Shapes, Trainer, shapes
+from node.training import Trainer, shapes
 from node.web import answers
 from node.weighting import Weighting, make_weighting
+from node.weights import loaded_names
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
 from protocol.session import Session
@@ -74,7 +78,6 @@ class Prepared:
     dataset: Dataset
     trainer: Trainer
     dimension: int
-    shapes: Shapes
     parameters: str
     mechanism: Mechanism
     weighting: Weighting
@@ -130,21 +133,22 @@ def prepare(options: NodeOptions) -> Prepared:
     """Read the task's data and model, the allow-list, the names; ConfigError for whatever is wrong."""
     check_names("--peers", (peer.endpoint for peer in options.peers))
     check_names("--tracker", [options.tracker] if options.tracker else [])
-    torch.set_num_threads(_threads(options))
     task = options.task
+    endpoints = [peer.endpoint for peer in options.peers]
+    torch.set_num_threads(thread_count(task.train.threads, options.listen, endpoints, options.tracker))
     dataset = load_dataset(task, options.data, options.shard)
     model = build_model(task, dataset)
     named = shapes(model, task.train.parameters)
     mechanism = make_mechanism(task, named, len(dataset.train_y))
     check_gate(task, mechanism)
     bound = offer_bound(task, mechanism)
+    trainer = Trainer(model, task.train, dataset, options.seed, mechanism.gradient, SystemWords())
     return Prepared(
         options=options,
         dataset=dataset,
-        trainer=Trainer(model, task.train, dataset, options.seed, mechanism.gradient, SystemWords()),
+        trainer=trainer,
         dimension=sum(prod(shape) for _, shape in named),
-        shapes=named,
-        parameters=canonical_parameters(task, named, bound),
+        parameters=canonical_parameters(task, named, bound, trainer.digests(loaded_names(task.model))),
         mechanism=mechanism,
         weighting=make_weighting(task.aggregation, len(dataset.train_y), bound),
         bound=bound,
@@ -152,10 +156,11 @@ def prepare(options: NodeOptions) -> Prepared:
     )
 
 
-def _threads(options: NodeOptions) -> int:
-    """Torch threads: a share of the cores where the other peers run on this machine, too."""
-    local = sum(is_loopback(peer.endpoint) for peer in options.peers)
-    return max(1, (os.cpu_count() or 1) // max(1, local))
+def card_of(prepared: Prepared) -> Card:
+    """What the model files of this run say of themselves."""
+    rows = prepared.dataset
+    row = tuple(rows.train_x.shape[1:])
+    return Card(task_table(prepared.options.task), rows.classes, row, prepared.trainer.own_names)
 
 
 def _allowed(options: NodeOptions) -> frozenset[bytes] | None:
@@ -273,6 +278,7 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
         **introduction(prepared.mechanism),
         **gate_words(options.task),
         **_schema_words(options.task),
+        **own_words(prepared.trainer.own_names, prepared.trainer.device),
         "out": str(out),
     }
 
@@ -305,7 +311,9 @@ async def _live(
         aggregation=options.task.aggregation,
         expected=_expected(options, endpoint),
     )
-    folder = Folder(out, prepared.shapes)
+    folder = Folder(out, card_of(prepared))
+    if prepared.trainer.own_names:
+        prepared.trainer.resume(folder.private())
     gate = make_gate(options.task, prepared.trainer, state)
     tls = make_tls(key, options.tls, endpoint, session.addresses.may_answer)
     parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal, tls)

@@ -19,6 +19,7 @@ from mechanisms.per_example import clipped_sum
 from mechanisms.randomness import Words
 from node.data import Dataset
 from node.errors import ConfigError, reason
+from node.norms import Norms
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -89,7 +90,8 @@ class PrivateSteps:
         """One row's gradient, thrown away: what can not be trained so is found before anything is written."""
         x, y = self._dataset.train_x[:1], self._dataset.train_y[:1]
         try:
-            clipped_sum(self._model.train(), self._parameters, self._loss, x, y, self._rule.clipping_radius)
+            Norms(self._model).begin_training()
+            clipped_sum(self._model, self._parameters, self._loss, x, y, self._rule.clipping_radius)
         except (ValueError, TypeError, RuntimeError) as error:
             raise ConfigError(
                 f"model.class: privacy.mechanism = 'dp-sgd' needs the gradient of each row: {reason(error)}"

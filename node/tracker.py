@@ -25,9 +25,9 @@ from node.layers import Place, add_config, layered
 from node.listening import endpoint_of, listen
 from node.log_reporter import KEY_DIGITS, log_notice
 from node.logs import Log, LogOptions, add_log_options, complain, log_options, logging_to
-from node.metrics import Figures, TrackerTally, new_registry, tracker_families
 from node.options import NodeParser, path_of, whole_number
 from node.page import Page
+from node.prometheus import Figures, TrackerTally, new_registry, tracker_families
 from node.reporting import notice_text
 from node.shell import Shell
 from node.sight import TrackerSight

@@ -6,25 +6,30 @@ import copy
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
-from torch.nn import functional
 
 from mechanisms.clipping import NotFinite
 from mechanisms.dp_sgd import GradientRule
 from mechanisms.randomness import Words
 from node.config import TrainSection
 from node.data import Dataset
-from node.errors import ConfigError, UserError, shown
-from node.optimizers import make_optimizer
+from node.devices import find_device
+from node.errors import UserError
+from node.losses import check_loss, make_loss
+from node.metrics import accuracy_of, chosen_metrics, measured
+from node.norms import Norms
+from node.optimizers import check_optimizer, make_optimizer
+from node.own import Array, Own, whole_model
 from node.restraint import Held, Restraint
+from node.schedules import make_schedule
+from node.scope import choose_trained, digest_of, fixed_parameters, matching
 from node.steps import PlainSteps, PrivateSteps, Steps
 
 Vector = NDArray[np.float32]
@@ -52,13 +57,15 @@ class Trained:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """On the test rows: the mean loss, and the share of rows that were right.
+    """On the test rows: the mean loss, the share of rows that were right, and whatever else was asked for.
 
-    For targets that are numbers accuracy is the coefficient of determination, R^2.
+    For targets that are numbers accuracy is the coefficient of determination, R^2. A metric that these rows
+    do not define is None.
     """
 
     accuracy: float
     loss: float
+    metrics: Mapping[str, float | None]
 
 
 def shapes(model: nn.Module, pattern: str) -> Shapes:
@@ -66,20 +73,21 @@ def shapes(model: nn.Module, pattern: str) -> Shapes:
 
     `pattern` is a shell-style one such as "*" or "layers.0.*". Raises ConfigError if none matches.
     """
-    return [(name, tuple(parameter.shape)) for name, parameter in _matching(model, pattern)]
+    return [(name, tuple(parameter.shape)) for name, parameter in matching(model, pattern)]
 
 
 def read_vector(model: nn.Module, pattern: str) -> Vector:
     """A copy of the parameters that `pattern` matches, as one vector (d,)."""
-    parts = [parameter.detach().numpy().ravel() for _, parameter in _matching(model, pattern)]
+    parts = [parameter.detach().cpu().numpy().ravel() for _, parameter in matching(model, pattern)]
     return np.concatenate(parts).astype(np.float32, copy=False)
 
 
 def write_vector(model: nn.Module, vector: Vector, pattern: str) -> None:
     """Copy `vector` (d,) into the parameters that `pattern` matches."""
     parts = split_vector(vector, shapes(model, pattern))
-    for name, parameter in _matching(model, pattern):
-        parameter.detach().numpy()[...] = parts[name]  # through numpy: `vector` may be read-only
+    for name, parameter in matching(model, pattern):
+        part = parts[name]
+        parameter.detach().copy_(torch.from_numpy(part if part.flags.writeable else part.copy()))
 
 
 def split_vector(vector: Vector, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> dict[str, Vector]:
@@ -91,24 +99,11 @@ def split_vector(vector: Vector, shapes: Sequence[tuple[str, tuple[int, ...]]]) 
     return {name: part.reshape(shape) for (name, shape), part in zip(shapes, parts, strict=True)}
 
 
-def _matching(model: nn.Module, pattern: str) -> list[tuple[str, nn.Parameter]]:
-    """Trainable parameters by name; what is frozen is alike everywhere and is not sent."""
-    trainable = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
-    matching = [(name, value) for name, value in trainable if fnmatchcase(name, pattern)]
-    if not matching:
-        names = ", ".join(name for name, _ in trainable)
-        raise ConfigError(
-            f"train.parameters = {shown(pattern)} matches none of the model's parameters; it has: "
-            f"{shown(names)}"
-        )
-    return matching
-
-
 class Trainer:
     """Trains one model on one node's rows; one call at a time, further ones wait.
 
-    Parameters that `section.parameters` does not match are trained too and stay in the model, from
-    round to round. Torch's own generator is not drawn from here; layers such as dropout do so.
+    What is trained and what of it is shared says `node.scope`; what the model keeps beside that, `node.own`.
+    Torch's own generator is not drawn from here; layers such as dropout do so.
     """
 
     def __init__(
@@ -123,39 +118,68 @@ class Trainer:
     ) -> None:
         """`gradient`: how private steps are made, with noise and samples from `words`; None: plain ones.
 
-        `restraint`: what a server's mechanism asks of its clients; None: nothing.
+        `restraint`: what a server's mechanism asks of its clients; None: nothing. Parameters that are not to
+        be trained are frozen, and the model goes to the section's device. Raises ConfigError.
         """
-        self._model = model
+        device = find_device(section.device)
+        local = choose_trained(model, section.parameters, section.local)
+        self._model = model.to(device)
+        self._norms = Norms(model)
+        self._own = Own(model, local, self._norms)
         self._section = section
-        self._dataset = dataset
+        self._dataset = _on(device, dataset)
         self._seed = seed if isinstance(seed, tuple) else (seed,)
         self._restraint = restraint
-        self._loss = _loss_of(dataset)
-        self._steps: Steps = PlainSteps(model, self._loss, dataset, section.batch_size)
-        if gradient is not None:
-            parts = (model, self._loss, dataset, section.batch_size)
-            self._steps = PrivateSteps(*parts, gradient, words)
+        self._schedule = make_schedule(section)
+        check_optimizer(section)
+        self._loss = make_loss(section, dataset.classes, device)
+        self._metrics = chosen_metrics(section.metrics, dataset.classes)
         self._busy = threading.Lock()
+        self._check_loss()
+        parts = (model, self._loss, self._dataset, section.batch_size)
+        self._steps: Steps = PlainSteps(*parts) if gradient is None else PrivateSteps(*parts, gradient, words)
+
+    def _check_loss(self) -> None:
+        """A loss of the user's own is tried on two rows."""
+        if self._section.loss != "auto":
+            outputs = self._outputs(self._dataset.train_x[:2])
+            check_loss(self._section.loss, self._loss, outputs, self._dataset.train_y[:2])
 
     def vector(self) -> Vector:
         """A copy of the model's parameters (d,) as they are."""
         return read_vector(self._model, self._section.parameters)
 
+    def digests(self, loaded: Iterable[str]) -> dict[str, str]:
+        """SHA-256 of what all peers must have alike beside what they train, by the key of `[model]`.
+
+        `loaded`: the names of tensors that came from a file. Statistics that are estimated are left out.
+        """
+        weights = set(loaded) - self._norms.estimated_statistics
+        fixed = {*fixed_parameters(self._model), *self._norms.fixed_statistics}
+        named = {"weights": weights, "fixed": fixed}
+        return {key: digest_of(self._model, names) for key, names in named.items() if names}
+
     def train(self, working: Vector, round_number: int, stop: threading.Event) -> Trained:
         """Train `working` (d,) for the section's epochs, with a fresh optimiser.
 
         The order of the rows follows from (seed, round_number). Raises Interrupted soon after `stop`
-        is set, Diverged when the result is not finite.
+        is set, Diverged when the result is not finite; the node's own tensors are then as they were.
         """
         with self._busy:
-            begun = time.perf_counter()
+            begun, before = time.perf_counter(), self._own.snapshot()
             write_vector(self._model, working, self._section.parameters)
             try:
-                loss = self._run_epochs(np.random.default_rng([*self._seed, round_number]), stop)
+                loss = self._run_epochs(round_number, stop)
             except NotFinite:
                 loss = math.nan
+            except BaseException:
+                self._own.restore(before)
+                raise
             vector = read_vector(self._model, self._section.parameters)
-        if math.isnan(loss) or not np.isfinite(vector).all():
+            diverged = math.isnan(loss) or not np.isfinite(vector).all()
+            if diverged:
+                self._own.restore(before)
+        if diverged:
             raise Diverged(
                 f"training diverged in round {round_number}, the loss is {loss:g}; lower "
                 f"train.learning_rate = {self._section.learning_rate:g} or set train.grad_clip"
@@ -165,29 +189,60 @@ class Trainer:
     def evaluate(self, vector: Vector) -> Evaluation:
         """How `vector` (d,) does on the dataset's test rows."""
         with self._busy:
-            write_vector(self._model, vector, self._section.parameters)
+            self._put(vector)
+            targets = self._dataset.test_y
             outputs = self._outputs(self._dataset.test_x)
-        targets = self._dataset.test_y
-        return Evaluation(_accuracy(outputs, targets), float(self._loss(outputs, targets)))
+            loss = float(self._loss(outputs, targets))
+        answers, wanted = outputs.cpu(), targets.cpu()
+        return Evaluation(accuracy_of(answers, wanted), loss, measured(self._metrics, answers, wanted))
 
     def own_loss(self, vector: Vector) -> float:
         """The mean loss of `vector` (d,) on the training rows, which are all this node's own."""
         with self._busy:
-            write_vector(self._model, vector, self._section.parameters)
+            self._put(vector)
             return float(self._loss(self._outputs(self._dataset.train_x), self._dataset.train_y))
 
     def module(self, vector: Vector) -> nn.Module:
         """A copy of the model with `vector` (d,) in it, for use; what is not shared is this node's own."""
         with self._busy:
-            write_vector(self._model, vector, self._section.parameters)
-            return copy.deepcopy(self._model).eval().requires_grad_(False)
+            self._put(vector)
+            return copy.deepcopy(self._model).cpu().eval().requires_grad_(False)
 
-    def _run_epochs(self, rng: np.random.Generator, stop: threading.Event) -> float:
+    def tensors(self, vector: Vector) -> dict[str, Array]:
+        """All that the model consists of with `vector` (d,) in it, by name; shared ones are views of it."""
+        with self._busy:
+            self._put(vector)
+            named = shapes(self._model, self._section.parameters)
+            return whole_model(self._model, split_vector(vector, named))
+
+    @property
+    def device(self) -> str:
+        """Where it trains, such as "cpu" or "cuda:0"."""
+        return str(next(self._model.parameters()).device)
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """Names of the tensors that other peers may have otherwise."""
+        return self._own.names
+
+    def resume(self, stored: Mapping[str, Array]) -> None:
+        """Go on with the own tensors of an earlier start; what is not there stays as it began."""
+        with self._busy:
+            self._own.resume(stored)
+
+    def _put(self, vector: Vector) -> None:
+        """Make the model answer as `vector` does."""
+        write_vector(self._model, vector, self._section.parameters)
+        self._norms.estimate(self._dataset.train_x)
+
+    def _run_epochs(self, round_number: int, stop: threading.Event) -> float:
         """Train the model in place; the mean loss of the last epoch."""
-        self._model.train()
+        rng = np.random.default_rng([*self._seed, round_number])
+        self._norms.begin_training()
         self._model.zero_grad()
         parameters = [value for value in self._model.parameters() if value.requires_grad]
-        optimizer = make_optimizer(parameters, self._section)
+        rate = self._section.learning_rate * self._schedule(round_number)
+        optimizer = make_optimizer(parameters, self._section, rate)
         held = None if self._restraint is None else Held(self._restraint, parameters)
         loss = 0.0
         for _ in range(self._section.epochs):
@@ -226,19 +281,17 @@ class Trainer:
             return torch.cat([self._model(batch) for batch in rows.split(_EVALUATED_ROWS)])
 
 
-def _loss_of(dataset: Dataset) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """Mean loss of outputs (n, ...) against targets (n,)."""
-    return functional.cross_entropy if dataset.classes is not None else _squared_error
-
-
-def _squared_error(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Mean squared error of outputs (n,) or (n, 1)."""
-    return functional.mse_loss(outputs.reshape(targets.shape), targets)
-
-
-def _accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> float:
-    """The share of rows that are right, or R^2 for targets that are numbers."""
-    if not targets.is_floating_point():
-        return float((outputs.argmax(1) == targets).float().mean())
-    spread = float(((targets - targets.mean()) ** 2).mean())
-    return 1 - float(_squared_error(outputs, targets)) / max(spread, 1e-12)
+def _on(device: torch.device, dataset: Dataset) -> Dataset:
+    """The rows on `device`; UserError where it has not the memory for them."""
+    if device.type == "cpu":
+        return dataset
+    try:
+        return replace(
+            dataset,
+            train_x=dataset.train_x.to(device),
+            train_y=dataset.train_y.to(device),
+            test_x=dataset.test_x.to(device),
+            test_y=dataset.test_y.to(device),
+        )
+    except torch.OutOfMemoryError as error:
+        raise UserError(f"the rows do not fit on train.device = {str(device)!r}; set 'cpu'") from error

@@ -213,9 +213,10 @@ def client_work(cell: FederatedCell, dataset: Dataset) -> ClientWork:
     dataset = cell.rows.scaled(dataset)
     rows = cell.rows.chosen(dataset, np.random.default_rng([_ROWS, cell.seed]))
     parts = cell.clients.deal(dataset, rows, np.random.default_rng([_DEAL, cell.seed]))
-    if cell.train.optimizer != "sgd" or cell.train.parameters != "*":
+    if not cell.train.plain:
         raise ConfigError(
-            "train.optimizer and train.parameters: clients of a server train all by plain 'sgd'"
+            "train.optimizer, train.schedule, train.loss and train.parameters: clients of a server train all "
+            "by plain 'sgd'"
         )
     model = build(cell.model, cell.seed, node_rows(dataset, parts[0]))
     mechanism = cell.mechanism.make(federation_of(cell, model, parts))

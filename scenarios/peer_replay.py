@@ -224,8 +224,8 @@ class Together:
 
 def together(task: Task, datasets: Sequence[Dataset], members: Sequence[Member]) -> Together | None:
     """Training as one batch, where it gives what the node's trainer would; else None."""
-    plain = task.train.optimizer == "sgd" and task.train.parameters == "*"
-    if not plain or datasets[0].classes is None or any(member.mechanism.gradient for member in members):
+    private = any(member.mechanism.gradient for member in members)
+    if not task.train.plain or datasets[0].classes is None or private:
         return None
     model = build_model(task, datasets[0])
     try:

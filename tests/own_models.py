@@ -15,3 +15,81 @@ class Normed(nn.Module):
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         return self.layers(rows.flatten(1))
+
+
+class WithBody(nn.Module):
+    """A body with batch norm, and a head."""
+
+    def __init__(self, inputs: int = 64, outputs: int = 10) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(inputs, 16), nn.BatchNorm1d(16), nn.ReLU())
+        self.head = nn.Linear(16, outputs)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.head(self.body(rows.flatten(1)))
+
+
+class Remembering(nn.Module):
+    """Buffers of its own: one that training moves, one that counts, one that is constant."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, 10)
+        self.register_buffer("centre", torch.zeros(64))
+        self.register_buffer("steps", torch.tensor(0))
+        self.register_buffer("used", torch.ones(64, dtype=torch.bool))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            with torch.no_grad():
+                self.centre.lerp_(rows.mean(0), 0.5)
+                self.steps += 1
+        return self.layer((rows - self.centre) * self.used)
+
+
+class Tied(nn.Module):
+    """One matrix under two names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = nn.Linear(64, 64, bias=False)
+        self.two = nn.Linear(64, 64, bias=False)
+        self.two.weight = self.one.weight
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.relu(self.two(torch.relu(self.one(rows)))))
+
+
+class Lazy(nn.Module):
+    """A layer that does not know its size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LazyLinear(10)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.layer(rows)
+
+
+class Brainy(nn.Module):
+    """A buffer of a kind that a model file does not have in numpy."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, 10)
+        self.register_buffer("scale", torch.ones(1, dtype=torch.bfloat16))
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.layer(rows) * self.scale
+
+
+class OneLogit(nn.Module):
+    """For two classes one number, (n, 1)."""
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.layer = nn.Linear(inputs, 1)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.layer(rows)

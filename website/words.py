@@ -16,6 +16,7 @@ KEYS = {
     "task.seed": "Fixes the initial model, the test split and the partition into shards.",
     "model.class": "Import path of a `torch.nn.Module`.",
     "model.args": "Its keyword arguments.",
+    "model.weights": "A file with the weights to begin with, in place of those drawn under `task.seed`.",
     "data.source": "A built-in data set, or a file that stands for `--data`.",
     "data.target": "What is to be predicted: a column, or an array of an npz. Without it the "
     "last column, or `y`.",
@@ -26,6 +27,15 @@ KEYS = {
     "train.epochs": "Passes over one's own rows in a round.",
     "train.batch_size": "Rows in a step; with `dp-sgd` the expected number.",
     "train.optimizer": "What makes steps of gradients; its state is fresh each round.",
+    "train.optimizer_args": "Further arguments of the optimiser.",
+    "train.schedule": "How the learning rate changes over the rounds.",
+    "train.schedule_args": "Its arguments.",
+    "train.loss": "What training makes small; by name or import path.",
+    "train.loss_args": "Its arguments.",
+    "train.metrics": "What is measured beside accuracy and loss.",
+    "train.local": "Which parameters stay with this node: trained here, never shared.",
+    "train.device": "Where this node trains.",
+    "train.threads": "How many threads torch takes on this node.",
     "train.learning_rate": "The length of a step.",
     "train.momentum": "Momentum; the first moment's decay where the optimiser is Adam.",
     "train.weight_decay": "Pulls parameters towards zero.",
@@ -74,6 +84,7 @@ RECORD = {
     "missing": "Whose silence ended the round: the first digits of their keys.",
     "clipped": "How many coordinates of the offer were cut to the bound.",
     "phases": "Seconds and bytes by phase.",
+    "metrics": "What `train.metrics` asks for, on the same rows.",
     "rolled_back": "Where a loss gate refused a model: the lowest loss so far, and that model's.",
 }
 SUMMARY = {
@@ -94,6 +105,7 @@ SUMMARY = {
     "offers": "How many offers were charged.",
     "dropped": "What came in and was refused, by why.",
     "privacy": "The ledger: spent, remaining, unit, neighbours, what is not covered.",
+    "metrics": "As in the history.",
     "sums": "What the last group's sums withstand.",
 }
 REASONS = {

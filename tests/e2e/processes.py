@@ -249,6 +249,9 @@ class Nursery:
         """`python PATH`, in the folder `cwd`."""
         return self._keep(Forked("tests.e2e.script", (str(path), str(cwd)), Orders()))
 
+    def predict(self, *argv: str) -> Process:
+        return self._keep(Forked("node.predict", argv, Orders()))
+
     def plain(self, module: str, *argv: str, cwd: Path, stdout: int = subprocess.PIPE) -> Process:
         return self._keep(Plain(module, argv, cwd, stdout))
 

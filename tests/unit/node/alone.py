@@ -10,7 +10,7 @@ from node.options import parse_arguments
 from node.peer import Engine
 from node.plan import Plan
 from node.reporting import JsonReporter
-from node.runner import prepare
+from node.runner import card_of, prepare
 from node.state import State
 from node.tls import make_tls
 from protocol.codec import parameters_hash
@@ -50,7 +50,7 @@ class Alone:
         self.folder, self.said = folder, io.StringIO()
         reporter = JsonReporter(self.said)
         gate = make_gate(self.prepared.options.task, self.prepared.trainer, self.state)
-        written = Folder(folder, self.prepared.shapes)
+        written = Folder(folder, card_of(self.prepared))
         parts = (self.prepared.trainer, self.mechanism, self.prepared.weighting, gate, written, reporter)
         tls = make_tls(key, "auto", HERE, session.addresses.may_answer)
         self.peer = Engine(plan, session, self.state, *parts, tls)

@@ -123,7 +123,49 @@ def test_a_section_that_is_a_value(task_file):
         (f"train.grad_clip={'9' * 400}", "train.grad_clip = 9999"),
         ("train.grad_clip=none", "train.grad_clip = 'none' is refused; allowed: a number above 0"),
         ("train.momentum=1", "train.momentum = 1 is refused; allowed: a number at least 0 and below 1"),
-        ("train.optimizer=lion", "train.optimizer = 'lion' is refused; allowed: 'sgd' or 'adam' or 'adamw'"),
+        ("train.optimizer=lion", "train.optimizer = 'lion' is refused; allowed: 'sgd', 'adam', 'adamw' or"),
+        (
+            "train.loss=hinge",
+            (
+                "train.loss = 'hinge' is refused; allowed: 'auto', 'cross-entropy', 'bce', 'mse', 'mae', "
+                "'huber' or "
+                "'package.module:Name'"
+            ),
+        ),
+        ("train.schedule=cyclic", "allowed: 'constant', 'linear', 'cosine', 'step' or 'package.module:Name'"),
+        (
+            'train.metrics=["auc", "auc"]',
+            (
+                "train.metrics = ['auc', 'auc'] is refused; allowed: a list of one or more of accuracy, "
+                "balanced-accuracy, auc, r2, mae, each once"
+            ),
+        ),
+        (
+            'train.metrics=["f1"]',
+            "train.metrics = ['f1'] is refused; allowed: a list of one or more of accuracy",
+        ),
+        ("train.metrics=[]", "train.metrics = [] is refused; allowed: a list of one or more of accuracy"),
+        ("train.metrics=[1]", "train.metrics = [1] is refused; allowed: a list of one or more of accuracy"),
+        (
+            "train.device=gpu",
+            "train.device = 'gpu' is refused; allowed: 'cpu', 'cuda', 'cuda:N', 'mps' or 'auto'",
+        ),
+        ("train.threads=0", "train.threads = 0 is refused; allowed: a whole number from 1 to 1024"),
+        (
+            "train.local=3",
+            "train.local = 3 is refused; allowed: a pattern of parameter names, such as 'body.*'",
+        ),
+        (
+            "train.loss_args=3",
+            "train.loss_args = 3 is refused; allowed: a table of text, numbers, booleans, lists",
+        ),
+        (
+            "train.loss_args.delta=2",
+            (
+                "train.loss_args = {'delta': 2} are refused with train.loss = 'auto'; name the loss that "
+                "they are for"
+            ),
+        ),
         ("train.parameters=3", "train.parameters = 3 is refused; allowed: a pattern of parameter names"),
         ("task.seed=-1", "task.seed = -1 is refused; allowed: a whole number from 0 to 4294967295"),
         ("task.name=../../etc", "task.name = '../../etc' is refused; allowed: letters, digits"),
@@ -381,3 +423,41 @@ def test_any_json_gives_one_bounded_line(theirs):
     told = describe_difference('{"task":{"seed":0},"shapes":[["a",[1]]]}', json.dumps(theirs))
     assert told.isprintable()
     assert len(told) < 600
+
+
+def test_an_optimizer_of_ones_own_has_weight_decay_among_its_arguments():
+    with pytest.raises(ConfigError) as caught:
+        load_task("digits", ["train.optimizer=a.b:C", "train.weight_decay=0.1"])
+    assert str(caught.value) == (
+        "train.weight_decay = 0.1 has no effect with train.optimizer = 'a.b:C'; set "
+        "train.optimizer_args.weight_decay, or leave it out"
+    )
+    assert load_task("digits", ["train.optimizer=a.b:C"]).train.momentum == 0.9
+
+
+def test_class_weights_have_no_place_in_private_gradients():
+    weighted = ["train.loss=cross-entropy", "train.loss_args={weight=[1.0, 2.0]}"]
+    with pytest.raises(ConfigError) as caught:
+        load_task("digits", [*weighted, "privacy.mechanism=dp-sgd"])
+    assert str(caught.value) == (
+        "train.loss_args.weight is refused with privacy.mechanism = 'dp-sgd': the mean over one row "
+        "divides its "
+        "weight out again; leave it out, or name a train.loss of your own"
+    )
+    load_task("digits", [*weighted, "privacy.mechanism=ldp"])
+
+
+@pytest.mark.parametrize(
+    ("override", "plain"),
+    [
+        ("train.epochs=3", True),
+        ("train.device=auto", True),
+        ("train.optimizer=adam", False),
+        ("train.schedule=linear", False),
+        ("train.loss=cross-entropy", False),
+        ("train.parameters=layers.*", False),
+        ("train.optimizer_args.nesterov=true", False),
+    ],
+)
+def test_what_clients_in_one_batch_can_not_do_is_not_plain(override, plain):
+    assert load_task("digits", [override]).train.plain is plain

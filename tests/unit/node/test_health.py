@@ -22,7 +22,7 @@ class Served:
         async def nothing(*_):
             raise AssertionError
 
-        self.transport = Transport(nothing, nothing, nothing, heavy=False)
+        self.transport = Transport(nothing, nothing, nothing, heavy=False, tls=None)
         self._missing = missing
 
     async def __aenter__(self):

@@ -42,6 +42,7 @@ RECORD = Record(
     missing=(),
     clipped=0,
     phases={},
+    metrics={"accuracy": 0.9, "auc": None},
 )
 SUMMARY = Summary(
     rounds=2,
@@ -62,6 +63,7 @@ SUMMARY = Summary(
     dropped={},
     privacy=None,
     sums=SUMS.facts,
+    metrics={"accuracy": 0.9, "auc": None},
 )
 PRIVATE = replace(RECORD, epsilon=1.23456, delta=1e-5)
 FOLLOWED = replace(

@@ -22,7 +22,7 @@ from node.task import build_model
 from node.training import Trainer, read_vector
 
 NEVER = threading.Event()
-FIRST_LAYER = ("train.parameters=layers.0.*",)
+FIRST_LAYER = ("train.parameters=layers.0.*", "train.local=*")
 RULE = GradientRule(clipping_radius=1.0, noise_multiplier=2.0, sampling_probability=0.1)
 loss = nn.functional.cross_entropy
 

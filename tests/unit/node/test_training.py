@@ -157,7 +157,7 @@ def test_a_read_only_vector_is_trained_and_evaluated(dataset):
 )
 def test_an_optimizer_is_torchs_with_the_sections_values(name, expected):
     section = replace(load_task("digits", []).train, optimizer=name, learning_rate=0.05, weight_decay=0.1)
-    optimizer = make_optimizer([torch.nn.Parameter(torch.zeros(2))], section)
+    optimizer = make_optimizer([torch.nn.Parameter(torch.zeros(2))], section, 0.05)
     (group,) = optimizer.param_groups
     momentum = group["momentum"] if name == "sgd" else group["betas"][0]
     assert type(optimizer) is expected
@@ -211,13 +211,6 @@ def test_training_that_diverges_says_what_to_do(dataset):
     assert (caught.value.status, "\n" in str(caught.value)) == (1, False)
 
 
-def test_parameters_that_are_not_shared_stay_with_the_node(dataset):
-    subject, start = trainer(dataset, "train.parameters=layers.0.*")
-    before = subject.evaluate(start)
-    subject.train(start, 1, NEVER)
-    assert subject.evaluate(start).loss != before.loss
-
-
 def test_numbers_are_regressed_on():
     x = torch.linspace(-1, 1, 64).reshape(64, 1)
     y = 3 * x[:, 0] + 0.5
@@ -242,3 +235,88 @@ def test_a_module_for_use_has_the_vector_and_is_a_copy(dataset):
     assert np.array_equal(np.concatenate(parts), wanted)
     assert not module.training
     assert not any(parameter.requires_grad for parameter in module.parameters())
+
+
+# what a task may choose
+
+
+def test_the_schedule_sets_the_rate_of_each_round(dataset):
+    overrides = ["train.momentum=0", "train.epochs=1", "train.rounds=2", "train.batch_size=1000"]
+    steady, start = trainer(dataset, *overrides)
+    falling, _ = trainer(dataset, *overrides, "train.schedule=linear")
+    moves = [
+        [np.linalg.norm(subject.train(start, number, NEVER).vector - start) for number in (1, 2, 3)]
+        for subject in (steady, falling)
+    ]
+    assert moves[1] == pytest.approx([moves[0][0], moves[0][1] / 2, moves[0][2] / 2], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("train.loss=tests.own_training:focal",),
+        ("train.optimizer=tests.own_training:Signs", "train.learning_rate=0.002"),
+        ("train.optimizer=torch.optim:Adagrad", "train.learning_rate=0.02"),
+    ],
+)
+def test_a_loss_and_an_optimizer_of_ones_own_learn(dataset, overrides):
+    subject, vector = trainer(dataset, *overrides)
+    before, accuracy = subject.own_loss(vector), subject.evaluate(vector).accuracy
+    for number in range(1, 6):
+        vector = subject.train(vector, number, NEVER).vector
+    assert subject.own_loss(vector) < 0.7 * before
+    assert subject.evaluate(vector).accuracy > 2 * accuracy
+
+
+def two_classes(tmp_path, *overrides):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3))
+    lines = [",".join(map(str, (*row, int(row.sum() > 0)))) for row in x]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,c,y", *lines]) + "\n")
+    task = load_task("digits", ["model.class=tests.own_models:OneLogit", "model.args={inputs=3}", *overrides])
+    return task, load_dataset(
+        replace(task, data=replace(task.data, source=None)), tmp_path / "rows.csv", None
+    )
+
+
+def test_one_logit_is_enough_for_two_classes(tmp_path):
+    task, rows = two_classes(tmp_path, "train.loss=bce")
+    subject = Trainer(build_model(task, rows), task.train, rows, 0, None, SystemWords())
+    found = subject.evaluate(subject.train(subject.vector(), 1, NEVER).vector)
+    assert found.metrics["accuracy"] == pytest.approx(found.accuracy)
+    assert found.accuracy > 0.9
+    assert found.metrics["auc"] > 0.95
+
+
+def test_one_logit_is_refused_for_more_or_for_another_loss(tmp_path):
+    task, rows = two_classes(tmp_path)
+    with pytest.raises(
+        ConfigError, match=r"answers 2 rows with shape .2, 1.; allowed: at least 2 logits a row"
+    ):
+        build_model(task, rows)
+    bce = replace(task, train=replace(task.train, loss="bce"))
+    wide = replace(bce, model=replace(task.model, cls="node.models:Linear", args={"inputs": 3, "outputs": 2}))
+    with pytest.raises(
+        ConfigError, match=r"allowed: one logit a row, for train.loss = 'bce'; change model.args"
+    ):
+        build_model(wide, rows)
+
+
+def test_what_a_trainer_can_not_do_is_said_before_it_begins(dataset):
+    for override, told in (
+        ("train.loss=tests.own_training:each_row", "gives a Tensor of shape"),
+        ('train.metrics=["r2"]', "train.metrics = ['r2'] is refused"),
+        ("train.schedule=step", "train.schedule_args = {} do not suit"),
+        ('train.optimizer_args={speed="high"}', "train.optimizer_args = {'speed': 'high'} do not suit"),
+        ("train.device=cuda:99", "train.device = 'cuda:99' is not there"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            trainer(dataset, override)
+        assert told in str(caught.value)
+
+
+def test_metrics_are_those_that_were_asked_for(dataset):
+    subject, start = trainer(dataset)
+    assert set(subject.evaluate(start).metrics) == {"accuracy", "balanced-accuracy", "auc"}
+    subject, start = trainer(dataset, 'train.metrics=["auc"]')
+    assert set(subject.evaluate(start).metrics) == {"auc"}

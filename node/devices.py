@@ -1,0 +1,57 @@
+"""Where a node trains, and on how many threads: its owner's choice, which no peer learns.
+
+Vectors stay on the CPU whatever the device: what is agreed on, masked and stored is the same for all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import torch
+
+from node.addresses import is_loopback, split_endpoint
+from node.errors import ConfigError
+
+
+def find_device(asked: str) -> torch.device:
+    """The device that train.device asks for; ConfigError if this machine's torch has none such."""
+    there = _there()
+    if asked == "auto":
+        return torch.device(there[0])
+    if asked != "cpu" and asked not in there:
+        raise ConfigError(
+            f"train.device = {asked!r} is not there: torch {torch.__version__} finds "
+            f"{', '.join(map(repr, there))}; set one of them, or 'auto' for {there[0]!r}"
+        )
+    return torch.device(asked)
+
+
+def _there() -> list[str]:
+    """The names of what there is, the fastest first."""
+    found = ["mps"] if torch.backends.mps.is_available() else []
+    if torch.cuda.is_available():
+        found = ["cuda", *(f"cuda:{number}" for number in range(torch.cuda.device_count())), *found]
+    return [*found, "cpu"]
+
+
+def thread_count(asked: int | None, listen: str | None, peers: Iterable[str], tracker: str | None) -> int:
+    """Torch's threads: `asked`, or this node's share of the cores that it may use.
+
+    Peers on loopback, or on the host that this node listens at, are taken to be here. A tracker on
+    loopback is reached from here alone: all of its peers are here, and nobody knows how many.
+    """
+    if asked is not None:
+        return asked
+    if tracker is not None and is_loopback(tracker):
+        return 1
+    here = split_endpoint(listen)[0] if listen is not None else None
+    local = sum(is_loopback(peer) or split_endpoint(peer)[0] == here for peer in peers)
+    return max(1, usable_cores() // max(1, local))
+
+
+def usable_cores() -> int:
+    """The cores that this process may run on: `taskset` and the like leave it fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

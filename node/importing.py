@@ -1,0 +1,31 @@
+"""What a task names by import path, "package.module:Name"."""
+
+from __future__ import annotations
+
+import importlib
+from functools import reduce
+
+from node.errors import ConfigError, reason, shown
+
+
+def import_object(path: str) -> object:
+    """Whatever `path`, "package.module:Name", names; raises ConfigError."""
+    module_name, _, name = path.partition(":")
+    try:
+        found: object = reduce(getattr, name.split("."), importlib.import_module(module_name))
+    except Exception as error:  # a user's module may raise anything
+        raise ConfigError(f"{shown(path)} can not be imported: {told(error)}") from error
+    return found
+
+
+def import_class(path: str) -> type:
+    """The class that `path` names; raises ConfigError."""
+    found = import_object(path)
+    if not isinstance(found, type):
+        raise ConfigError(f"{shown(path)} is not a class; allowed: 'package.module:Class'")
+    return found
+
+
+def told(error: Exception) -> str:
+    """The kind of `error` and what it says."""
+    return f"{type(error).__name__}: {reason(error)}"

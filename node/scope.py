@@ -1,0 +1,76 @@
+"""What of a model is trained, what of that is aggregated, and what stays as it began.
+
+shared   trained and aggregated: the parameters that train.parameters matches
+local    trained, and kept by the node: others that train.local matches
+fixed    everything else: as task.seed or model.weights has it, the same with all peers
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+import torch
+from torch import nn
+
+from node.errors import ConfigError, shown
+
+
+def matching(model: nn.Module, pattern: str) -> list[tuple[str, nn.Parameter]]:
+    """Trainable parameters whose names `pattern` matches; ConfigError if there is none.
+
+    What the model's author has frozen is alike everywhere and is not sent.
+    """
+    trainable = _trainable(model)
+    found = [(name, value) for name, value in trainable.items() if fnmatchcase(name, pattern)]
+    if not found:
+        raise ConfigError(
+            f"train.parameters = {shown(pattern)} matches none of the model's parameters; it has: "
+            f"{shown(', '.join(trainable))}"
+        )
+    return found
+
+
+def choose_trained(model: nn.Module, pattern: str, local: str | None) -> tuple[str, ...]:
+    """Freeze all that neither `pattern` nor `local` matches; the names of the local parameters.
+
+    A parameter that both match is shared. Raises ConfigError where `local` matches none of the others.
+    """
+    shared = {name for name, _ in matching(model, pattern)}
+    others = {name: value for name, value in _trainable(model).items() if name not in shared}
+    kept = tuple(name for name in others if local is not None and fnmatchcase(name, local))
+    if local is not None and not kept:
+        raise ConfigError(
+            f"train.local = {shown(local)} matches none of the model's parameters that are not shared; these "
+            f"are: {shown(', '.join(others) or 'none')}"
+        )
+    for name, value in others.items():
+        if name not in kept:
+            value.requires_grad_(False)
+    return kept
+
+
+def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:
+    return {name: value for name, value in model.named_parameters() if value.requires_grad}
+
+
+def fixed_parameters(model: nn.Module) -> list[str]:
+    """Names of the parameters that are not trained, after `choose_trained`."""
+    return [name for name, value in model.named_parameters() if not value.requires_grad]
+
+
+def plain_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
+    """All parameters and buffers of the model by name, as they are and not copied."""
+    state: Mapping[str, object] = model.state_dict(keep_vars=True)
+    return {name: value for name, value in state.items() if isinstance(value, torch.Tensor)}
+
+
+def digest_of(model: nn.Module, names: Iterable[str]) -> str:
+    """A SHA-256, in hex, of the tensors called `names`, with their names and shapes."""
+    tensors, digest = plain_tensors(model), hashlib.sha256()
+    for name in sorted(names):
+        array = tensors[name].detach().cpu().contiguous().numpy()
+        digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,70 @@
+"""Losses, schedules and optimisers as a user may write them, for tests to name by import path."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+NUMBER = 3
+
+
+def focal(outputs: torch.Tensor, targets: torch.Tensor, gamma: float = 2.0) -> torch.Tensor:
+    """Cross-entropy that looks away from what is right already."""
+    each = functional.cross_entropy(outputs, targets, reduction="none")
+    return ((1 - torch.exp(-each)) ** gamma * each).mean()
+
+
+class LogCosh(nn.Module):
+    """Between squares and absolute values."""
+
+    def __init__(self, width: float = 1.0) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return torch.log(torch.cosh((outputs - targets) / self.width)).mean()
+
+
+def each_row(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """No mean."""
+    return functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def a_float(outputs: torch.Tensor, targets: torch.Tensor) -> float:
+    """No gradient."""
+    return functional.cross_entropy(outputs, targets).item()
+
+
+def out_of_order(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """It does not come to an end."""
+    raise RuntimeError("out of order")
+
+
+def halving(round: int, rounds: int, by: float = 2.0) -> float:
+    return by ** -(round - 1)
+
+
+def negative(round: int, rounds: int) -> float:
+    return -0.5 if round == rounds else 1.0
+
+
+def wordy(round: int, rounds: int) -> str:
+    return "half"
+
+
+def late_fault(round: int, rounds: int) -> float:
+    return float("nan") if round == 2 else 1.0
+
+
+class Signs(torch.optim.Optimizer):
+    """Every step moves every number by the learning rate."""
+
+    def __init__(self, params, lr: float, shrink: float = 0.0) -> None:
+        super().__init__(params, {"lr": lr, "shrink": shrink})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.mul_(1 - group["shrink"]).sub_(parameter.grad.sign(), alpha=group["lr"])
