@@ -11,10 +11,10 @@ STAMP := $(VENV)/.installed
 OLD_PYTHON := murmuration needs Python 3.11 or newer; name one with: make PYTHON=python3.12
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak model wheel constraints clean
+.PHONY: help demo test check docs bench soak model wheel constraints clean
 
 help: ## this list
-	@echo 'usage: make TARGET [ARGS="..."]      ARGS are handed to demo, test, bench, soak and model'
+	@echo 'usage: make TARGET [ARGS="..."]      ARGS are handed to demo, test, docs, bench, soak and model'
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP) ## five peers on this machine learn to read digits; ends with a table and a report
@@ -27,6 +27,10 @@ check: $(STAMP) ## style, types, and the arrows between the packages
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
 	@$(VENV)/bin/lint-imports
+
+docs: $(STAMP) ## the documentation site, into site/index.html; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet $(ARGS)
+	@echo 'site/index.html'
 
 bench: $(STAMP) ## the benchmarks: make bench BENCHMARKS="memory" ARGS=--quick
 	@for name in $(BENCHMARKS); do $(PY) -m benchmarks $$name $(ARGS) || exit; done
@@ -55,7 +59,7 @@ constraints: ## choose the newest allowed versions again and write constraints.t
 
 clean: ## remove the environment, caches and what was built (runs/ stays: it holds models)
 	@if test -f $(VENV)/pyvenv.cfg; then rm -rf $(VENV); fi
-	@rm -rf build dist *.egg-info .coverage .coverage.* htmlcov .hypothesis
+	@rm -rf build dist site *.egg-info .coverage .coverage.* htmlcov .hypothesis
 	@rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -84,7 +84,7 @@ def _rounds(options: NodeOptions) -> int:
 def _data(options: NodeOptions) -> tuple[Dataset, Finding]:
     """The rows as the node would have them."""
     path = options.data or (Path(options.task.data.source or "") if options.shard is None else None)
-    if path is None or options.task.data.source == "digits":
+    if not isinstance(path, Path) or options.task.data.source == "digits":
         dataset = load_dataset(options.task, options.data, options.shard)
         return dataset, Finding("ok", "data", dataset.description)
     if options.data is None and options.task.data.source is None:

@@ -77,13 +77,15 @@ def rule_of(entry: Field[Any]) -> Rule:
     return rule
 
 
+def is_shared(entry: Field[Any]) -> bool:
+    """Whether a swarm must have in common the value of `entry`, a field made by `key`."""
+    shared: bool = entry.metadata[_KEY].shared
+    return shared
+
+
 def shared_values(section: Any) -> dict[str, Any]:
     """The values of `section` that a swarm must agree on, by their names in TOML."""
-    return {
-        key_name(entry): getattr(section, entry.name)
-        for entry in fields(section)
-        if entry.metadata[_KEY].shared
-    }
+    return {key_name(entry): getattr(section, entry.name) for entry in fields(section) if is_shared(entry)}
 
 
 def whole(low: int, high: int, *, because: str = "") -> Rule:

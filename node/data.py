@@ -13,7 +13,8 @@ from node import partition
 from node.config import BUILT_IN_SOURCES, Task
 from node.errors import ConfigError, one_line, shown
 from node.report import Report
-from node.sources import Source, read_source
+from node.rows import Rows
+from node.sources import Source, read_source, source_of
 
 _LABEL_SKEW = 0.5  # the Dirichlet parameter of the partition into shards
 _SMALLEST_PART = 8  # rows
@@ -39,7 +40,7 @@ class Dataset:
     description: str
 
 
-def load_dataset(task: Task, data: Path | None, shard: tuple[int, int] | None) -> Dataset:
+def load_dataset(task: Task, data: Path | Rows | None, shard: tuple[int, int] | None) -> Dataset:
     """The rows that this node learns from.
 
     `shard` (part, parts) takes a part of the task's own data; `data` is a file of one's own. With
@@ -47,6 +48,10 @@ def load_dataset(task: Task, data: Path | None, shard: tuple[int, int] | None) -
     """
     source = task.data.source
     match data, shard, source:
+        case Rows(), None, _:
+            return own_rows(source_of(data), task)
+        case Rows(), (part, parts), _:
+            return _shard(source_of(data), task, part, parts)
         case Path(), None, _:
             return own_rows(read_source(data, task), task)
         case None, (part, parts), str():

@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from node.peer import Peer
+from node.peer import Engine
 from node.supervisor import STOPPING, notify
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-async def until_done_or_interrupted(peer: Peer, drain_timeout_s: float) -> bool:
+async def until_done_or_interrupted(peer: Engine, drain_timeout_s: float) -> bool:
     """Run the peer; True if SIGINT or SIGTERM ended it. Raises what broke it."""
-    life = asyncio.create_task(peer.run())
     drains: list[asyncio.Task[None]] = []
 
     def interrupt() -> None:
@@ -31,14 +30,20 @@ async def until_done_or_interrupted(peer: Peer, drain_timeout_s: float) -> bool:
     for number in SIGNALS:
         loop.add_signal_handler(number, interrupt)
     try:
-        await asyncio.wait((life,))
-        _raise_first_error(life)
-        await peer.leave()
+        await until_over(peer)
     finally:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
         await asyncio.gather(*drains)
     return bool(drains)
+
+
+async def until_over(peer: Engine) -> None:
+    """Run the peer until it is over, or was told to end, and say goodbye. Raises what broke it."""
+    life = asyncio.create_task(peer.run())
+    await asyncio.wait((life,))
+    _raise_first_error(life)
+    await peer.leave()
 
 
 def _raise_first_error(life: asyncio.Task[None]) -> None:

@@ -15,6 +15,7 @@ from node.config import Task, built_in_tasks, load_changed_task
 from node.errors import ConfigError, shown
 from node.layers import Place, add_config, layered
 from node.logs import LogOptions, add_log_options, log_options
+from node.rows import Rows
 from node.tls import add_tls
 from protocol.shares import MAX_MEMBERS
 
@@ -59,7 +60,7 @@ class NodeOptions:
     tracker: str | None
     listen: str | None
     task: Task
-    data: Path | None
+    data: Path | Rows | None
     shard: tuple[int, int] | None
     rounds: int | None
     out: Path | None
@@ -308,7 +309,7 @@ def _check_combinations(options: NodeOptions, place: Place) -> None:
         raise ConfigError(
             "neither is given: --peers HOST:PORT,... or --tracker URL; give exactly one of them"
         )
-    if options.data is not None and options.shard is not None:
+    if isinstance(options.data, Path) and options.shard is not None:
         raise ConfigError(
             f"{place('data')} {shown(str(options.data))} and {place('shard')} contradict each other: --shard "
             "takes a part of the task's own data; give one of them"

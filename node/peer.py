@@ -75,7 +75,7 @@ async def _at_once(call: Callable[..., T], *arguments: object) -> T:
     return call(*arguments)
 
 
-class Peer:
+class Engine:
     """One node. It owns the session, the state and the trainer; `run` is its whole life."""
 
     def __init__(

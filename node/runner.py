@@ -6,12 +6,14 @@ import asyncio
 import os
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
 import torch
 from prometheus_client import CollectorRegistry
+from torch import nn
 
 from mechanisms.mechanism import Mechanism
 from mechanisms.randomness import SystemWords
@@ -38,12 +40,12 @@ from node.options import NodeOptions
 from node.outfolder import HISTORY, KEY, Lock
 from node.own import own_words
 from node.page import Page
-from node.peer import Peer
+from node.peer import Engine
 from node.plan import Plan
 from node.privacy import introduction, make_mechanism, offer_bound
 from node.prometheus import Figures, RoundFigures, new_registry, node_families
 from node.reporters import Reporters
-from node.reporting import make_reporter
+from node.reporting import Reporter, make_reporter
 from node.rounds import Rounds
 from node.shell import Clock
 from node.sight import NodeSight
@@ -61,6 +63,11 @@ from protocol.identity import NodeKey
 from protocol.session import Session
 from protocol.shares import ShareSettings
 from protocol.standing import Settings
+
+Agreed = Callable[[], nn.Module]
+"""A copy of the model, with the agreed base in it."""
+Live = Callable[[Engine, Agreed], Awaitable[bool]]
+"""Lives an engine's life to its end (`node.ending`); whether somebody ended it early."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,15 @@ def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
 
     Raises UserError, one line, for what the user can mend.
     """
+
+    async def live(engine: Engine, _: Agreed) -> bool:
+        return await until_done_or_interrupted(engine, options.drain_timeout_s)
+
+    return run_as(options, listener, make_reporter(options.json), live)
+
+
+def run_as(options: NodeOptions, listener: socket.socket | None, reporter: Reporter, live: Live) -> int:
+    """A node that tells `reporter` what it does, and whose life is `live`; the exit status."""
     prepared = prepare(options)
     seed = None if _key_file_exists(options) else new_seed()
     key = NodeKey(seed) if seed is not None else _existing_key(options)
@@ -103,7 +119,7 @@ def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
         try:
             if seed is not None:
                 write_key(options.key or out / KEY, seed)
-            return _run_in(prepared, key, out, listening)
+            return _run_in(prepared, key, out, listening, reporter, live)
         except ConfigError:
             lock.undo()
             raise
@@ -221,7 +237,9 @@ def _expected(options: NodeOptions, endpoint: str) -> int:
     return max(least, len({endpoint, *(peer.endpoint for peer in options.peers)}))
 
 
-def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket) -> int:
+def _run_in(
+    prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket, reporter: Reporter, live: Live
+) -> int:
     options = prepared.options
     task = options.task.task.name
     endpoint = endpoint_of(listener, options.listen)
@@ -232,12 +250,12 @@ def _run_in(prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket
         bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
         access = access_of(endpoint, bound, where, lambda: kept_token(out / TOKEN_FILE))
         registry = new_registry()
-        told = (make_reporter(options.json), LogReporter(Log("node")), RoundFigures(registry))
+        told = (reporter, LogReporter(Log("node")), RoundFigures(registry))
         journal = Journal(Reporters(told), Clock().now)
         shown = access.shown(out / TOKEN_FILE, on_terminal=sys.stdout.isatty() and not options.json)
         journal.started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown})
         watched = Watched(journal, access, registry)
-        return asyncio.run(_live(prepared, key, endpoint, state, out, listener, watched))
+        return asyncio.run(_live(prepared, key, endpoint, state, out, listener, watched, live))
     finally:
         state.close()
 
@@ -280,6 +298,7 @@ async def _live(
     out: Path,
     listener: socket.socket,
     watched: Watched,
+    live: Live,
 ) -> int:
     options, journal, access = prepared.options, watched.journal, watched.access
     session = Session(_settings(prepared, key, endpoint), state.standing, state.past, os.urandom(32))
@@ -298,14 +317,14 @@ async def _live(
     gate = make_gate(options.task, prepared.trainer, state)
     tls = make_tls(key, options.tls, endpoint, session.addresses.may_answer)
     parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal, tls)
-    peer = Peer(plan, session, state, *parts)
+    peer = Engine(plan, session, state, *parts)
     sight = NodeSight(peer.sight, journal, Rounds(out / HISTORY))
     page, figures = Page(sight, access), Figures(watched.registry, sight.view, node_families, access)
     missing = missing_of(peer.sight, peer.stopping)
     await peer.transport.start(listener, answers(health(missing), figures.routes, page.routes))
     notify(READY)
     try:
-        interrupted = await until_done_or_interrupted(peer, options.drain_timeout_s)
+        interrupted = await live(peer, lambda: prepared.trainer.module(state.base_vector))
     finally:
         await page.close()
         await peer.transport.close()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from node.config import Task
 from node.errors import ConfigError, shown
 from node.report import Entry, Report, counted
+from node.rows import Rows
 from node.schema import ArraySchema, ClassTarget, Schema, TableSchema
 from node.tables import Table, read_table
 
@@ -47,20 +48,30 @@ def read_source(path: Path, task: Task) -> Source:
 def _plain(path: Path, task: Task) -> Source:
     """The rows of a file of numbers; targets that are all whole numbers are class labels."""
     table = read_table(path, task.data.features, task.data.target)
-    y, classes = _targets(path, table)
+    return _understood(f"data file {shown(str(path))}", path.name, table)
+
+
+def source_of(rows: Rows) -> Source:
+    """Rows in memory, read as a file of them would be."""
+    return _understood("data", "rows in memory", rows.table)
+
+
+def _understood(what: str, label: str, table: Table) -> Source:
+    """A table's rows; `what` names it in an error, `label` in its description."""
+    y, classes = _targets(what, table)
     kind = f"classes 0 to {classes - 1}" if classes else "any number, accuracy is R^2"
     content = f"{_features(table)}, target {shown(table.target)} ({kind})"
-    headline = f"{path.name}: {counted(len(y), 'row')}, numbers as they are (the task has no schema)"
+    headline = f"{label}: {counted(len(y), 'row')}, numbers as they are (the task has no schema)"
     entries = [Entry(name, _shape_of(table), "") for name in table.features]
     report = Report(headline, (Entry(table.target, "target", kind), *entries), ())
-    return Source(table.x, y, classes, path.name, content, report)
+    return Source(table.x, y, classes, label, content, report)
 
 
 def _shape_of(table: Table) -> str:
     return "number" if table.x.ndim == 2 else f"{' x '.join(map(str, table.x.shape[1:]))} numbers"
 
 
-def _targets(path: Path, table: Table) -> tuple[NDArray[np.int64] | NDArray[np.float32], int | None]:
+def _targets(what: str, table: Table) -> tuple[NDArray[np.int64] | NDArray[np.float32], int | None]:
     """The targets (n,), and the number of classes if they are labels."""
     whole = np.all(table.y == np.floor(table.y))
     if not whole:
@@ -68,7 +79,7 @@ def _targets(path: Path, table: Table) -> tuple[NDArray[np.int64] | NDArray[np.f
     for label in (table.y.min(), table.y.max()):
         if not 0 <= label < _MOST_CLASSES:
             raise ConfigError(
-                f"data file {shown(str(path))}: target {shown(table.target)} holds the label {label:.0f}; "
+                f"{what}: target {shown(table.target)} holds the label {label:.0f}; "
                 f"allowed: 0 to K-1, K at most {_MOST_CLASSES} (whole numbers are read as class labels)"
             )
     labels = table.y.astype(np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 import time
@@ -200,6 +201,12 @@ class Trainer:
         with self._busy:
             self._put(vector)
             return float(self._loss(self._outputs(self._dataset.train_x), self._dataset.train_y))
+
+    def module(self, vector: Vector) -> nn.Module:
+        """A copy of the model with `vector` (d,) in it, for use; what is not shared is this node's own."""
+        with self._busy:
+            self._put(vector)
+            return copy.deepcopy(self._model).cpu().eval().requires_grad_(False)
 
     def tensors(self, vector: Vector) -> dict[str, Array]:
         """All that the model consists of with `vector` (d,) in it, by name; shared ones are views of it."""

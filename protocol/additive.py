@@ -41,6 +41,23 @@ class Phase(Enum):
     DONE = auto()
 
 
+class Event(Enum):
+    """What moves a session on."""
+
+    ALL_SHARES = "all n shares"
+    ALL_SUMS = "all n sums: Completed"
+    ENDED = "time, loss, contributors differ: Failed"
+
+
+STEPS: Mapping[tuple[Phase, Event], Phase] = {
+    (Phase.SHARES, Event.ALL_SHARES): Phase.SUMS,
+    (Phase.SHARES, Event.ENDED): Phase.DONE,
+    (Phase.SUMS, Event.ALL_SUMS): Phase.DONE,
+    (Phase.SUMS, Event.ENDED): Phase.DONE,
+}
+"""Where an event leads. There are no other steps; the documentation draws these."""
+
+
 def _header(sid: Sid, sender: Key, recipient: Key, index: int) -> bytes:
     return b"share" + sid + sender + recipient + index.to_bytes(4, "big")
 
@@ -131,7 +148,7 @@ class Additive:
         return self._send_sums(accumulator, now)
 
     def _send_sums(self, partial: Vector, now: float) -> list[Action]:
-        self.phase = Phase.SUMS
+        self._step(Event.ALL_SHARES)
         self.sums_since = now
         self.deadline = now + self.seat.sums_timeout_s
         header = self._own_header(partial)
@@ -164,7 +181,7 @@ class Additive:
     def _result(self) -> list[Action]:
         if self.phase is not Phase.SUMS or self._total.missing():
             return []
-        self._close()
+        self._step(Event.ALL_SUMS)
         mean = self._total.mean()
         certificate = Certificate(self.sid, tuple(self._headers[key] for key in self.members))
         seat = self.seat
@@ -209,12 +226,13 @@ class Additive:
         return Reason.SHARES_TIMEOUT if self.phase is Phase.SHARES else Reason.SUMS_TIMEOUT
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
-        self._close()
+        self._step(Event.ENDED)
         return [Failed(reason, self.seat.round, missing, self.sid)]
 
-    def _close(self) -> None:
-        self.phase = Phase.DONE
-        self.deadline = None
+    def _step(self, event: Event) -> None:
+        self.phase = STEPS[self.phase, event]
+        if self.phase is Phase.DONE:
+            self.deadline = None
 
 
 def _whole(header: Sum, partial: Vector) -> Iterator[Sum]:

@@ -29,12 +29,12 @@ _ports = itertools.cycle(range(20000 + random.SystemRandom().randrange(9000), 32
 Event = dict[str, Any]
 
 
-def free_endpoint() -> str:
+def free_endpoint(host: str = HOST) -> str:
     """An endpoint on loopback where nobody listens."""
     for port in _ports:
         with closing(socket.socket()) as probe, suppress(OSError):
-            probe.bind((HOST, port))
-            return f"{HOST}:{port}"
+            probe.bind((host, port))
+            return f"{host}:{port}"
     raise AssertionError
 
 
@@ -236,6 +236,18 @@ class Nursery:
 
     def tracker(self, *argv: str) -> Process:
         return self._keep(Forked("node.tracker", argv, Orders()))
+
+    def module(self, name: str, *argv: str) -> Process:
+        """A module's `main`."""
+        return self._keep(Forked(name, argv, Orders()))
+
+    def command(self, module: str, argv: Sequence[str], cwd: Path) -> Process:
+        """A module's `main`, in the folder `cwd`."""
+        return self._keep(Forked("tests.e2e.inside", (str(cwd), module, *argv), Orders()))
+
+    def script(self, path: Path, cwd: Path) -> Process:
+        """`python PATH`, in the folder `cwd`."""
+        return self._keep(Forked("tests.e2e.script", (str(path), str(cwd)), Orders()))
 
     def predict(self, *argv: str) -> Process:
         return self._keep(Forked("node.predict", argv, Orders()))

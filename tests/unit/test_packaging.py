@@ -72,11 +72,12 @@ def test_every_declared_dependency_has_its_line_and_no_line_is_stale(requirement
     assert rows == set(requirements)
 
 
-def test_what_a_cluster_takes_is_what_is_tested(pyproject):
+@pytest.mark.parametrize("extra", ["docs", "ray"])
+def test_what_an_extra_takes_is_what_is_tested(pyproject, extra):
     extras = pyproject["project"]["optional-dependencies"]
 
-    assert extras["ray"]
-    assert set(extras["ray"]) <= set(extras["dev"])
+    assert extras[extra]
+    assert set(extras[extra]) <= set(extras["dev"])
 
 
 def test_the_constraints_pin_every_dependency_inside_its_range(requirements):

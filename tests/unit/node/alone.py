@@ -7,7 +7,7 @@ import io
 from node.artifacts import Folder
 from node.gate import make_gate
 from node.options import parse_arguments
-from node.peer import Peer
+from node.peer import Engine
 from node.plan import Plan
 from node.reporting import JsonReporter
 from node.runner import card_of, prepare
@@ -53,7 +53,7 @@ class Alone:
         written = Folder(folder, card_of(self.prepared))
         parts = (self.prepared.trainer, self.mechanism, self.prepared.weighting, gate, written, reporter)
         tls = make_tls(key, "auto", HERE, session.addresses.may_answer)
-        self.peer = Peer(plan, session, self.state, *parts, tls)
+        self.peer = Engine(plan, session, self.state, *parts, tls)
 
     def base(self, generation, vector):
         return Base(generation, base_digest(self.parameters, generation, vector), 3, bytes([generation]) * 32)

@@ -224,6 +224,19 @@ def test_numbers_are_regressed_on():
     assert subject.evaluate(np.array([0, 0.5], np.float32)).accuracy == pytest.approx(0, abs=1e-5)
 
 
+def test_a_module_for_use_has_the_vector_and_is_a_copy(dataset):
+    trained, start = trainer(dataset)
+    wanted = np.linspace(-1, 1, len(start), dtype=np.float32)
+
+    module = trained.module(wanted)
+    trained.train(start, 1, threading.Event())
+
+    parts = [parameter.numpy().ravel() for parameter in module.parameters()]
+    assert np.array_equal(np.concatenate(parts), wanted)
+    assert not module.training
+    assert not any(parameter.requires_grad for parameter in module.parameters())
+
+
 # what a task may choose
 
 

@@ -1,0 +1,11 @@
+"""Five peers in this program learn to read handwritten digits, and end with one model.
+
+python examples/local_swarm.py
+"""
+
+from node import Swarm
+
+results = Swarm.local(5, "digits", rounds=5).run()
+
+print(results)
+print(f"mean accuracy {100 * results.accuracy:.1f} %, one model: {results.agreed}")

@@ -1,0 +1,31 @@
+"""A program that a test presses Ctrl-C in: a swarm that would learn for very long."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from node import Swarm, load_task
+from node.background import Run
+
+
+def main(argv: Sequence[str]) -> int:
+    """`argv`: the folder for temporary ones. Says when the first round is over."""
+    tempfile.tempdir = argv[0]
+    swarm = Swarm.local(3, load_task("digits", ["train.rounds=100000"]))
+    take = Run._take
+
+    def taking(self: Run, record: object) -> None:
+        print("a round is over", flush=True)
+        take(self, record)
+
+    Run._take = taking  # type: ignore[method-assign,assignment]
+    try:
+        swarm.run()
+    except KeyboardInterrupt:
+        left = [path.name for path in Path(argv[0]).iterdir()]
+        print(f"interrupted, {swarm.results.agreed is not None}, left: {left}", flush=True)
+        return 130
+    sys.exit("it came to its end")

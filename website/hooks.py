@@ -1,0 +1,79 @@
+"""What mkdocs calls while it builds the site: pages that are made, pages from elsewhere, links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from website import commands, links, machines, python_page, reference
+
+ROOT = Path(__file__).resolve().parents[1]
+MADE: dict[str, Callable[[], str]] = {
+    "reference/configuration.md": reference.configuration,
+    "reference/commands.md": commands.page,
+    "reference/files.md": reference.files,
+    "reference/python.md": python_page.page,
+    "explanation/protocol.md": machines.page,
+    "explanation/threats.md": lambda: section(ROOT / "ARCHITECTURE.md", "Threat model"),
+}
+WANTED = frozenset({"data.md", "models.md", "page.md", "operating.md", "tls.md"})
+"""Pages that have a place in the navigation as soon as they are written."""
+
+
+def section(path: Path, title: str) -> str:
+    """One section of a file, as a page."""
+    _, found, rest = path.read_text("utf-8").partition(f"\n## {title}\n")
+    if not found:
+        raise LookupError(f"{path} has no section {title!r}")
+    return f"# {title}\n{rest.partition(chr(10) + '## ')[0]}"
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Leave out of the navigation what is wanted and not written yet."""
+    config.nav = [_written(entry, Path(config.docs_dir)) for entry in config.nav or []]
+    return config
+
+
+def _written(entry: Any, folder: Path) -> Any:
+    match entry:
+        case dict():
+            return {
+                title: [_written(one, folder) for one in inside if not _is_missing(one, folder)]
+                if isinstance(inside, list)
+                else inside
+                for title, inside in entry.items()
+            }
+    return entry
+
+
+def _is_missing(entry: Any, folder: Path) -> bool:
+    pages = [entry] if isinstance(entry, str) else [page for page in entry.values() if isinstance(page, str)]
+    return any(page in WANTED and not (folder / page).exists() for page in pages)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that lie outside docs/, and those that are made."""
+    for path, place in links.PLACES.items():
+        files.append(File.generated(config, place, content=(ROOT / path).read_text("utf-8")))
+    for place, make in MADE.items():
+        files.append(File.generated(config, place, content=make()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Links between files become links between pages."""
+    place = page.file.src_uri
+    return (
+        markdown if place in MADE and place != "explanation/threats.md" else _relinked(markdown, place, files)
+    )
+
+
+def _relinked(markdown: str, place: str, files: Files) -> str:
+    if place == "explanation/threats.md":  # its words were written in the repository's first folder
+        markdown = markdown.replace("](docs/", "](../").replace("](README.md", "](../../README.md")
+    return links.relinked(markdown, place, set(files.src_uris))

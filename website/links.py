@@ -1,0 +1,57 @@
+"""Links between the files of the repository, as links between the pages of the site."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection
+
+_LINK = re.compile(r"(?<!!)\[(?P<text>[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]\((?P<target>[^()\s]+)\)")
+PLACES = {
+    "README.md": "index.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+}
+"""Where files outside docs/ stand on the site."""
+
+
+def site_place(path: str) -> str:
+    """Where a file or folder of the repository would stand on the site.
+
+    >>> site_place("docs/privacy.md"), site_place("README.md"), site_place("docs/decisions")
+    ('privacy.md', 'index.md', 'decisions/README.md')
+    """
+    place = PLACES.get(path) or path.removeprefix("docs/")
+    return place if posixpath.splitext(place)[1] else posixpath.join(place, "README.md")
+
+
+def source_of(page: str) -> str:
+    """The file of the repository that a page shows; for a generated page where it would lie.
+
+    >>> source_of("index.md"), source_of("privacy.md")
+    ('README.md', 'docs/privacy.md')
+    """
+    return next((path for path, place in PLACES.items() if place == page), f"docs/{page}")
+
+
+def relinked(markdown: str, page: str, pages: Collection[str]) -> str:
+    """`markdown` of the page with every link between files made one between pages.
+
+    What is not on the site keeps its words and loses its link.
+
+    >>> relinked("[a](docs/a.md#x), [b](setup.py), [c](https://c)", "index.md", {"a.md"})
+    '[a](a.md#x), b, [c](https://c)'
+    """
+    folder = posixpath.dirname(source_of(page))
+
+    def changed(match: re.Match[str]) -> str:
+        path, mark, part = match["target"].partition("#")
+        if not path or re.match(r"[a-z]+:", path):
+            return match[0]
+        place = site_place(posixpath.normpath(posixpath.join(folder, path)))
+        if place not in pages:
+            return match["text"]
+        return f"[{match['text']}]({posixpath.relpath(place, posixpath.dirname(page) or '.')}{mark}{part})"
+
+    return _LINK.sub(changed, markdown)

@@ -1,0 +1,110 @@
+"""Configuration, history and summary, from the dataclasses that read and write them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
+from enum import Enum
+from itertools import pairwise
+from typing import Any, get_type_hints
+
+from node.artifacts import Record, Summary
+from node.config import Task
+from node.config_values import is_shared, key_name, rule_of
+from protocol.actions import Reason
+from website import words
+from website.tables import code, table
+
+_INTRODUCTION = """\
+Every key of a task file, made from the code that reads it. `--set section.key=value` changes one. Where
+**peers must agree**, a node with another value is told so, with both values, and does not take part."""
+
+
+def configuration() -> str:
+    """Every key of a task file."""
+    parts = ["# Configuration", _INTRODUCTION]
+    for name, section in get_type_hints(Task).items():
+        rows = [_key(name, entry, get_type_hints(section)) for entry in fields(section)]
+        head = ["key", "meaning", "type", "allowed", "default", "peers must agree"]
+        parts += [f"## [{name}]", words.SECTIONS.get(name) or _first_line(section), table(head, rows)]
+    return "\n\n".join(parts)
+
+
+def _key(section: str, entry: Field[Any], types: Mapping[str, object]) -> list[str]:
+    dotted = f"{section}.{key_name(entry)}"
+    return [
+        code(dotted),
+        words.KEYS.get(dotted, ""),
+        _type(types[entry.name]),
+        rule_of(entry).allowed,
+        _default(entry),
+        "yes" if is_shared(entry) else "no",
+    ]
+
+
+def _default(entry: Field[Any]) -> str:
+    if entry.default is MISSING and entry.default_factory is MISSING:
+        return "required"
+    value = entry.default if entry.default_factory is MISSING else entry.default_factory()
+    if value is None:
+        return "not set"
+    if value == {}:
+        return "none"
+    return code(str(value).lower() if isinstance(value, bool) else value)
+
+
+def _type(hint: object) -> str:
+    text = str(getattr(hint, "__name__", hint)) if isinstance(hint, type) else str(hint)
+    plain = text.replace("typing.", "").replace("collections.abc.", "").replace("NoneType", "None")
+    return code(plain.replace(" | None", "").replace("tuple[str, ...]", "list of str").split("[str, Any]")[0])
+
+
+def _first_line(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").split("\n")[0]
+
+
+def files() -> str:
+    """What a node writes."""
+    about = (
+        "What a node writes into its `--out`, made from the code that writes it; a folder's files are listed "
+        "in [the first pages](../index.md#a-swarm-by-hand)."
+    )
+    return "\n\n".join(
+        [
+            "# History and summary",
+            about,
+            "## history.jsonl\n\nA line for each round; `Record` in Python.",
+            _fields(Record, words.RECORD),
+            "### Reasons for a fallback",
+            table(["reason", "meaning"], [[code(one.value), reason_words(one)] for one in Reason]),
+            "## summary.json\n\nThe run as a whole; `Summary` in Python.",
+            _fields(Summary, words.SUMMARY),
+        ]
+    )
+
+
+def _fields(section: type, said: Mapping[str, str]) -> str:
+    types = get_type_hints(section)
+    rows = [
+        [code(entry.name), said.get(entry.name, ""), _type(types[entry.name])] for entry in fields(section)
+    ]
+    return table(["field", "meaning", "type"], rows)
+
+
+def reason_words(reason: Reason) -> str:
+    """What the code says under the reason, or `words` does."""
+    return docstrings_of(Reason).get(reason.name) or words.REASONS.get(reason.value, "")
+
+
+def docstrings_of(kind: type[Enum]) -> dict[str, str]:
+    """The strings under an enumeration's members, by name."""
+    body = ast.parse(inspect.getsource(kind)).body[0]
+    statements = body.body if isinstance(body, ast.ClassDef) else []
+    found: dict[str, str] = {}
+    for before, after in pairwise(statements):
+        match before, after:
+            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str() as text)):
+                found[name] = text
+    return found
