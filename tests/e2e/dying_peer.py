@@ -1,6 +1,6 @@
 """A real node that stops itself at an exact message, can write down every frame, and can lie in an offer.
 
-It wraps the product's encoding and decoding in its own process; the product has no hook for it.
+It wraps the product's sending and decoding in its own process; the product has no hook for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from tests.e2e.namespaces import enter
 class Fate:
     """When to send oneself `sign`: at the `nth` message of `kind`, in the `session`-th session (0: in any).
 
-    "before": as it is encoded (or as it came in): it has no effect. "after": at the next message of any kind,
+    "before": as it is about to go out (or as it came in): it
+    has no effect. "after": at the next message of any kind,
     so that this one went out (or took effect). Kind "train" is the nth training.
     """
 
@@ -106,15 +107,16 @@ class Orders:
 
 def wrap(orders: Orders) -> None:
     """From now on this process counts, records, and meets its fate."""
+    from node.transport import Transport  # noqa: PLC0415  not for whoever only starts processes
+
     fate = orders.fate
     watch = Watch(fate, orders.record)
-    encode, decode = codec.encode, codec.decode
+    decode, sent = codec.decode, Transport.sent
 
-    def encoding(message: Any) -> codec.Frame:
-        frame = encode(message)
-        watch.write("out", message, frame.join())
+    def sending(self: Any, message: Any, count: int) -> None:
+        watch.write("out", message, codec.encode(message).join())
         watch.saw("out", message)
-        return frame
+        sent(self, message, count)
 
     def decoding(frame: bytes | memoryview) -> Any:
         message = decode(frame)
@@ -122,7 +124,8 @@ def wrap(orders: Orders) -> None:
         watch.saw("in", message)
         return message
 
-    codec.encode, codec.decode = encoding, decoding
+    codec.decode = decoding
+    Transport.sent = sending  # type: ignore[method-assign]
     if fate is not None and fate.kind == "train":
         _wrap_training(watch, fate)
     if orders.offers is not None:

@@ -118,12 +118,12 @@ def test_off_loopback_the_page_asks_for_its_token(make_nodes) -> None:
     swarm, wire, nodes = make_nodes(3, 10_000, Conditions())
     started = nodes[0].event("started")
     file = swarm.out(0) / "page.token"
-    assert started["page"] == f"http://{swarm.endpoints[0]}/ (its token: {file})"
+    assert started["page"] == f"https://{swarm.endpoints[0]}/ (its token: {file})"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     token = file.read_text().strip()
 
     def ask(path: str, **headers: str) -> tuple[int, bytes]:
-        return seen_from(wire.namespaces[1], lambda: get(swarm.endpoints[0], path, headers))
+        return seen_from(wire.namespaces[1], lambda: get(swarm.endpoints[0], path, headers, tls=True))
 
     for path in ("/v1/status", "/v1/events"):
         assert (
