@@ -16,6 +16,7 @@ from benchmarks.allocation import ALLOCATION
 from benchmarks.audit import AUDIT
 from benchmarks.calibration import CALIBRATION
 from benchmarks.clients import CLIENTS
+from benchmarks.floor import FLOOR
 from benchmarks.machine import machine, versions
 from benchmarks.memory import MEMORY
 from benchmarks.noise import NOISE
@@ -35,6 +36,7 @@ BENCHMARKS = {
         AUDIT,
         CALIBRATION,
         CLIENTS,
+        FLOOR,
         MEMORY,
         NOISE,
         PAGE,

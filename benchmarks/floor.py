@@ -1,0 +1,139 @@
+"""What a masked round costs in arithmetic alone: no message, no socket, no event loop, no Python between.
+
+One member's masks, digests, check and signatures, by the product's own functions on buffers that are there;
+alone, and with as many processes at once as the group has peers, as in `secagg`. What `secagg` measures
+beyond it is what machine and transport cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.synchronize import Barrier
+from statistics import median
+
+import numpy as np
+
+from benchmarks.secagg_cells import CLIP, MASKED, Cell
+from benchmarks.spec import Benchmark, Figure, figure
+from protocol import lincheck
+from protocol.fixedpoint import FixedPoint
+from protocol.identity import NodeKey, verify
+from protocol.layout import Layout
+from protocol.masked_vector import MaskedVector, masks_of
+from protocol.masks import pair_seed, public_key
+from protocol.stream import Stream
+from protocol.vectors import Words
+
+CELLS = ((10, 1_000_000), (4, 10_000_000))
+QUICK_CELLS = ((4, 100_000),)
+REPEATS, QUICK_REPEATS = 9, 3
+SIGNED = 7
+"""Signatures of each other member that are checked: READY, JOIN, JOINED, masks, total, check, and ACK or RELEASE
+(of these two some come too late to count)."""
+_SID, _SEED = b"s" * 32, b"\x07" * 32
+
+_start: Barrier | None = None
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Nothing more."""
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """CPU seconds a peer and round."""
+    cells = QUICK_CELLS if arguments.quick else CELLS
+    repeats = QUICK_REPEATS if arguments.quick else REPEATS
+    return (found for n, d in cells for found in _cell(n, d, repeats))
+
+
+def _cell(n: int, d: int, repeats: int) -> Iterator[Figure]:
+    alone = _side_by_side(1, n, d, repeats)
+    together = _side_by_side(n, n, d, repeats)
+    case = f"masked n={n} d={d}"
+    for name in alone[0]:
+        yield figure("floor", case, f"{name}, alone", "CPU s", [sample[name] for sample in alone])
+    for name in together[0]:
+        yield figure("floor", case, f"{name}, {n} at once", "CPU s", [sample[name] for sample in together])
+
+
+def _side_by_side(processes: int, n: int, d: int, repeats: int) -> list[dict[str, float]]:
+    """A median of each process."""
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(processes)
+    with ProcessPoolExecutor(processes, context, _begin_with, (barrier,)) as pool:
+        return [one.result() for one in [pool.submit(_member, n, d, repeats) for _ in range(processes)]]
+
+
+def _begin_with(barrier: Barrier) -> None:
+    global _start  # noqa: PLW0603 - a barrier reaches a process of a pool only as it starts
+    _start = barrier
+
+
+def _member(n: int, d: int, repeats: int) -> dict[str, float]:
+    """Medians of one member's CPU seconds by what they went into, and of their sum."""
+    if _start is not None:
+        _start.wait()
+    taken = [_round(n, d) for _ in range(repeats + 1)][1:]
+    spent = {name: median(one[name] for one in taken) for name in taken[0]}
+    return {**spent, "all": median(sum(one.values()) for one in taken)}
+
+
+def _round(n: int, d: int) -> dict[str, float]:
+    """CPU seconds of one round's arithmetic."""
+    layout, point, key = Layout(d, n), FixedPoint(CLIP, n), NodeKey(_SEED)
+    seeds = [hashlib.sha256(bytes([number])).digest() for number in range(n)]
+    masks = masks_of(0, seeds[0], [None, *seeds[1:]], _SEED)
+    own = MaskedVector(Cell(MASKED, n, d).vector(0, 0), masks, point, layout, key, _SID)
+    indices = range(layout.chunks)
+    mine = [index for index in indices if index % n == 0]
+    spent: dict[str, float] = {}
+    _timed(spent, "own vector", lambda: [own.message(index) for index in indices])
+    chunks = [own.message(index).payload for index in indices]
+    _timed(spent, "digests", lambda: [hashlib.sha256(chunk).digest() for chunk in (*chunks, *chunks)])
+    _timed(spent, "sums", lambda: [lincheck.add_up([chunks[i]] * n, layout.length(i)) for i in mine])
+    carries = [np.zeros(layout.length(index), dtype=np.uint8) for index in indices]
+    coefficients = lincheck.Coefficients(_SEED, layout)
+
+    def check() -> None:
+        for index in indices:
+            coefficients.products(index, own.words(index))
+            coefficients.total_products(index, own.words(index), carries[index])
+
+    _timed(spent, "check", check)
+    total = np.concatenate([own.words(index) for index in indices])
+    _timed(spent, "masks off, mean", lambda: _unmasked(total, seeds, point))
+    _timed(spent, "signatures, keys", lambda: _public_keys(n, key))
+    return spent
+
+
+def _timed(spent: dict[str, float], name: str, call: Callable[[], object]) -> None:
+    begun = time.process_time()
+    call()
+    spent[name] = time.process_time() - begun
+
+
+def _unmasked(total: Words, seeds: list[bytes], point: FixedPoint) -> None:
+    """As protocol.unmasking does, where nobody is missing."""
+    streams, part = [Stream(seed) for seed in seeds], 1 << 17
+    for first in range(0, len(total), part):
+        for stream in streams:
+            stream.subtract_from(total[first : first + part], first)
+    point.decode_mean(total[:-1], len(seeds))
+
+
+def _public_keys(n: int, key: NodeKey) -> None:
+    """Signatures to check, and a seed and a sealed share to agree on with each other member."""
+    signature, far = key.sign(b"check", _SID), public_key(int.from_bytes(_SEED, "little") % 2**254)
+    for _ in range(n - 1):
+        for _ in range(SIGNED):
+            verify(key.public, b"check", _SID, signature)
+        for _ in range(2):
+            pair_seed(1 << 200, far, _SID, b"1" * 32, b"2" * 32)
+
+
+FLOOR = Benchmark("floor", "a masked round's arithmetic alone, without any message", add_options, run)
