@@ -33,7 +33,7 @@ CELLS = ((10, 1_000_000), (4, 10_000_000))
 QUICK_CELLS = ((4, 100_000),)
 REPEATS, QUICK_REPEATS = 9, 3
 SIGNED = 7
-"""Signatures of each other member that are checked: READY, JOIN, JOINED, masks, total, check, ACK or RELEASE."""
+"""Signatures of each other member: READY, JOIN, JOINED, masks, total, check, ACK or RELEASE."""
 _SID, _SEED = b"s" * 32, b"\x07" * 32
 
 _start: Barrier | None = None
