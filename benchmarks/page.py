@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import resources
 
 from benchmarks.page_browser import in_browser
-from benchmarks.page_overhead import overhead
+from benchmarks.page_overhead import logging_cost, overhead
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError
 from node.page import FRONT, PARTS
@@ -38,6 +38,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
 def _all(arguments: argparse.Namespace) -> Iterator[Figure]:
     yield _size()
     yield from in_browser(arguments.peers, arguments.history, arguments.quick)
+    yield logging_cost()
     yield overhead(arguments.nodes, QUICK_ROUNDS if arguments.quick else MANY_ROUNDS)
 
 

@@ -1,11 +1,18 @@
-"""What watching costs: rounds of one swarm, by turns with a watcher at every node and with none."""
+"""What watching costs: rounds of one swarm, by turns with page and figures read at every node, and with none.
+
+A monitor asks for the figures once a second, fifteen times as often as usual. Logs can not be turned off by
+turns: what a round's events cost as a JSON log is timed by itself.
+"""
 
 from __future__ import annotations
 
+import http.client
+import io
 import re
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,8 +21,11 @@ from statistics import median
 from benchmarks.rounds import Endings
 from benchmarks.spec import Figure, figure
 from node.addresses import split_endpoint
+from node.artifacts import Record
 from node.config import load_task
 from node.errors import UserError
+from node.log_reporter import LogReporter
+from node.logs import Log, LogOptions, logging_to
 from scenarios.progress import PeerProgress
 from scenarios.swarm import SwarmPlan, run_swarm
 
@@ -23,26 +33,61 @@ TASK = "digits"
 BLOCK = 6
 """So many rounds are watched, and then so many are not; the first two of each are not counted."""
 SKIPPED = 2
+SCRAPED_S = 1.0
+LOGGED = 2000
 AT_MOST_PERCENT = 3.0
+_RECORD = Record(
+    round=7,
+    outcome="aggregated",
+    reason=None,
+    participants=5,
+    loss=0.25,
+    accuracy=0.9375,
+    epsilon=None,
+    delta=None,
+    bytes_sent=123_456,
+    bytes_received=123_456,
+    train_s=0.25,
+    aggregate_s=0.125,
+    base_digest="ab" * 32,
+    accuracy_of="test",
+    train_loss=0.25,
+    missing=(),
+    clipped=0,
+    phases={},
+    metrics={},
+)
 _PAGE = re.compile(r"^page: http://([^/\s]+)/", re.MULTILINE)
 
 
 class Watcher:
-    """Somebody who has the page open: it reads, and does nothing else."""
+    """Somebody who has the page open, and a monitor that asks for the figures."""
 
     def __init__(self, endpoint: str) -> None:
         self._socket = socket.create_connection(split_endpoint(endpoint), timeout=20)
         self._socket.sendall(f"GET /v1/events HTTP/1.1\r\nHost: {endpoint}\r\n\r\n".encode())
         self._socket.settimeout(None)
-        threading.Thread(target=self._read, daemon=True).start()
+        self._endpoint = endpoint
+        self._gone = threading.Event()
+        for work in (self._read, self._scrape):
+            threading.Thread(target=work, daemon=True).start()
 
     def _read(self) -> None:
         with suppress(OSError):
             while self._socket.recv(65536):
                 pass
 
+    def _scrape(self) -> None:
+        while not self._gone.wait(SCRAPED_S):
+            with suppress(OSError, http.client.HTTPException):
+                asked = http.client.HTTPConnection(*split_endpoint(self._endpoint), timeout=20)
+                asked.request("GET", "/metrics")
+                asked.getresponse().read()
+                asked.close()
+
     def close(self) -> None:
         """Leave."""
+        self._gone.set()
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -113,3 +158,19 @@ def overhead(nodes: int, rounds: int) -> Figure:
     )
     case = f"{TASK} n={nodes}"
     return figure("page", case, "a round is longer by", "%", [percent], AT_MOST_PERCENT, note)
+
+
+def logging_cost() -> Figure:
+    """Milliseconds that the events of a round take as lines of a JSON log."""
+    written = io.StringIO()
+    taken: list[float] = []
+    with logging_to(written, LogOptions("json", "info")):
+        reporter = LogReporter(Log("node"))
+        for number in range(1, LOGGED):
+            begun = time.perf_counter()
+            reporter.training(number)
+            reporter.round_ended(_RECORD, LOGGED)
+            taken.append(1000 * (time.perf_counter() - begun))
+    if not written.getvalue():
+        raise UserError("page: a round wrote no line into the log")
+    return figure("page", "log", "a round's events as JSON lines", "ms", [median(taken)])
