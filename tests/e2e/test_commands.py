@@ -16,7 +16,7 @@ NOT_RUN = {
     ("README.md", "python3 -m venv"): "installs",
     ("README.md", ".venv/bin/python -m pip"): "installs; .ci/run does the same in a clean environment",
     ("README.md", ".venv/bin/python -m pytest"): "runs this very test",
-    ("README.md", "python -m node.predict"): "the tutorial's is run: there the folder is that of a node shown",
+    ("README.md", "python -m node.predict"): "the tutorial's is run, in the folder of a node that it shows",
 }
 TO_COME = {"node.init", "node.check", "node.predict"}
 """Commands that a page may show before they are there; as soon as they are, they are run."""
