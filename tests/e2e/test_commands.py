@@ -8,7 +8,7 @@ from tests.e2e.documents import Workshop, commands_of, exists, task_in
 from tests.e2e.processes import ROOT
 
 DOCUMENTS = ["README.md", "docs/tutorial.md", "docs/tracker.md"]
-# Five swarms, and a scenario that starts processes of its own.
+# Swarms one after the other, and what reads a table of one's own.
 LONG = {"README.md": pytest.mark.slow}
 NOT_RUN = {
     ("README.md", "make demo"): "installs; what it starts then, `python -m scenarios run swarm`, is run",
