@@ -41,7 +41,7 @@ KEYS = {
     "train.weight_decay": "Pulls parameters towards zero.",
     "train.grad_clip": "The largest norm of a batch's gradient. No privacy: that is "
     "`privacy.clipping_radius`.",
-    "train.parameters": "Which parameters are shared; the others stay this node's own.",
+    "train.parameters": "Which parameters are trained and shared; the others stay as they began.",
     "privacy.mechanism": "Which noise, and so who is protected.",
     "privacy.epsilon": "The budget of the whole run: the smaller, the less can be told, and learned.",
     "privacy.delta": "The probability with which the promise may fail; far below one over the "
