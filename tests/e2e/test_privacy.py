@@ -43,6 +43,10 @@ SPENT = "budget-spent"
 OWN = "tests.own_mechanisms:Counting"
 
 
+LONG = 20
+"""Rounds, of a few tenths of a second each: who is started again finds the others at it, on a busy machine too."""
+
+
 def private(mechanism: str, rounds: int = ROUNDS) -> tuple[str, ...]:
     """Settings under which the budget is for `rounds` rounds."""
     return (f"privacy.mechanism={mechanism}", f"privacy.epsilon={BUDGET:g}", f"train.rounds={rounds}")
@@ -240,7 +244,7 @@ def dies_and_comes_back(swarm: Swarm, fate: Fate, offers: Path) -> Death:
 def test_what_was_charged_before_a_kill_is_charged_once(
     make_swarm, tmp_path: Path, mechanism: str, fate
 ) -> None:
-    swarm: Swarm = make_swarm(MEMBERS, 7, ADDITIVE, *private(mechanism, 7))
+    swarm: Swarm = make_swarm(MEMBERS, LONG, ADDITIVE, *private(mechanism, LONG))
     death = dies_and_comes_back(swarm, fate, tmp_path / "offers")
     assert [charge.round for charge in death.before] == [1, 2]
     assert (death.pending, death.fresh) == ([], False), "what is spent is not fresh"
@@ -257,7 +261,7 @@ def test_an_offer_that_a_kill_prevented_costs_nothing(
     make_swarm, tmp_path: Path, mechanism: str, fate
 ) -> None:
     """With dp-sgd its training pends, and is charged with the next offer, which holds it."""
-    swarm: Swarm = make_swarm(MEMBERS, 7, ADDITIVE, *private(mechanism, 7))
+    swarm: Swarm = make_swarm(MEMBERS, LONG, ADDITIVE, *private(mechanism, LONG))
     death = dies_and_comes_back(swarm, fate, tmp_path / "offers")
     assert [charge.round for charge in death.before] == [1]
     assert death.fresh
