@@ -43,8 +43,8 @@ SPENT = "budget-spent"
 OWN = "tests.own_mechanisms:Counting"
 
 
-LONG = 20
-"""Rounds, of a few tenths of a second each: who is started again finds the others at it, on a busy machine too."""
+LONG = 14
+"""Rounds: whoever is started again finds the others still at it, on a busy machine too."""
 
 
 def private(mechanism: str, rounds: int = ROUNDS) -> tuple[str, ...]:
