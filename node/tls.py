@@ -83,6 +83,13 @@ def protection(choice: str, endpoint: str) -> str:
     )
 
 
+def not_met(under_tls: bool) -> str:
+    """Why a link may have failed that was dialled with or without TLS, and was not refused."""
+    if under_tls:
+        return "who listens there speaks no TLS 1.3; take the same --tls here and there"
+    return "who listens there hangs up on a link without TLS; take the same --tls here and there"
+
+
 @dataclass(frozen=True)
 class Tls:
     """How one node listens and dials under TLS."""
