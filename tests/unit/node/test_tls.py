@@ -175,7 +175,7 @@ async def test_who_holds_another_key_than_expected_hears_nothing():
     ("choices", "told"),
     [
         (("on", "off"), "who listens there speaks no TLS 1.3"),
-        (("off", "on"), "who listens there hangs up on a link without TLS"),
+        (("off", "on"), "who listens there does not answer without TLS"),
     ],
 )
 async def test_with_and_without_tls_do_not_meet_and_it_is_said_why(choices, told):
