@@ -1,4 +1,4 @@
-"""From one's own CSV to a first swarm: the commands of docs/data.md and docs/models.md, run as they stand there.
+"""From one's own CSV to a first swarm: the commands of docs/data.md and docs/models.md, as they stand there.
 
 Install is the first of an owner's five commands; the other four are read out of the documents, so that these
 can not tell a newcomer anything that does not work. The Adult file is cut into three: 1,500 rows an owner.
