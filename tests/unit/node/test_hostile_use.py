@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +20,7 @@ from node.runner import run
 from tests.own_data import ward
 
 ALONE = ("--peers", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--set", "aggregation.group_timeout_s=0.05")
+ROOT = Path(__file__).resolve().parents[3]
 LONG = "x" * 300
 IMAGES_ALLOWED = "a folder for each class, with two images or more in all (.bmp, .jpeg, .jpg, .png, .webp)"
 FILES_ALLOWED = (
@@ -46,6 +50,7 @@ def here(trained, tmp_path, monkeypatch):
     Path("model.safetensors").write_bytes((trained / "run" / "model.safetensors").read_bytes())
     Path("folder.csv").mkdir()
     Path("folder").mkdir()
+    os.mkfifo("fifo")
     Path("loop.csv").symlink_to("loop.csv")
     return tmp_path
 
@@ -113,6 +118,27 @@ def test_data_that_check_can_not_read_is_a_problem(here, capsys, data, line):
     assert (said.err, said.out.splitlines()[1]) == ("", f"problem  data: {line}")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_nobody_reads(unbuffered):
+    """As in `python -m node.check ... | head -1`: whether it fails when it is written, or at the end."""
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [sys.executable, "-m", "node.check", "--help"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    os.close(write)
+    assert (ended.returncode, ended.stderr.decode().splitlines()) == (
+        1,
+        [
+            "error: the output can not be written: what reads it has ended; let it run, or write to a file",
+        ],
+    )
+
+
 # -- node.predict ------------------------------------------------------------------------------------------
 
 
@@ -126,10 +152,7 @@ def test_data_that_check_can_not_read_is_a_problem(here, capsys, data, line):
         (("--out", ""), "--out '' is refused; allowed: a path"),
         (("--out", "a\0b"), r"--out 'a\x00b' is refused; allowed: a path"),
         (("--out", "folder"), "--out 'folder' is there already, and no file of predictions; give another"),
-        (
-            ("--out", "/dev/null"),
-            "--out '/dev/null' is there already, and no file of predictions; give another",
-        ),
+        (("--out", "fifo"), "--out 'fifo' is there already, and no file of predictions; give another"),
         (
             ("--data", "model.safetensors"),
             f"data file 'model.safetensors' is refused; allowed: {FILES_ALLOWED}",
