@@ -26,6 +26,7 @@ from node.proposal import LOUD_NOISE
 from node.report import Report, counted
 from node.sources import read_source
 from node.task import build_model
+from node.tls import WrongPeer, covers, make_dialling
 from node.training import Shapes, shapes
 from protocol.codec import MAX_PARAMETERS_CHARS
 
@@ -271,8 +272,14 @@ def _peers(options: NodeOptions, here: str | None) -> Iterator[Finding]:
     if options.peers and len(others) + 1 < least:
         text = f"{counted(len(others), 'other')} in --peers; a round needs {least} peers, this one among them"
         yield Finding("problem", "peers", f"{text}: name the others")
+    pins = {peer.endpoint: frozenset({peer.key}) for peer in options.peers if peer.key is not None}
+    tls = make_dialling(options.tls, lambda endpoint: pins.get(endpoint, frozenset()))
     for endpoint in [options.tracker] if options.tracker else others:
-        yield _answer(endpoint, meet(endpoint), options)
+        try:
+            yield _answer(endpoint, meet(endpoint, tls), options)
+        except WrongPeer as error:
+            text = f"{error}; correct --peers, or find out who listens there"
+            yield Finding("problem", f"peer {endpoint}", text)
 
 
 def _answer(endpoint: str, found: Meeting | str, options: NodeOptions) -> Finding:
@@ -290,4 +297,5 @@ def _answer(endpoint: str, found: Meeting | str, options: NodeOptions) -> Findin
         text = f"its clock is {abs(found.ahead_s):.0f} s {way} this one; set both by a time server"
         return Finding("warning", f"peer {endpoint}", text)
     clock = "" if found.ahead_s is None else ", its clock agrees to within a minute"
-    return Finding("ok", f"peer {endpoint}", f"answers{clock}")
+    how = " under TLS" if covers(options.tls, endpoint) else ""
+    return Finding("ok", f"peer {endpoint}", f"answers{how}{clock}")

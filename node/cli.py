@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 
 from node.errors import UserError, one_line
 from node.system_errors import refusal
@@ -23,9 +25,17 @@ def print_error(text: str, status: int) -> None:
 def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
     """Run; errors become one line and a status, tracebacks only with `debug`."""
     try:
-        return call()
+        status = call()
+        print(end="", flush=True)  # what can not be written is told here, not by Python's last flush
+        return status
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:
+        if debug:
+            traceback.print_exc()
+        _leave_output()
+        complain("the output can not be written: what reads it has ended; let it run, or write to a file", 1)
+        return 1
     except UserError as error:
         if debug:
             traceback.print_exc()
@@ -36,6 +46,12 @@ def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
             traceback.print_exc()
         complain(refusal(error) or fault_text(error), 1)
         return 1
+
+
+def _leave_output() -> None:
+    """Standard output goes nowhere from here on: Python's own last flush would fail again, and say so."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def fault_text(error: Exception) -> str:

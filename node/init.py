@@ -13,7 +13,7 @@ from pathlib import Path
 from node.cli import guarded, print_error
 from node.config import read_task
 from node.errors import ConfigError, reason, shown
-from node.options import NodeParser, whole_number
+from node.options import NodeParser, reachable_path, whole_number
 
 _DESCRIPTION = """\
 Looks at your data and writes a task file with comments, which runs at once: columns and how they become
@@ -61,14 +61,15 @@ def _main(argv: Sequence[str]) -> int:
 def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
     """The options; with `asking`, what is missing is asked for on the terminal. Raises ConfigError."""
     given = _parser().parse_args(argv)
-    data = Path(_wanted(given.data, "--data", "your data (CSV, Parquet, npz, or a folder of images)", asking))
+    wanted = _wanted(given.data, "--data", "your data (CSV, Parquet, npz, or a folder of images)", asking)
+    data = reachable_path(wanted, "--data")
     target = given.target
     if target is None and asking and data.suffix.lower() != ".npz" and not data.is_dir():
         target = _asked("the column to predict (empty: the last one)") or None
     name = given.name or _task_name(data)
     if not re.fullmatch(_NAME, name):
         raise ConfigError(f"--name {shown(name)} is refused; allowed: 64 letters, digits, '.', '_' and '-'")
-    out = Path(given.out)
+    out = reachable_path(given.out, "--out")
     if out.exists() and not given.force:
         raise ConfigError(f"--out {shown(str(out))} is there already; give another, or --force to replace it")
     return InitOptions(
@@ -142,7 +143,7 @@ def _asked(what: str) -> str:
 
 def _task_name(data: Path) -> str:
     """The data's name, as far as it can be a task's."""
-    bare = data.resolve().name.split(".")[0]
+    bare = data.absolute().name.split(".")[0]
     return re.sub(r"[^A-Za-z0-9._-]+", "-", bare).strip("-._")[:64] or "task"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import time
 from contextlib import closing
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from email.utils import parsedate_to_datetime
 
 from node.addresses import split_endpoint
 from node.errors import reason
+from node.tls import Dialling, WrongPeer, not_met
 
 PATIENCE_S = 3.0
 _MOST_BYTES = 1 << 16
@@ -27,9 +29,13 @@ class Meeting:
     ahead_s: float | None
 
 
-def meet(endpoint: str) -> Meeting | str:
-    """Ask "host:port" for its status; a sentence, with what to do, if it says nothing."""
+def meet(endpoint: str, tls: Dialling) -> Meeting | str:
+    """Ask "host:port" for its status; a sentence, with what to do, if it says nothing.
+
+    Under TLS where a node would be; raises WrongPeer if another answers than may.
+    """
     host, port = split_endpoint(endpoint)
+    context = tls.dialling(endpoint)
     with closing(http.client.HTTPConnection(host, port, timeout=PATIENCE_S)) as connection:
         try:
             connection.connect()
@@ -39,12 +45,25 @@ def meet(endpoint: str) -> Meeting | str:
                 "peer that is not started yet)"
             )
         try:
+            if context is not None:
+                _under_tls(connection, context, endpoint, tls)
             connection.request("GET", "/v1/status")
             answer = connection.getresponse()
             body, date = answer.read(_MOST_BYTES), answer.headers["Date"]
+        except WrongPeer:
+            raise
         except (OSError, http.client.HTTPException):
-            return "something listens there that does not answer plain HTTP: TLS, or another program"
+            return f"{not_met(under_tls=context is not None)}, unless it is another program"
     return Meeting(_task(body), _ahead(date))
+
+
+def _under_tls(
+    connection: http.client.HTTPConnection, context: ssl.SSLContext, endpoint: str, tls: Dialling
+) -> None:
+    """Go on under TLS, if it is who may answer; else nothing is said."""
+    link = context.wrap_socket(connection.sock)
+    connection.sock = link
+    tls.check(endpoint, link)
 
 
 def _task(body: bytes) -> str | None:

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from node.addresses import PeerAddress, is_loopback, parse_endpoint, parse_peer
 from node.config import Task, built_in_tasks, load_changed_task
-from node.errors import ConfigError, shown
+from node.errors import ConfigError, reason, shown
 from node.layers import Place, add_config, layered
 from node.logs import LogOptions, add_log_options, log_options
 from node.rows import Rows
@@ -275,6 +275,16 @@ def a_path(written: str, option: str) -> Path:
     if not written or "\0" in written:
         raise ConfigError(f"{option} {shown(written)} is refused; allowed: a path")
     return Path(written)
+
+
+def reachable_path(written: str, option: str) -> Path:
+    """A path that the system lets one look at, whether or not something is there."""
+    path = a_path(written, option)
+    try:
+        path.exists()
+    except OSError as error:
+        raise ConfigError(f"{option} {shown(written)} can not be used: {reason(error)}") from None
+    return path
 
 
 def whole_number(written: str, option: str, low: int, high: int) -> int:

@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from node.cli import guarded, print_error
-from node.errors import ConfigError, reason, shown
-from node.options import NodeParser
+from node.errors import ConfigError, one_line, reason, shown
+from node.options import NodeParser, reachable_path
+
+_BEGINNING = b"row,prediction"
+"""Of a file that this command wrote: it may be replaced."""
 
 _EPILOG = """\
 example:
@@ -49,17 +52,36 @@ def _parser() -> argparse.ArgumentParser:
 
 def _main(argv: Sequence[str]) -> int:
     given = _parser().parse_args(argv)
+    model, data = reachable_path(given.model, "--model"), reachable_path(given.data, "--data")
+    out = reachable_path(given.out, "--out")
+    _check_out(out)
     from node.prediction import answer, figures, open_model, written  # noqa: PLC0415 - loads torch, seconds
     from node.unseen import read_rows  # noqa: PLC0415
 
-    saved = open_model(Path(given.model))
-    rows = read_rows(Path(given.data), saved.task, saved.classes, saved.row)
+    saved = open_model(model)
+    rows = read_rows(data, saved.task, saved.classes, saved.row)
     outputs = answer(saved, rows)
     found = {} if rows.y is None else figures(saved, outputs, rows.y)
-    _write(Path(given.out), written(saved, outputs))
     say = _as_json if given.json else _as_text
-    print(say(len(outputs), given.out, found, saved.about))
+    text = say(len(outputs), given.out, found, saved.about)
+    _write(out, written(saved, outputs))
+    print(text)
     return 0
+
+
+def _check_out(path: Path) -> None:
+    """ConfigError where something else than predictions would be replaced: one's data, or a device."""
+    try:
+        if not path.exists() or (path.is_file() and _begins(path) == _BEGINNING):
+            return
+    except OSError as error:
+        raise ConfigError(f"--out {shown(str(path))} can not be read: {reason(error)}") from error
+    raise ConfigError(f"--out {shown(str(path))} is there already, and no file of predictions; give another")
+
+
+def _begins(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(_BEGINNING))
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -79,17 +101,27 @@ def _as_json(rows: int, out: str, found: Mapping[str, float | None], about: Mapp
 
 
 def _as_text(rows: int, out: str, found: Mapping[str, float | None], about: Mapping[str, object]) -> str:
-    from node.privacy import ledger_text  # noqa: PLC0415
-
     privacy = about.get("privacy")
-    base, generation, updates = (about.get(key) for key in ("base_digest", "generation", "participants"))
+    told_of = ("base_digest", "generation", "participants")
+    base, generation, updates = (one_line(str(about.get(key)))[:16] for key in told_of)
     told = (f"{name} {'not defined' if value is None else f'{value:.4f}'}" for name, value in found.items())
-    lines = [f"model: base {str(base)[:16]} of generation {generation}, the mean of {updates} updates"]
+    lines = [f"model: base {base} of generation {generation}, the mean of {updates} updates"]
     if isinstance(privacy, dict):
-        lines.append(ledger_text(privacy))
+        lines.append(_spent(privacy))
     lines.append(f"predictions: {rows} rows in {out}")
     lines.append(f"metrics: {', '.join(told) if found else 'none, as the data has no target'}")
     return "\n".join(lines)
+
+
+def _spent(privacy: Mapping[str, object]) -> str:
+    from node.privacy import ledger_text  # noqa: PLC0415
+
+    try:
+        return one_line(ledger_text(privacy))
+    except (KeyError, TypeError, ValueError):
+        raise ConfigError(
+            f"--model says {shown(privacy)} of the privacy spent, which no node does; take the file as it was"
+        ) from None
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from node.weights import load_weights
 
 MODEL = "model.safetensors"
 _AT_ONCE = 4096
+_MOST_CLASSES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,15 @@ def open_model(path: Path) -> SavedModel:
     The class that the file names is imported, as a task file's is.
     """
     file = path / MODEL if path.is_dir() else path
+    if file.is_dir():
+        raise ConfigError(f"--model {shown(str(file))} is a folder; allowed: a run's --out, or a file")
     about = read_about(file)
     task, classes, row = read_task(about["task"]), about.get("classes"), about.get("row")
-    if not (classes is None or type(classes) is int) or not isinstance(row, list):
-        raise ConfigError(f"--model {shown(str(file))} does not say what its rows and classes are")
+    if not _are_classes(classes) or not _is_shape(row):
+        raise ConfigError(
+            f"--model {shown(str(file))} does not say what its rows and classes are; take the file as a node "
+            "wrote it"
+        )
     model = make(task.model, task.task.seed)
     missing = plain_tensors(model).keys() - set(load_weights(model, file, "--model"))
     if missing:
@@ -61,13 +67,36 @@ def open_model(path: Path) -> SavedModel:
     return SavedModel(model.eval(), task, classes, tuple(row), about)
 
 
+def _are_classes(value: object) -> bool:
+    """None for numbers, else how many classes there are."""
+    return value is None or (type(value) is int and 2 <= value <= _MOST_CLASSES)
+
+
+def _is_shape(value: object) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and all(type(size) is int and size > 0 for size in value)
+
+
 def answer(saved: SavedModel, rows: Rows) -> torch.Tensor:
     """What the model answers to rows (n, ...): logits (n, k) or (n, 1), or numbers (n,) or (n, 1)."""
     try:
         with torch.inference_mode():
-            return torch.cat([saved.model(batch) for batch in rows.x.split(_AT_ONCE)])
+            outputs = torch.cat([saved.model(batch) for batch in rows.x.split(_AT_ONCE)])
     except Exception as error:  # a user's model may raise anything
         raise ConfigError(f"model {saved.task.model.cls} does not take these rows: {told(error)}") from error
+    _check_answer(saved, len(rows.x), tuple(outputs.shape))
+    return outputs
+
+
+def _check_answer(saved: SavedModel, count: int, shape: tuple[int, ...]) -> None:
+    """ConfigError for what can be neither classes nor numbers of `count` rows: see docs/models.md."""
+    single = shape in {(count,), (count, 1)}
+    named = saved.classes is not None and len(shape) == 2 and shape[0] == count and shape[1] >= saved.classes
+    if not (named or (single and saved.classes in {None, 2})):
+        wanted = "one number" if saved.classes is None else f"{saved.classes} logits"
+        raise ConfigError(
+            f"model {saved.task.model.cls} answers {shape} to {count} rows; allowed: {wanted} a row; the "
+            "class is another one than it was"
+        )
 
 
 def figures(saved: SavedModel, outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, float | None]:

@@ -37,7 +37,7 @@ def read_with_schema(path: Path, schema: Schema) -> Encoded:
     """The rows of `path`, encoded; ConfigError, one line, for what does not fit."""
     match schema:
         case TableSchema():
-            _expect(path, "table", kind_of(path) in {"table", "parquet"}, ".csv, .tsv, .txt or .parquet")
+            _expect_table(path)
             names = [schema.target.name or "", *(column.name for column in schema.columns)]
             return encode(schema, read_frame(path, names))
         case ArraySchema() if schema.kind == "images":
@@ -73,6 +73,7 @@ def read_unseen(path: Path, schema: Schema) -> Unseen:
 
 
 def _unseen_table(path: Path, schema: TableSchema) -> Unseen:
+    _expect_table(path)
     frame = read_frame(path, None, Limits(MOST_ROWS, MOST_BYTES, 1))
     check_columns(path, list(frame.columns), [column.name for column in schema.columns])
     x, _ = features(schema, frame)
@@ -82,6 +83,10 @@ def _unseen_table(path: Path, schema: TableSchema) -> Unseen:
     if words.missing.any() or frame.rows < 2:
         return Unseen(x, None)
     return Unseen(x, targets(schema.target, frame)[0])
+
+
+def _expect_table(path: Path) -> None:
+    _expect(path, "table", kind_of(path) in {"table", "parquet"}, ".csv, .tsv, .txt or .parquet")
 
 
 def _expect(path: Path, kind: str, fits: bool, allowed: str) -> None:

@@ -83,15 +83,19 @@ def protection(choice: str, endpoint: str) -> str:
     )
 
 
+def not_met(under_tls: bool) -> str:
+    """Why a link may have failed that was dialled with or without TLS, and was not refused."""
+    if under_tls:
+        return "who listens there speaks no TLS 1.3; take the same --tls here and there"
+    return "who listens there does not answer without TLS; take the same --tls here and there"
+
+
 @dataclass(frozen=True)
-class Tls:
-    """How one node listens and dials under TLS."""
+class Dialling:
+    """How one dials under TLS, and who is to answer."""
 
     choice: str
     """One of CHOICES: see `covers`."""
-    endpoint: str
-    """Where this node listens, as it announces it."""
-    server: ssl.SSLContext
     client: ssl.SSLContext
     keys_at: Callable[[str], frozenset[Key]]
     """Who may answer at an endpoint; nobody named: any node."""
@@ -100,12 +104,7 @@ class Tls:
         """What to dial this endpoint with; None without TLS."""
         return self.client if covers(self.choice, endpoint) else None
 
-    @property
-    def listening(self) -> ssl.SSLContext | None:
-        """What to serve with; None without TLS."""
-        return self.server if covers(self.choice, self.endpoint) else None
-
-    def check(self, endpoint: str, link: ssl.SSLObject | None) -> None:
+    def check(self, endpoint: str, link: ssl.SSLObject | ssl.SSLSocket | None) -> None:
         """WrongPeer unless the far end of `link` is a node that may answer here. None: no TLS, no check."""
         if link is None:
             return
@@ -115,9 +114,28 @@ class Tls:
             raise WrongPeer(f"who answers holds the key {node.hex()[:16]}..., not {names}")
 
 
+@dataclass(frozen=True)
+class Tls(Dialling):
+    """How one node listens and dials under TLS."""
+
+    endpoint: str
+    """Where this node listens, as it announces it."""
+    server: ssl.SSLContext
+
+    @property
+    def listening(self) -> ssl.SSLContext | None:
+        """What to serve with; None without TLS."""
+        return self.server if covers(self.choice, self.endpoint) else None
+
+
 def make_tls(key: NodeKey, choice: str, endpoint: str, keys_at: Callable[[str], frozenset[Key]]) -> Tls:
     """A node's contexts, with a fresh certificate."""
-    return Tls(choice, endpoint, _server_context(key), _client_context(), keys_at)
+    return Tls(choice, _client_context(), keys_at, endpoint, _server_context(key))
+
+
+def make_dialling(choice: str, keys_at: Callable[[str], frozenset[Key]]) -> Dialling:
+    """For who only asks, and needs no certificate."""
+    return Dialling(choice, _client_context(), keys_at)
 
 
 def _client_context() -> ssl.SSLContext:

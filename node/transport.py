@@ -18,8 +18,10 @@ from dataclasses import dataclass, field
 
 from aiohttp import (
     ClientSession,
+    ClientSSLError,
     ClientTimeout,
     ClientWebSocketResponse,
+    ServerDisconnectedError,
     TCPConnector,
     WSMsgType,
     web,
@@ -28,7 +30,7 @@ from aiohttp.abc import AbstractAccessLogger
 
 from node.link import AHEAD, CONNECT_CAP_S, SMALL_BYTES, TOO_EARLY, Link
 from node.logs import Log
-from node.tls import Tls, WrongPeer
+from node.tls import Tls, WrongPeer, not_met
 from protocol import codec
 from protocol.deadlines import Pace
 from protocol.errors import RemoteProtocolError, TooEarly
@@ -232,10 +234,13 @@ class Transport:
         begun = asyncio.get_running_loop().time()
         context = self.tls.dialling(endpoint) if self.tls else None
         url = f"{'http' if context is None else 'https'}://{endpoint}/v1/link"
-        async with asyncio.timeout(self._connect_pace.allowed_s):
-            ws = await self._client.ws_connect(
-                url, max_msg_size=MAX_CONTROL_BYTES, heartbeat=HEARTBEAT_S, ssl=context or False
-            )
+        try:
+            async with asyncio.timeout(self._connect_pace.allowed_s):
+                ws = await self._client.ws_connect(
+                    url, max_msg_size=MAX_CONTROL_BYTES, heartbeat=HEARTBEAT_S, ssl=context or False
+                )
+        except (ServerDisconnectedError, ClientSSLError) as error:
+            raise ConnectionError(not_met(under_tls=context is not None)) from error
         if self.tls is not None:
             await self._checked(ws, endpoint, self.tls)
         self._connect_pace.observe(asyncio.get_running_loop().time() - begun)

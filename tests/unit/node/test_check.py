@@ -1,5 +1,6 @@
 import socket
 import threading
+import time
 from contextlib import closing
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -12,6 +13,8 @@ from node.config import load_task
 from node.keyfile import new_seed, write_key
 from node.privacy import make_mechanism
 from node.task_file import toml
+from node.tls import make_tls
+from protocol.identity import NodeKey
 from tests.own_data import IMAGES, TABLE, picture, ward
 
 HERE, THERE, YONDER = "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"
@@ -304,8 +307,67 @@ def test_a_peer_that_speaks_no_http(task, run):
         thread.join()
     assert (status, found[f"peer {endpoint}"][0]) == (0, "warning")
     assert found[f"peer {endpoint}"][1].endswith(
-        ": something listens there that does not answer plain HTTP: TLS, or another program"
+        ": who listens there does not answer without TLS; take the same --tls here and there, unless it is "
+        "another program"
     )
+
+
+KEY, OTHER = NodeKey(b"1" * 32), NodeKey(b"2" * 32)
+
+
+@pytest.fixture
+def under_tls(node):
+    """The same node, under TLS with a certificate that KEY vouches for."""
+    context = make_tls(KEY, "on", HERE, lambda _: frozenset()).server
+    node.socket = context.wrap_socket(node.socket, server_side=True, do_handshake_on_connect=False)
+    node.body, node.time_s = b'{"task": "ward"}', time.time()
+    return f"127.0.0.1:{node.server_port}"
+
+
+@pytest.mark.parametrize("pin", [f"{KEY.public.hex()}@", ""])
+def test_a_peer_under_tls(task, run, under_tls, pin):
+    peers = ("--tls", "on", "--peers", f"{pin}{under_tls},{THERE},{YONDER}")
+    status, found, _, _ = run(task(), "--data", "ward.csv", "--listen", "127.0.0.1:0", *peers)
+    peer = f"peer {under_tls}"
+    assert (status, found[peer]) == (
+        0,
+        ("ok", f"{peer}: answers under TLS, its clock agrees to within a minute"),
+    )
+
+
+def test_a_tracker_under_tls_that_runs_another_task(task, run, under_tls, node):
+    node.body = b'{"task": "loan"}'
+    status, found, _, _ = run(
+        *(task(), "--data", "ward.csv", "--tls", "on", "--tracker", f"https://{under_tls}")
+    )
+    assert (status, found[f"peer {under_tls}"][0]) == (2, "problem")
+    assert "runs the task 'loan'" in found[f"peer {under_tls}"][1]
+
+
+def test_another_key_than_the_pinned_one_is_a_problem(task, run, under_tls, node):
+    node.body = b'{"task": "loan"}'  # what it says is not even asked for
+    peers = ("--tls", "on", "--peers", f"{OTHER.public.hex()}@{under_tls},{THERE},{YONDER}")
+    status, found, _, _ = run(task(), "--data", "ward.csv", "--listen", "127.0.0.1:0", *peers)
+    peer = f"peer {under_tls}"
+    keys = f"{KEY.public.hex()[:16]}..., not {OTHER.public.hex()[:16]}..."
+    told = f"{peer}: who answers holds the key {keys}; correct --peers, or find out who listens there"
+    assert (status, found[peer]) == (2, ("problem", told))
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"), [("on", "speaks no TLS 1.3"), ("off", "does not answer without TLS")]
+)
+def test_with_and_without_tls_do_not_meet(task, run, node, choice, told):
+    """Asked in the way that the node does not serve."""
+    node.body, node.time_s = b"{}", time.time()
+    if choice == "off":
+        context = make_tls(KEY, "on", HERE, lambda _: frozenset()).server
+        node.socket = context.wrap_socket(node.socket, server_side=True, do_handshake_on_connect=False)
+    peer = f"127.0.0.1:{node.server_port}"
+    peers = ("--tls", choice, "--listen", "127.0.0.1:0", "--peers", f"{peer},{THERE},{YONDER}")
+    status, found, _, _ = run(task(), "--data", "ward.csv", *peers)
+    what = f"who listens there {told}; take the same --tls here and there, unless it is another program"
+    assert (status, found[f"peer {peer}"]) == (0, ("warning", f"peer {peer}: {what}"))
 
 
 def test_too_few_peers(task, run):

@@ -171,12 +171,18 @@ async def test_who_holds_another_key_than_expected_hears_nothing():
         assert there.got.empty()
 
 
-@pytest.mark.parametrize("choices", [("on", "off"), ("off", "on")])
-async def test_with_and_without_tls_do_not_meet(choices):
+@pytest.mark.parametrize(
+    ("choices", "told"),
+    [
+        (("on", "off"), "who listens there speaks no TLS 1.3"),
+        (("off", "on"), "who listens there does not answer without TLS"),
+    ],
+)
+async def test_with_and_without_tls_do_not_meet_and_it_is_said_why(choices, told):
     async with two(*choices) as (here, there):
         here.transport.send(there.endpoint, (Accepted(b"n" * 16),))
 
-        assert (await here.lost.get())[0] == there.endpoint
+        assert await here.lost.get() == (there.endpoint, f"{told}; take the same --tls here and there")
         assert there.got.empty()
 
 

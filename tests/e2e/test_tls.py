@@ -1,0 +1,65 @@
+"""Real nodes and a real tracker under TLS, and a node that comes without."""
+
+from __future__ import annotations
+
+import signal
+import ssl
+
+import pytest
+
+from node.addresses import split_endpoint
+from node.tls import vouched_for
+from tests.e2e.processes import Nursery, free_endpoint
+from tests.e2e.swarm import Swarm, history, one_digest
+
+ON, OFF = ("--tls", "on"), ("--tls", "off")
+LINKS = "TLS 1.3; who answers must hold the key that was announced or pinned"
+
+
+def answering(endpoint: str) -> bytes:
+    """The node key behind the certificate that is shown at `endpoint`."""
+    return vouched_for(ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(split_endpoint(endpoint))))
+
+
+def first_three(swarm: Swarm, pinned: bool) -> str:
+    """Them as --peers names them."""
+    pins = [f"{key.hex()}@" if pinned else "" for key in swarm.keys[:3]]
+    return ",".join(pin + endpoint for pin, endpoint in zip(pins, swarm.endpoints, strict=False))
+
+
+@pytest.mark.parametrize("pinned", [False, True], ids=["unpinned", "pinned"])
+def test_a_swarm_under_tls_and_one_that_comes_without(make_swarm, pinned: bool) -> None:
+    """Two wait until the one without TLS has been told, then comes the third that they need."""
+    swarm = make_swarm(4, 3)
+    peers = ("--peers", first_three(swarm, pinned))
+    nodes = [swarm.start(number, *peers, *ON) for number in range(2)]
+    assert {node.event("started")["links"] for node in nodes} == {LINKS}
+    plain = swarm.start(3, *peers, *OFF)
+    for endpoint, key in zip(swarm.endpoints[:2], swarm.keys, strict=False):
+        plain.line(
+            f"{endpoint} can not be reached (who listens there does not answer without TLS; "
+            "take the same --tls here and there); trying again"
+        )
+        assert answering(endpoint) == key
+    nodes.append(swarm.start(2, *peers, *ON))
+    ends = [node.ends_well() for node in nodes]
+    one_digest(ends)
+    assert [(end["aggregated"], end["fallbacks"]) for end in ends] == [(3, 0)] * 3
+    assert {line["participants"] for number in range(3) for line in history(swarm.out(number))} == {3}
+    assert plain.events("round") == []
+
+
+def test_a_tracker_under_tls_introduces_nodes_under_tls(make_swarm, nursery: Nursery) -> None:
+    where = free_endpoint()
+    tracker = nursery.tracker("--listen", where, *ON)
+    tracker.line(f"at https://{where}")
+    swarm = make_swarm(4, 3, tracker=where)
+    plain = swarm.start(3, *OFF)
+    plain.line(f"{where} can not be reached (who listens there does not answer without TLS")
+    ends = [node.ends_well() for node in [swarm.start(number, *ON) for number in range(3)]]
+    one_digest(ends)
+    assert [(end["aggregated"], end["fallbacks"]) for end in ends] == [(3, 0)] * 3
+    assert plain.events("round") == []
+    tracker.send(signal.SIGINT)
+    assert tracker.status() == 0
+    assert tracker.err.all() == []

@@ -1,0 +1,242 @@
+"""What a careless or hostile user gives to node.init, node.check and node.predict: one line, and a status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from node import check, init, predict
+from node.modelfile import KEY
+from node.options import parse_arguments
+from node.runner import run
+from tests.own_data import ward
+
+ALONE = ("--peers", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--set", "aggregation.group_timeout_s=0.05")
+ROOT = Path(__file__).resolve().parents[3]
+LONG = "x" * 300
+IMAGES_ALLOWED = "a folder for each class, with two images or more in all (.bmp, .jpeg, .jpg, .png, .webp)"
+FILES_ALLOWED = (
+    ".csv, .tsv or .txt (each also .gz), .parquet, .npz, or a folder of images with a task that has a schema "
+    "(python -m node.init makes one)"
+)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with ward.csv, task.toml, and a model of one round in run/."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "ward.csv").write_text(ward(100))
+    made = ("--data", str(folder / "ward.csv"), "--out", str(folder / "task.toml"), "--privacy", "none")
+    assert init.main(made) == 0
+    task = ("--task", str(folder / "task.toml"), "--data", str(folder / "ward.csv"), "--rounds", "1")
+    assert run(parse_arguments([*task, *ALONE, "--out", str(folder / "run")])) == 0
+    return folder
+
+
+@pytest.fixture
+def here(trained, tmp_path, monkeypatch):
+    """The same files in a folder that a test may spoil."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("ward.csv", "task.toml"):
+        Path(name).write_bytes((trained / name).read_bytes())
+    Path("model.safetensors").write_bytes((trained / "run" / "model.safetensors").read_bytes())
+    Path("folder.csv").mkdir()
+    Path("folder").mkdir()
+    os.mkfifo("fifo")
+    Path("loop.csv").symlink_to("loop.csv")
+    return tmp_path
+
+
+def told(capsys, command, *argv):
+    """The one line of a command that ends with status 2 and prints nothing else."""
+    capsys.readouterr()
+    assert command.main([str(part) for part in argv]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    lines = said.err.splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+def spoilt(change, tensors=None):
+    """Write bad.safetensors: the model, with what it says of itself changed."""
+    with safe_open("model.safetensors", "np") as file:
+        about = json.loads(file.metadata()[KEY])
+        held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
+    change(about)
+    save_file(held if tensors is None else tensors, "bad.safetensors", metadata={KEY: json.dumps(about)})
+    return "bad.safetensors"
+
+
+# -- node.init ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (("--data", "loop.csv"), "data file 'loop.csv' can not be read: Too many levels of symbolic links"),
+        (("--data", f"{LONG}.csv"), f"--data '{LONG[:56]}... can not be used: File name too long"),
+        (("--data", "ward.csv", "--out", LONG), f"--out '{LONG[:56]}... can not be used: File name too long"),
+        (("--data", "ward.csv", "--out", "a\0b"), r"--out 'a\x00b' is refused; allowed: a path"),
+        (("--data", "ward.csv", "--out", ""), "--out '' is refused; allowed: a path"),
+        (
+            ("--data", "ward.csv", "--out", "folder", "--force"),
+            "--out 'folder' can not be written: Is a directory",
+        ),
+        (
+            ("--data", "folder.csv"),
+            f"data folder 'folder.csv' has no images by class; allowed: {IMAGES_ALLOWED}",
+        ),
+    ],
+)
+def test_paths_that_init_can_not_use(here, capsys, argv, line):
+    assert told(capsys, init, "--out", "new.toml", *argv) == f"error: {line}"
+
+
+# -- node.check --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        ("loop.csv", "data file 'loop.csv' can not be read: Too many levels of symbolic links"),
+        ("folder.csv", "data file 'folder.csv' can not be read: Is a directory"),
+        (f"{LONG}.csv", f"data file '{LONG[:56]}... can not be read: File name too long"),
+    ],
+)
+def test_data_that_check_can_not_read_is_a_problem(here, capsys, data, line):
+    assert check.main(["task.toml", "--data", data]) == 2
+    said = capsys.readouterr()
+    assert (said.err, said.out.splitlines()[1]) == ("", f"problem  data: {line}")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_nobody_reads(unbuffered):
+    """As in `python -m node.check ... | head -1`: whether it fails when it is written, or at the end."""
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [sys.executable, "-m", "node.check", "--help"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    os.close(write)
+    assert (ended.returncode, ended.stderr.decode().splitlines()) == (
+        1,
+        [
+            "error: the output can not be written: what reads it has ended; let it run, or write to a file",
+        ],
+    )
+
+
+# -- node.predict ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (("--model", ""), "--model '' is refused; allowed: a path"),
+        (("--model", LONG), f"--model '{LONG[:56]}... can not be used: File name too long"),
+        (("--model", "a\0b"), r"--model 'a\x00b' is refused; allowed: a path"),
+        (("--data", ""), "--data '' is refused; allowed: a path"),
+        (("--out", ""), "--out '' is refused; allowed: a path"),
+        (("--out", "a\0b"), r"--out 'a\x00b' is refused; allowed: a path"),
+        (("--out", "folder"), "--out 'folder' is there already, and no file of predictions; give another"),
+        (("--out", "fifo"), "--out 'fifo' is there already, and no file of predictions; give another"),
+        (
+            ("--data", "model.safetensors"),
+            f"data file 'model.safetensors' is refused; allowed: {FILES_ALLOWED}",
+        ),
+    ],
+)
+def test_paths_that_predict_can_not_use(here, capsys, argv, line):
+    good = ("--model", "model.safetensors", "--data", "ward.csv", "--out", "new.csv")
+    assert told(capsys, predict, *good, *argv) == f"error: {line}"
+    assert not Path("new.csv").exists()
+
+
+def test_a_model_that_is_a_folder(here, capsys):
+    (here / "folder" / "model.safetensors").mkdir()
+    line = told(capsys, predict, "--model", "folder", "--data", "ward.csv")
+    assert line == (
+        "error: --model 'folder/model.safetensors' is a folder; allowed: a run's --out, or a file"
+    )
+
+
+def test_arrays_for_a_model_of_tables(here, capsys):
+    np.savez("rows.npz", x=np.zeros((3, 6)))
+    line = told(capsys, predict, "--model", "model.safetensors", "--data", "rows.npz")
+    assert line == (
+        "error: data 'rows.npz' does not fit data.schema.kind = 'table'; "
+        "allowed: .csv, .tsv, .txt or .parquet"
+    )
+
+
+def test_only_predictions_are_replaced(here, capsys):
+    """Not the owner's rows, when --out is the file that --data was."""
+    before = Path("ward.csv").read_bytes()
+    argv = ("--model", "model.safetensors", "--data", "ward.csv")
+    assert told(capsys, predict, *argv, "--out", "ward.csv") == (
+        "error: --out 'ward.csv' is there already, and no file of predictions; give another"
+    )
+    assert Path("ward.csv").read_bytes() == before
+    for _ in range(2):
+        assert predict.main([*argv, "--out", "p.csv"]) == 0
+    assert Path("p.csv").read_text().startswith("row,prediction,")
+
+
+@pytest.mark.parametrize("key", ["classes", "row"])
+@pytest.mark.parametrize("value", [-1, 1, 10**30, True, "x", [0], ["a"], [[1]]])
+def test_a_model_that_says_nonsense_of_itself(here, capsys, key, value):
+    line = told(
+        capsys, predict, "--model", spoilt(lambda about: about.update({key: value})), "--data", "ward.csv"
+    )
+    assert line == (
+        "error: --model 'bad.safetensors' does not say what its rows and classes are; take the file as a "
+        "node wrote it"
+    )
+
+
+@pytest.mark.parametrize(("classes", "wanted"), [(None, "one number"), (3, "3 logits")])
+def test_a_model_that_answers_in_another_way_than_it_says(here, capsys, classes, wanted):
+    path = spoilt(lambda about: about.update(classes=classes))
+    assert told(capsys, predict, "--model", path, "--data", "ward.csv") == (
+        f"error: model node.models:Linear answers (100, 2) to 100 rows; allowed: {wanted} a row; "
+        "the class is another one than it was"
+    )
+
+
+@pytest.mark.parametrize("privacy", [{"x": 1}, {"outside": "", "epsilon_spent": "a"}])
+def test_a_ledger_that_no_node_wrote(here, capsys, privacy):
+    path = spoilt(lambda about: about.update(privacy=privacy))
+    line = told(capsys, predict, "--model", path, "--data", "ward.csv", "--out", "new.csv")
+    assert line == (
+        f"error: --model says {privacy} of the privacy spent, which no node does; take the file as it was"
+    )
+    assert not Path("new.csv").exists()
+
+
+def test_a_model_file_says_nothing_to_the_terminal_but_words(here, capsys):
+    path = spoilt(lambda about: about.update(generation="1\n\x1b[31m", participants="\x07"))
+    capsys.readouterr()
+    assert predict.main(["--model", path, "--data", "ward.csv"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.endswith(" of generation 1 ?[31m, the mean of ? updates")
+
+
+@pytest.mark.parametrize("command", [init, predict])
+def test_with_debug_there_is_a_traceback_and_the_same_line(here, capsys, command):
+    assert command.main(["--data", "none.csv", "--model", "none", "--debug"]) == 2
+    errors = capsys.readouterr().err.splitlines()
+    assert errors[0].startswith("Traceback")
+    assert errors[-1].startswith("error: ")
