@@ -30,7 +30,7 @@ examples:
     python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 1/3
     python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 2/3
   Data and task of your own, peers on other machines, met through a tracker:
-    python -m node --tracker http://10.0.0.5:9000 --listen 10.0.0.7:9001 \\
+    python -m node --tracker https://10.0.0.5:9000 --listen 10.0.0.7:9001 \\
                    --task ward.toml --data ward.csv --allow peers.txt
   Half the learning rate, and a model with a wider hidden layer:
     python -m node ... --set train.learning_rate=0.05 --set "model.args.sizes=[64,128,10]"
@@ -143,7 +143,7 @@ def _add_meeting(group: argparse._ArgumentGroup) -> None:
         "peer's public key (64 hex digits). They find each other without a tracker",
     )
     group.add_argument(
-        "--tracker", metavar="URL", help="a tracker that introduces the peers, such as http://10.0.0.5:9000"
+        "--tracker", metavar="URL", help="a tracker that introduces the peers, such as https://10.0.0.5:9000"
     )
     group.add_argument(
         "--listen",

@@ -42,7 +42,7 @@ from protocol.shares import MAX_MEMBERS
 
 _DESCRIPTION = """\
 Introduces peers to each other. It sees who is there and who is ready, signed by each; it never sees
-data, updates or shares. Peers come with: python -m node --tracker http://HOST:PORT"""
+data, updates or shares. Peers come with: python -m node --tracker https://HOST:PORT (http:// without TLS)"""
 ENVIRONMENT = "MURMURATION_TRACKER"
 _FLOOR = 3
 

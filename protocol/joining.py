@@ -208,12 +208,10 @@ class Joining:
     def _conflict(self) -> Evidence | None:
         """Somebody who sent different JOINs to different members, as far as the votes show it."""
         for joined in self._joined.values():
-            if joined.heads == self.in_order:
-                continue
-            for head in joined.heads:
-                known = self.heads.get(head.sender)
-                if known is not None and known != head:
-                    return Evidence(head.sender, TWO_JOINS, (known, head))
+            if joined.heads != self.in_order:
+                pairs = zip(self.in_order, joined.heads, strict=True)
+                known, other = next((known, other) for known, other in pairs if known != other)
+                return Evidence(other.sender, TWO_JOINS, (known, other))
         return None
 
     def _certify(self) -> None:
@@ -226,8 +224,6 @@ class Joining:
     def _take_certificate(self, certificate: JoinCertificate) -> None:
         """All votes at once, from somebody who has them; RemoteProtocolError unless they are right."""
         members = self._seat.members
-        if certificate == self.certificate:
-            return
         if not self.voted or certificate.joins != self.digest or len(certificate.signatures) != len(members):
             raise RemoteProtocolError("a certificate of other votes than its session's")
         for sender, signature in zip(members, certificate.signatures, strict=True):

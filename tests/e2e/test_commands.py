@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.documents import Workshop, commands_of, exists, task_in
+from tests.e2e.documents import Workshop, commands_of, task_in
 from tests.e2e.processes import ROOT
 
 DOCUMENTS = ["README.md", "docs/tutorial.md", "docs/tracker.md"]
@@ -18,8 +18,6 @@ NOT_RUN = {
     ("README.md", ".venv/bin/python -m pytest"): "runs this very test",
     ("README.md", "python -m node.predict"): "the tutorial's is run, in the folder of a node that it shows",
 }
-TO_COME = {"node.init", "node.check", "node.predict"}
-"""Commands that a page may show before they are there; as soon as they are, they are run."""
 
 
 def reason_not_to_run(command):
@@ -33,14 +31,12 @@ def reason_not_to_run(command):
 @pytest.mark.parametrize("name", [pytest.param(name, marks=LONG.get(name, ())) for name in DOCUMENTS])
 def test_every_command_of_a_page_works(nursery, tmp_path, name):
     commands = [command for command in commands_of(ROOT / name) if reason_not_to_run(command) is None]
-    missing = {command.module for command in commands if command.module and not exists(command.module)}
     workshop = Workshop(tmp_path, nursery)
-    makes_its_task = any(command.module == "node.init" for command in commands) and exists("node.init")
+    makes_its_task = any(command.module == "node.init" for command in commands)
     workshop.furnish(None if makes_its_task else task_in(ROOT / "README.md"))
 
-    workshop.run(command for command in commands if command.module not in missing)
+    workshop.run(commands)
 
-    assert missing <= TO_COME
     assert workshop.swarms > 0
 
 

@@ -12,6 +12,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
 from protocol.lincheck import Coefficients, add_up, pack, packed_bytes, unpack
 from protocol.shamir import PRIME, combine, from_bytes, split, to_bytes, weights
+from protocol.stream import Stream
 
 SEEDS = st.binary(min_size=32, max_size=32)
 SECRETS = st.integers(0, PRIME - 1) | st.sampled_from([0, 1, PRIME - 1, 2**254 - 1])
@@ -100,11 +101,11 @@ def test_in_the_sum_of_all_only_what_was_encoded_and_the_own_masks_are_left(seed
         for j in range(len(seeds)):
             if i != j:
                 seed = masks.pair_seed(secrets[i], public[j], bytes(32), bytes([i]) * 32, bytes([j]) * 32)
-                (masks.add_stream if i < j else masks.subtract_stream)(masked, seed, 4 * block)
-        masks.add_stream(masked, seeds[i], 4 * block)
+                (Stream.add_to if i < j else Stream.subtract_from)(Stream(seed), masked, 4 * block)
+        Stream(seeds[i]).add_to(masked, 4 * block)
         total += masked
     for seed in seeds:
-        masks.subtract_stream(total, seed, 4 * block)
+        Stream(seed).subtract_from(total, 4 * block)
 
     np.testing.assert_array_equal(total, np.sum(lines, axis=0, dtype=np.uint32))
 

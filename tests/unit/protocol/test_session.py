@@ -624,7 +624,7 @@ def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():
         room.readys[key.public] = (held, NOW)
     wires[ONE].tick(NOW)
 
-    assert wires[ONE].status.phase == "group"
+    assert wires[ONE].status.phase == wires[ONE].phase == "group"
 
 
 # -- with a tracker ----------------------------------------------------------------------------------------
