@@ -216,12 +216,14 @@ class Transport:
             self._drop("queue to a peer is full")
 
     def encoded(self, message: Message) -> codec.Frame:
-        """Its frame. What goes to all is the same message every time, and encoded once."""
+        """Its frame. What goes to all is the same message every time, and encoded once; bulk is not kept."""
         for known, frame in self._encoded:
             if known is message:
                 return frame
-        self._encoded.append((message, codec.encode(message)))
-        return self._encoded[-1][1]
+        made = codec.encode(message)
+        if not len(made.payload):
+            self._encoded.append((message, made))
+        return made
 
     def sent(self, message: Message, count: int) -> None:
         """Count what went out."""
