@@ -38,10 +38,6 @@ class Chunks:
         """Those of these chunks that are here."""
         return (chunk for place in places if (chunk := self.get(*place)) is not None)
 
-    def drop(self) -> None:
-        """The session is over: what came is needed no more; one's own may still be on its way to somebody."""
-        self._came.clear()
-
     def check(self, masked: Masked) -> Evidence | None:
         """RemoteProtocolError unless a chunk is signed, whole and new; evidence if there is another one."""
         head = masked.head

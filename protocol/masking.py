@@ -201,11 +201,10 @@ class Masking:
         if totals.missing or totals.included != certificate.included or totals.digests != certificate.digests:
             return self._fetch_totals(certificate, now)
         kept = self._keep(totals)
-        self.over = True
-        self._summing.chunks.drop()
         mean = mean_of(totals.joined(), certificate, self._point)
         if mean is None:
             return self._fail(Reason.WRONG_COUNT, ())
+        self.over = True
         contributors = members_in(certificate.included, self._seat.members)
         seat = self._seat
         return [*kept, Completed(seat.group, seat.sid, seat.round, mean, contributors, certificate)]
