@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 from protocol.actions import Action, Send
@@ -68,6 +68,8 @@ class Shell:
         self._heavy = heavy
         self._lock = asyncio.Lock()
         self._changed = asyncio.Event()
+        self._queued = 0
+        """Who waits for the lock, or had to: it may be free, and the next one not yet woken."""
         self._running: set[asyncio.Task[None]] = set()
         self.clock = Clock()
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -82,10 +84,10 @@ class Shell:
         RemoteProtocolError; an error of this node's own goes to `broken`, and so to whoever runs it.
         """
         aside = self._heavy and not light
-        if aside or self._lock.locked():
+        if aside or self._lock.locked() or self._queued:
             await self._finished(self._in_turn(event, aside))
             return
-        await self._lock.acquire()  # it is free: nothing else runs in between
+        await self._lock.acquire()  # nobody has it, and nobody waits for it: that is at once
         remaining = self._begun(event)
         if remaining:
             await self._finished(self._ended(remaining))
@@ -99,8 +101,18 @@ class Shell:
 
     async def look(self, at: Callable[[], T]) -> T:
         """What `at` sees of the machine between two events: some of them run in a thread."""
-        async with self._lock:
+        async with self._turn():
             return at()
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """The lock, after all who came before."""
+        self._queued += 1
+        try:
+            async with self._lock:
+                yield
+        finally:
+            self._queued -= 1
 
     async def drain(self) -> None:
         """Wait for the events that have begun."""
@@ -108,7 +120,7 @@ class Shell:
 
     async def _in_turn(self, event: Event, aside: bool) -> None:
         """Wait for the events before, then enter: in a thread, where that is worth it."""
-        async with self._lock:
+        async with self._turn():
             with self._told():
                 now = self.clock.now()
                 await self._do(await asyncio.to_thread(event, now) if aside else event(now))

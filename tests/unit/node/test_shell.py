@@ -118,3 +118,20 @@ async def test_only_what_may_go_through_a_vector_leaves_the_event_loop(message, 
     machine.receive = lambda message, now: threads.append(threading.current_thread()) or []
     await shell.receive(message)
     assert (threads == [threading.current_thread()]) is in_loop
+
+
+@pytest.mark.parametrize("steps", range(24))
+async def test_an_event_is_not_lost_whenever_its_bringer_is_cancelled(steps):
+    """Also when the event before has let go of the machine, and the next in the queue has it not yet."""
+    machine, performed, shell = make()
+    early = [asyncio.create_task(shell.receive(name)) for name in ("a", "b")]
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    bringer = asyncio.create_task(shell.receive("c"))
+    await asyncio.sleep(0)
+    bringer.cancel()
+    await asyncio.gather(bringer, *early, return_exceptions=True)
+    await shell.drain()
+
+    assert machine.events == ["a", "b", "c"]
+    assert len(performed) == 7
