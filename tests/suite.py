@@ -2,7 +2,7 @@
 
 What is traced for coverage takes 2.6 times as long. So one part alone is traced, the one that reaches every
 branch of protocol/ and mechanisms/, and the bulk of the simulations is not in it. Real processes have real
-deadlines: they come first, and go before the other parts where all want a core.
+deadlines, and are killed at moments that others must not outrun: they come first, with nothing beside them.
 
 With arguments it is one pytest with these, and nothing more.
 """
@@ -15,9 +15,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -30,8 +31,6 @@ TRACED = (
     "tests/vectors",
     "tests/statistical",
 )
-LATER = 10
-"""How far a part stands back where cores are few, as `nice` counts."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,6 @@ class Part:
     paths: tuple[str, ...]
     left_out: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    nice: int = LATER
 
     def holds(self, file: str) -> bool:
         """Whether a test file, named from the root, is in it."""
@@ -54,7 +52,7 @@ class Part:
         colour = "--color=yes" if sys.stdout.isatty() else "--color=no"
         own_cache = f"cache_dir=.pytest_cache/{self.name}"
         ignored = [f"--ignore={path}" for path in self.left_out]
-        pytest = [
+        return [
             sys.executable,
             "-m",
             "pytest",
@@ -65,7 +63,6 @@ class Part:
             *ignored,
             *self.paths,
         ]
-        return ["nice", "-n", str(self.nice), *pytest]
 
 
 def _is_below(file: str, paths: Sequence[str]) -> bool:
@@ -73,14 +70,14 @@ def _is_below(file: str, paths: Sequence[str]) -> bool:
 
 
 PARTS = (
-    Part("processes", ("tests/e2e",), nice=0),
+    Part("processes", ("tests/e2e",)),
     Part("simulations", ("tests/simulation",), BRANCHES),
     Part("coverage", (*TRACED, *BRANCHES), options=("--cov",)),
     Part("units", ("tests/unit",), TRACED),
     Part("browser", ("tests/browser",)),
     Part("models", ("tests/models",)),
 )
-"""The longest first."""
+"""The first one alone, then the longest first."""
 
 
 @dataclass(frozen=True)
@@ -116,17 +113,23 @@ def closing(ended: Sequence[Ended], seconds: float) -> str:
     return f"{told} in {seconds:.0f}s" + (f"; NOT WELL: {', '.join(failed)}" if failed else "")
 
 
+def _as_they_end(pool: ThreadPoolExecutor, parts: Sequence[Part]) -> Iterator[Ended]:
+    for one in as_completed([pool.submit(run, part) for part in parts]):
+        yield one.result()
+
+
 def main() -> int:
     """All parts; the exit status is 0 if theirs are."""
     begun, ended = time.monotonic(), list[Ended]()
-    at_once = min(len(PARTS), os.cpu_count() or 1)
-    names = ", ".join(part.name for part in PARTS)
-    print(f"{len(PARTS)} parts, {at_once} at once, each shown when it ends: {names}", flush=True)
+    alone, *others = PARTS
+    at_once = min(len(others), os.cpu_count() or 1)
+    names = ", ".join(part.name for part in others)
+    print(f"parts, each shown when it ends: {alone.name}, then {at_once} at once: {names}", flush=True)
     with ThreadPoolExecutor(at_once) as pool:
         try:
-            for one in as_completed([pool.submit(run, part) for part in PARTS]):
-                ended.append(one.result())
-                print(f"\n==== {ended[-1].part.name}\n{ended[-1].output}", flush=True)
+            for one in chain((run(alone),), _as_they_end(pool, others)):
+                ended.append(one)
+                print(f"\n==== {one.part.name}\n{one.output}", flush=True)
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             return 130

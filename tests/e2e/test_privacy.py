@@ -274,7 +274,7 @@ def test_an_offer_that_a_kill_prevented_costs_nothing(
 
 def test_what_is_remembered_outlives_a_base_that_was_taken_on_trust(make_swarm) -> None:
     """Away for more rounds than the others keep certificates for: the window of norms is still there."""
-    swarm: Swarm = make_swarm(MEMBERS, 8, *private("aldp", 8))
+    swarm: Swarm = make_swarm(MEMBERS, 8, *private("aldp", 8), "aggregation.group_timeout_s=7")
     nodes = swarm.start_all({VICTIM: Orders(fate=Fate("train", nth=3))})
     others, out = nodes[:VICTIM], swarm.out(VICTIM)
     assert nodes[VICTIM].status() == -signal.SIGKILL
