@@ -79,12 +79,6 @@ def task_in(document: Path) -> str | None:
     return next((block for block in blocks if {"task", "model"} <= tomllib.loads(block).keys()), None)
 
 
-def exists(module: str) -> bool:
-    """Whether there is such a command in this tree."""
-    path = ROOT / Path(*module.split("."))
-    return path.with_suffix(".py").exists() or (path / "__main__.py").exists()
-
-
 @dataclass
 class Workshop:
     """The folder of a document's commands, and what was started in it."""
