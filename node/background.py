@@ -21,7 +21,7 @@ from node.ending import until_over
 from node.options import NodeOptions
 from node.peer import Engine
 from node.reporting import PlainReporter
-from node.runner import Agreed, run_as
+from node.runner import Agreed, prepare, run_as
 from node.streams import Stream
 
 _LOOK_S = 0.2
@@ -147,7 +147,7 @@ class Run:
         error: BaseException | None = None
         try:
             with _torch_threads:
-                run_as(self._options, self._listener, self._reporter, self._live)
+                run_as(prepare(self._options), self._listener, self._reporter, self._live)
         except BaseException as raised:  # noqa: BLE001 - raised anew where somebody waits
             error = raised
         finally:

@@ -177,6 +177,21 @@ class AggregationSection:
 
 
 @dataclass(frozen=True)
+class AgreementSection:
+    """How peers agree on scales and lists before they learn (python -m node.agree); else without effect.
+
+    `share`: of privacy.epsilon and privacy.delta. `records`: what no peer has more of. `least_records`: a
+    category with fewer, in all, is counted as "other". `tries`: how often sums may be released, the share
+    covers all of them.
+    """
+
+    share: float = key(real(at_least=0.001, at_most=0.999), 0.1)
+    records: int = key(whole(1, 50_000_000), 1_000_000)
+    least_records: int = key(whole(1, 1_000_000), 10)
+    tries: int = key(whole(1, 10), 2)
+
+
+@dataclass(frozen=True)
 class Task:
     """A task file, validated; every value is within the rule of its key."""
 
@@ -186,6 +201,7 @@ class Task:
     train: TrainSection
     privacy: PrivacySection
     aggregation: AggregationSection
+    agreement: AgreementSection
 
 
 def built_in_tasks() -> dict[str, Traversable]:
@@ -303,9 +319,11 @@ def canonical_parameters(
 
     `shapes` are the names and shapes of the shared parameters, in the vector's order; `bound` is what no
     coordinate of an offer exceeds; `digests` are of what a model has beside them that all must have alike.
-    What a node may choose for itself (its data, its timeouts) is left out.
+    What a node may choose for itself (its data, its timeouts) is left out, and so is what was before: how
+    scales were agreed on.
     """
     agreed: dict[str, Any] = {entry.name: shared_values(getattr(task, entry.name)) for entry in fields(task)}
+    del agreed["agreement"]
     schema = agreed["data"].pop("schema")
     if schema is not None:
         agreed["data"]["schema"] = agreed_schema(schema)

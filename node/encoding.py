@@ -83,6 +83,9 @@ def standardise(x: NDArray[np.float32], schema: ArraySchema) -> None:
     """(x - mean) / std in place, cut to +-10; `x` (n, ...), mean and std by the schema's first axis."""
     for place in range(schema.shape[0]):
         part = x[:, place]
+        if schema.low is not None and schema.high is not None:
+            low, high = (values[place if len(values) > 1 else 0] for values in (schema.low, schema.high))
+            np.clip(part, low, high, out=part)
         mean, std = (values[place if len(values) > 1 else 0] for values in (schema.mean, schema.std))
         part -= np.float32(mean)
         part /= np.float32(std)
@@ -95,7 +98,7 @@ def targets(target: Target, frame: Frame) -> tuple[Labels, NDArray[np.int64], En
     if isinstance(target, ClassTarget):
         return _classes(target, words_of(column), frame)
     wanted = "a number; mend it, or leave the row out"
-    values = _checked(*numbers_of(column), frame, target.name or "", wanted)
+    values = cut(_checked(*numbers_of(column), frame, target.name or "", wanted), target.low, target.high)
     kept = np.flatnonzero(~np.isnan(values))
     scaled = ((values[kept] - target.mean) / target.std).astype(np.float32)
     _enough(frame, len(kept), target.name)
@@ -158,40 +161,67 @@ def _checked(values: Floats, bad: Bad | None, frame: Frame, name: str, wanted: s
 
 def _fill(part: NDArray[np.float32], column: Column, frame: Frame) -> Entry:
     """Write the features of `column` into `part` (n, width), which is 0; what to say of it."""
-    cells = _cells(frame, column.name, "a feature")
     match column:
         case NumberColumn():
-            return _fill_numbers(part, column, cells, frame)
+            return _fill_numbers(part, column, frame)
         case BooleanColumn():
-            return _fill_truths(part, column, cells, frame)
+            return _fill_truths(part, column, frame)
         case CategoryColumn():
-            return _fill_categories(part, column, words_of(cells))
+            return _fill_categories(part, column, category_words(column, frame))
 
 
-def _fill_numbers(
-    part: NDArray[np.float32], column: NumberColumn, cells: pa.ChunkedArray, frame: Frame
-) -> Entry:
+def number_values(column: NumberColumn, frame: Frame) -> Floats:
+    """(n,) of a column of numbers or dates (days), NaN where there is none; ConfigError for a bad cell."""
     read: Callable[[pa.ChunkedArray], tuple[Floats, Bad | None]]
     read, wanted = (
         (numbers_of, "a number (decimals have a point)")
         if column.kind == "number"
         else (days_of, "a date such as 2026-01-31")
     )
-    values = _checked(*read(cells), frame, column.name, f"{wanted}; mend it, or leave it empty")
-    scaled = (values - column.mean) / column.std
+    cells = _cells(frame, column.name, "a feature")
+    return _checked(*read(cells), frame, column.name, f"{wanted}; mend it, or leave it empty")
+
+
+def cut(values: Floats, low: float | None, high: float | None) -> Floats:
+    """(n,) with what lies outside a public range at its edge; NaN stays."""
+    return values if low is None else np.clip(values, low, high)
+
+
+def _fill_numbers(part: NDArray[np.float32], column: NumberColumn, frame: Frame) -> Entry:
+    values = number_values(column, frame)
+    inside = cut(values, column.low, column.high)
+    outside = int((~np.isnan(values) & (inside != values)).sum())
+    scaled = (inside - column.mean) / column.std
     missing = np.isnan(scaled)
-    cut = int((np.abs(scaled) > FARTHEST).sum())
+    far = int((np.abs(scaled) > FARTHEST).sum())
     part[:, 0] = np.where(missing, 0.0, np.clip(scaled, -FARTHEST, FARTHEST))
-    remark = _filled(part, missing, column.missing, "filled with the mean")
-    far = f"{cut} beyond {FARTHEST:g} std, cut" if cut else ""
-    return Entry(column.name, column.kind, "; ".join(filter(None, (remark, far))))
+    told = (
+        _filled(part, missing, column.missing, "filled with the mean"),
+        f"{outside} outside {column.low:g} to {column.high:g}, cut" if outside else "",
+        f"{far} beyond {FARTHEST:g} std, cut" if far else "",
+    )
+    return Entry(column.name, column.kind, "; ".join(filter(None, told)))
 
 
-def _fill_truths(
-    part: NDArray[np.float32], column: BooleanColumn, cells: pa.ChunkedArray, frame: Frame
-) -> Entry:
+def truth_values(column: BooleanColumn, frame: Frame) -> Floats:
+    """(n,) 1 for yes and 0 for no, NaN where there is no value; ConfigError for a bad cell."""
     wanted = "yes or no (true, t, y, 1 or false, f, n, 0); mend it, or leave it empty"
-    values = _checked(*truths_of(cells), frame, column.name, wanted)
+    return _checked(*truths_of(_cells(frame, column.name, "a feature")), frame, column.name, wanted)
+
+
+def category_words(column: CategoryColumn, frame: Frame) -> Words:
+    """The words of a column of text; ConfigError for one that holds none."""
+    return words_of(_cells(frame, column.name, "a feature"))
+
+
+def category_codes(column: CategoryColumn, words: Words) -> NDArray[np.int64]:
+    """(n,) places in the column's list, the place behind it for another word, -1 for none."""
+    places = {value: place for place, value in enumerate(column.values)}
+    return np.array([places.get(word, len(places)) for word in words.words] + [-1])[words.codes]
+
+
+def _fill_truths(part: NDArray[np.float32], column: BooleanColumn, frame: Frame) -> Entry:
+    values = truth_values(column, frame)
     missing = np.isnan(values)
     part[:, 0] = np.where(missing, 0.0, 2 * values - 1)
     return Entry(column.name, "boolean", _filled(part, missing, column.missing, "taken as neither"))
@@ -208,9 +238,7 @@ def _filled(part: NDArray[np.float32], missing: NDArray[np.bool_], marked: bool,
 
 
 def _fill_categories(part: NDArray[np.float32], column: CategoryColumn, words: Words) -> Entry:
-    places = {value: place for place, value in enumerate(column.values)}
-    table = np.array([places.get(word, len(places)) for word in words.words] + [-1])
-    chosen = table[words.codes]
+    chosen, places = category_codes(column, words), column.values
     there = np.flatnonzero(chosen >= 0)
     part[there, chosen[there]] = 1.0
     other, missing = int((chosen == len(places)).sum()), int(words.missing.sum())

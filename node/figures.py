@@ -94,7 +94,7 @@ def run_summary(
         accuracy_of=plan.accuracy_of,
         task=plan.task,
         key=plan.key,
-        finished=round >= plan.rounds,
+        finished=plan.over(round, state.base),
         offers=state.offers,
         dropped=dict(counts.dropped),
         privacy=privacy,

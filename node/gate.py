@@ -23,7 +23,7 @@ from mechanisms.mechanism import Mechanism
 from node.config import Task
 from node.errors import ConfigError
 from node.state import State
-from node.training import Trainer
+from node.training import Learner
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class OwnGate:
     The lowest loss is remembered while the node runs; after a restart it begins with the last good base's.
     """
 
-    def __init__(self, tolerance: float, trainer: Trainer, state: State) -> None:
+    def __init__(self, tolerance: float, trainer: Learner, state: State) -> None:
         self._trainer = trainer
         self._state = state
         self._gate = LossGate(tolerance)
@@ -101,7 +101,7 @@ class OwnGate:
         self._begun = True
 
 
-def make_gate(task: Task, trainer: Trainer, state: State) -> Gate:
+def make_gate(task: Task, trainer: Learner, state: State) -> Gate:
     """The gate of `aggregation.loss_gate`; where there is none, what one said before is forgotten."""
     if task.aggregation.loss_gate is None:
         state.without_gate()

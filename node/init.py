@@ -22,6 +22,7 @@ machine; the file says which lines tell others something about your data."""
 _EPILOG = """\
 examples:
   python -m node.init --data ward.csv --target outcome --out ward.toml
+  python -m node.init --data ward.csv --target outcome --agree --out ward.toml
   python -m node.init --data scans/ --model cnn            (scans/healthy/*.png, scans/ill/*.png)
   python -m node.init --data ward.parquet --leave-out name --leave-out address --epsilon 2"""
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -40,6 +41,7 @@ class InitOptions:
     rounds: int
     privacy: str
     epsilon: float | None
+    agree: bool
     out: Path
     force: bool
 
@@ -82,6 +84,7 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
         rounds=whole_number(given.rounds, "--rounds", 1, 1_000_000),
         privacy=given.privacy,
         epsilon=_epsilon(given.epsilon),
+        agree=given.agree,
         out=out,
         force=given.force,
     )
@@ -122,6 +125,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--rounds", metavar="N", default="20", help="Default: 20")
     add("--privacy", choices=("dp-sgd", "none"), default="dp-sgd", help="Default: dp-sgd")
     add("--epsilon", metavar="E", help="the privacy budget of the run. Default: 1, 2, 4 or 8, as rows allow")
+    add(
+        "--agree",
+        action="store_true",
+        help="write public ranges instead of means and spreads of your rows; python -m node.agree then works "
+        "out these, and which categories are common, over the rows of all peers",
+    )
     add("--force", action="store_true", help="replace the task file if it is there")
     add("--debug", action="store_true", help="show where an error came from")
     return parser

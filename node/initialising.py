@@ -15,10 +15,12 @@ from node.proposal import (
     TEST_FRACTION,
     ModelKind,
     Privacy,
+    propose_agreement,
     propose_model,
     propose_privacy,
     propose_training,
 )
+from node.ranges import by_range, by_rows
 from node.sources import read_source
 from node.task import build_model
 from node.task_file import MARK, Proposal, task_text
@@ -33,7 +35,8 @@ _LOUD = (
 
 def write_task(options: InitOptions) -> list[str]:
     """Write the task file; the lines to print. ConfigError, and no file, for what would not run."""
-    found = look(options.data, options.target, cast("TargetKind", options.target_kind), options.leave_out)
+    kind, scaling = cast("TargetKind", options.target_kind), by_range if options.agree else by_rows
+    found = look(options.data, options.target, kind, options.leave_out, scaling)
     proposal = _proposal(options, found)
     text = task_text(proposal)
     _try_out(read_task(tomllib.loads(text)), options)
@@ -58,6 +61,7 @@ def _proposal(options: InitOptions, found: Look) -> Proposal:
         model=model,
         training=training,
         privacy=privacy,
+        agreement=propose_agreement(found.rows) if options.agree else None,
     )
 
 
@@ -76,5 +80,13 @@ def _summary(options: InitOptions, proposal: Proposal, marked: int) -> list[str]
         f"model: {model.cls}, {model.size} parameters ({model.why}); privacy: {budget}",
         f"{options.out} is written; {marked} lines are marked {MARK[2:]}: read them before you share it",
         *([_LOUD] if loud else []),
-        f"next: python -m node.check {options.out} --data {options.data}",
+        _next(options),
     ]
+
+
+def _next(options: InitOptions) -> str:
+    if options.agree:
+        return (
+            f"next, everybody: python -m node.agree {options.out} --data {options.data} --peers HOST:PORT,..."
+        )
+    return f"next: python -m node.check {options.out} --data {options.data}"

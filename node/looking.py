@@ -13,10 +13,11 @@ from node.formats import kind_of
 from node.frames import fail, read_frame
 from node.npz import finite, read_arrays
 from node.pictures import list_folder, size_of
+from node.ranges import Scale, Scaling
 from node.reading import X, Y, label_word
 from node.report import Entry, Report, counted
 from node.schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
-from node.understanding import TargetKind, array_scale, in_order, rounded_scale, understand
+from node.understanding import TargetKind, array_scales, in_order, understand
 
 LARGEST_SIDE = 64
 _SMALLEST_SIDE = 8
@@ -35,15 +36,15 @@ class Look:
     report: Report
 
 
-def look(path: Path, target: str | None, kind: TargetKind, unwanted: Sequence[str]) -> Look:
+def look(path: Path, target: str | None, kind: TargetKind, unwanted: Sequence[str], scaling: Scaling) -> Look:
     """Look at a file or folder; `target` is a column or array, None for the last column or "y"."""
     if path.is_dir():
         return _images(path)
     if kind_of(path) == "npz":
-        return _npz(path, target or Y, kind)
+        return _npz(path, target or Y, kind, scaling)
     frame = read_frame(path, None)
     aim = target if target is not None else list(frame.columns)[-1]
-    found = understand(frame, aim, kind, unwanted)
+    found = understand(frame, aim, kind, unwanted, scaling)
     columns, width = counted(len(found.schema.columns), "column"), found.schema.shape[0]
     headline = (
         f"{path.name}: {counted(found.rows, 'row')}, {columns} as {counted(width, 'feature')}, "
@@ -82,7 +83,7 @@ def _images(path: Path) -> Look:
     return Look(schema, sizes.total(), (), Report(headline, entries, (others,)))
 
 
-def _npz(path: Path, name: str, kind: TargetKind) -> Look:
+def _npz(path: Path, name: str, kind: TargetKind, scaling: Scaling) -> Look:
     try:
         arrays = read_arrays(path, (X, name))
     except _UNREADABLE as error:
@@ -93,8 +94,8 @@ def _npz(path: Path, name: str, kind: TargetKind) -> Look:
             path,
             f": {X} is {x.shape} and {name} is {y.shape}; allowed: shapes (n, ...) and (n,), n 2 or more",
         )
-    target = _npz_target(path, name, y, kind)
-    schema = ArraySchema("array", target, tuple(x.shape[1:]), *array_scale(x))
+    target = _npz_target(path, name, y, kind, scaling)
+    schema = _array_schema(target, tuple(x.shape[1:]), array_scales(x, scaling))
     what = f"{len(target.values)} classes" if isinstance(target, ClassTarget) else "a number"
     shape = " x ".join(map(str, schema.shape))
     headline = f"{path.name}: {counted(len(x), 'row')}, {shape} numbers each, target {shown(name)} ({what})"
@@ -103,7 +104,15 @@ def _npz(path: Path, name: str, kind: TargetKind) -> Look:
     )
 
 
-def _npz_target(path: Path, name: str, y: np.ndarray, kind: TargetKind) -> Target:
+def _array_schema(target: Target, shape: tuple[int, ...], scales: Sequence[Scale]) -> ArraySchema:
+    means, stds = tuple(scale.mean for scale in scales), tuple(scale.std for scale in scales)
+    lows = tuple(scale.low for scale in scales if scale.low is not None)
+    highs = tuple(scale.high for scale in scales if scale.high is not None)
+    ranges = (lows, highs) if len(lows) == len(highs) == len(scales) else (None, None)
+    return ArraySchema("array", target, shape, means, stds, *ranges)
+
+
+def _npz_target(path: Path, name: str, y: np.ndarray, kind: TargetKind, scaling: Scaling) -> Target:
     words = np.unique(y)
     numeric = y.dtype.kind in "biuf"
     few = len(words) <= _FEW_CLASSES and (not numeric or bool(np.all(words == np.floor(words))))
@@ -114,4 +123,5 @@ def _npz_target(path: Path, name: str, y: np.ndarray, kind: TargetKind) -> Targe
     values = finite(path, name, y).astype(np.float64)
     if float(values.std()) == 0.0:
         fail(path, f": {name} is the same in every row; name another array with --target")
-    return NumberTarget("number", *rounded_scale(float(values.mean()), float(values.std())), name)
+    scale = scaling(values)
+    return NumberTarget("number", scale.mean, scale.std, name, scale.low, scale.high)

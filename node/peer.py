@@ -36,7 +36,7 @@ from node.state import Kept, State
 from node.stopping import Stopping
 from node.sums import withstands
 from node.tls import Tls
-from node.training import Evaluation, Interrupted, Trainer
+from node.training import Evaluation, Interrupted, Learner
 from node.transport import Transport
 from node.vectors import Floats
 from node.weighting import WRONG_WEIGHTS, Weighting
@@ -83,7 +83,7 @@ class Engine:
         plan: Plan,
         session: Session,
         state: State,
-        trainer: Trainer,
+        trainer: Learner,
         mechanism: Mechanism,
         weighting: Weighting,
         gate: Gate,
@@ -135,7 +135,7 @@ class Engine:
 
     async def _rounds(self) -> None:
         await self._shell.feed(self._session.open)
-        while self._session.round < self._plan.rounds and not self.stopping.asked:
+        while not self._plan.over(self._session.round, self._state.base) and not self.stopping.asked:
             await self._round()
         if not self.stopping.asked:
             await self._shell.feed(self._session.close)
@@ -175,7 +175,8 @@ class Engine:
         """Train, in a thread, and store what was learned as `fresh`: as far as the privacy budget goes."""
         state = self._state
         self._judge()
-        if not can_train(self._mechanism, state.ledger, state.pending):
+        waiting = self._trainer.once and state.fresh is not None
+        if waiting or not can_train(self._mechanism, state.ledger, state.pending):
             offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)
             return Training(None, 0.0, offered)
         working = state.working
@@ -364,6 +365,11 @@ class Engine:
             self.transport.send(serve.to, (message,))
 
     # -- figures -----------------------------------------------------------------------------------
+
+    @property
+    def agreed(self) -> tuple[Base, Floats]:
+        """The base that this node has, and its vector (d,)."""
+        return self._state.base, self._state.base_vector
 
     async def summarise(self) -> Summary:
         """The run as a whole, over restarts; written to summary.json."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from node.config import AggregationSection
+from protocol.messages import Base
 
 
 @dataclass(frozen=True)
@@ -20,3 +21,10 @@ class Plan:
     aggregation: AggregationSection
     expected: int
     """How many there will be in a group, as far as can be told before there is one."""
+    generations: int | None
+    """After how many agreed bases enough is agreed, whatever the round; None: all rounds are wanted."""
+
+    def over(self, round: int, base: Base) -> bool:
+        """Whether there is nothing more to do after `round`, with this base."""
+        enough = self.generations is not None and base.generation >= self.generations
+        return enough or round >= self.rounds

@@ -12,6 +12,7 @@ from math import prod
 from typing import Any, Literal
 
 from mechanisms.accounting import sampled_noise_multiplier
+from node.config import AgreementSection
 from node.errors import ConfigError, shown
 from node.schema import ArraySchema, ClassTarget, Schema
 
@@ -25,6 +26,7 @@ LOUD_NOISE = 3.0
 _LARGEST_DELTA = 1e-5
 _LINEAR_BELOW = 2000  # rows: a layer in between has too little to learn from
 _HIDDEN = 32
+_LEAST_RECORDS, _MOST_RECORDS = 10_000, 50_000_000
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,12 @@ class Model:
     args: Mapping[str, Any]
     size: int
     why: str
+
+
+def propose_agreement(rows: int) -> AgreementSection:
+    """How peers of about so many `rows` each agree on scales and lists; it tells the power of ten alone."""
+    most = 10 ** (math.ceil(math.log10(rows)) + 1)
+    return AgreementSection(records=min(_MOST_RECORDS, max(_LEAST_RECORDS, most)))
 
 
 def propose_model(schema: Schema, rows: int, kind: ModelKind) -> Model:

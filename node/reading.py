@@ -16,6 +16,7 @@ from node.encoding import (
     check_size,
     class_counts,
     class_number,
+    cut,
     encode,
     features,
     standardise,
@@ -23,7 +24,7 @@ from node.encoding import (
 )
 from node.errors import ConfigError, reason, shown
 from node.formats import kind_of
-from node.frames import MOST_BYTES, MOST_ROWS, Limits, check_columns, fail, read_frame
+from node.frames import MOST_BYTES, MOST_ROWS, Frame, Limits, check_columns, fail, read_frame
 from node.npz import array_names, finite, read_arrays
 from node.pictures import read_images
 from node.report import Entry
@@ -37,17 +38,20 @@ def read_with_schema(path: Path, schema: Schema) -> Encoded:
     """The rows of `path`, encoded; ConfigError, one line, for what does not fit."""
     match schema:
         case TableSchema():
-            _expect_table(path)
-            names = [schema.target.name or "", *(column.name for column in schema.columns)]
-            return encode(schema, read_frame(path, names))
+            return encode(schema, read_table(path, schema))
         case ArraySchema() if schema.kind == "images":
             _expect(
                 path, "images", path.is_dir() or not path.exists(), "a folder with a folder for each class"
             )
             return read_images(schema, path)
         case ArraySchema():
-            _expect(path, "array", kind_of(path) == "npz", ".npz")
-            return _read_npz(schema, path)
+            return _encoded_npz(schema, path)
+
+
+def read_table(path: Path, schema: TableSchema) -> Frame:
+    """The columns that the schema names, not encoded yet; ConfigError for what does not fit."""
+    _expect_table(path)
+    return read_frame(path, [schema.target.name or "", *(column.name for column in schema.columns)])
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,9 @@ def _expect(path: Path, kind: str, fits: bool, allowed: str) -> None:
         )
 
 
-def _read_npz(schema: ArraySchema, path: Path) -> Encoded:
+def read_npz(schema: ArraySchema, path: Path) -> tuple[NDArray, NDArray]:
+    """x (n, ...) of finite numbers and y (n,), neither encoded yet; ConfigError for what does not fit."""
+    _expect(path, "array", kind_of(path) == "npz", ".npz")
     name = schema.target.name or Y
     arrays = _arrays(path, (X, name))
     x, y = arrays[X], arrays[name]
@@ -104,7 +110,14 @@ def _read_npz(schema: ArraySchema, path: Path) -> Encoded:
         fail(path, f": {X} is {x.shape} and {name} is {y.shape}; allowed: as many targets as rows")
     if len(x) < 2:
         fail(path, f" has {len(x)} rows; at least 2 are needed, to train and to validate")
-    rows = _scaled(schema, path, x)
+    return _fitting(schema, path, x), y
+
+
+def _encoded_npz(schema: ArraySchema, path: Path) -> Encoded:
+    name = schema.target.name or Y
+    x, y = read_npz(schema, path)
+    rows = x.astype(np.float32)
+    standardise(rows, schema)
     labels, remark = _labels(schema, path, name, y)
     entries = (Entry(name, f"target, {schema.target.kind}", remark), Entry(X, str(x.dtype), "mean and std"))
     return Encoded(rows, labels, entries, ())
@@ -117,13 +130,18 @@ def _arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray]:
         fail(path, f" can not be read: {reason(error)}")
 
 
-def _scaled(schema: ArraySchema, path: Path, x: NDArray) -> NDArray[np.float32]:
-    """Rows (n, ...) by the schema, in an array of their own."""
+def _fitting(schema: ArraySchema, path: Path, x: NDArray) -> NDArray:
+    """Rows (n, ...), if they are as the schema says and finite."""
     if x.shape[1:] != schema.shape:
         shape = f"(n, {', '.join(map(str, schema.shape))})"
         fail(path, f": {X} is {x.shape}; allowed by data.schema.shape: {shape}")
     check_size(path, len(x), schema.shape)
-    rows = finite(path, X, x).astype(np.float32)
+    return finite(path, X, x)
+
+
+def _scaled(schema: ArraySchema, path: Path, x: NDArray) -> NDArray[np.float32]:
+    """Rows (n, ...) by the schema, in an array of their own."""
+    rows = _fitting(schema, path, x).astype(np.float32)
     standardise(rows, schema)
     return rows
 
@@ -133,7 +151,7 @@ def _labels(
 ) -> tuple[NDArray[np.int64] | NDArray[np.float32], str]:
     target = schema.target
     if not isinstance(target, ClassTarget):
-        values = finite(path, name, y)
+        values = cut(finite(path, name, y), target.low, target.high)
         return ((values - target.mean) / target.std).astype(np.float32), "learned as (value - mean) / std"
     words, places = np.unique(y, return_inverse=True)
     table = [class_number(target, label_word(word)) for word in words]

@@ -6,8 +6,9 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from node.allow import read_allow_list
 from node.artifacts import Folder
 from node.cli import INTERRUPTED
 from node.config import Task, canonical_parameters
-from node.data import Dataset, load_dataset
+from node.data import load_dataset
 from node.devices import thread_count
 from node.ending import until_done_or_interrupted
 from node.errors import ConfigError
@@ -54,7 +55,7 @@ from node.sums import check_length, masked_settings, withstands
 from node.supervisor import READY, notify
 from node.task import build_model
 from node.tls import make_tls, protection, url
-from node.training import Trainer, shapes
+from node.training import Learner, Trainer, shapes
 from node.web import answers
 from node.weighting import Weighting, make_weighting
 from node.weights import loaded_names
@@ -75,8 +76,15 @@ class Prepared:
     """What was read and checked before anything was written."""
 
     options: NodeOptions
-    dataset: Dataset
-    trainer: Trainer
+    data: str
+    """One line of what was understood of the data."""
+    accuracy_of: str
+    what: str
+    """What the words of the vector are, such as `65 parameters`."""
+    notes: Mapping[str, str]
+    """What else the owner reads at the start."""
+    folder: Callable[[Path], Folder]
+    trainer: Learner
     dimension: int
     parameters: str
     mechanism: Mechanism
@@ -84,6 +92,8 @@ class Prepared:
     bound: float
     """What no coordinate of anybody's offer exceeds; beyond it, an offer is cut."""
     allow: frozenset[bytes] | None
+    generations: int | None
+    """As of `node.plan.Plan`."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +114,12 @@ def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
     async def live(engine: Engine, _: Agreed) -> bool:
         return await until_done_or_interrupted(engine, options.drain_timeout_s)
 
-    return run_as(options, listener, make_reporter(options.json), live)
+    return run_as(prepare(options), listener, make_reporter(options.json), live)
 
 
-def run_as(options: NodeOptions, listener: socket.socket | None, reporter: Reporter, live: Live) -> int:
+def run_as(prepared: Prepared, listener: socket.socket | None, reporter: Reporter, live: Live) -> int:
     """A node that tells `reporter` what it does, and whose life is `live`; the exit status."""
-    prepared = prepare(options)
+    options = prepared.options
     seed = None if _key_file_exists(options) else new_seed()
     key = NodeKey(seed) if seed is not None else _existing_key(options)
     out = options.out or Path("runs") / f"{options.task.task.name}-{key.public.hex()[:8]}"
@@ -131,8 +141,7 @@ def run_as(options: NodeOptions, listener: socket.socket | None, reporter: Repor
 
 def prepare(options: NodeOptions) -> Prepared:
     """Read the task's data and model, the allow-list, the names; ConfigError for whatever is wrong."""
-    check_names("--peers", (peer.endpoint for peer in options.peers))
-    check_names("--tracker", [options.tracker] if options.tracker else [])
+    check_others(options)
     task = options.task
     endpoints = [peer.endpoint for peer in options.peers]
     torch.set_num_threads(thread_count(task.train.threads, options.listen, endpoints, options.tracker))
@@ -143,27 +152,34 @@ def prepare(options: NodeOptions) -> Prepared:
     check_gate(task, mechanism)
     bound = offer_bound(task, mechanism)
     trainer = Trainer(model, task.train, dataset, options.seed, mechanism.gradient, SystemWords())
+    dimension = sum(prod(shape) for _, shape in named)
+    row = tuple(dataset.train_x.shape[1:])
+    card = Card(task_table(task), dataset.classes, row, trainer.own_names)
     return Prepared(
         options=options,
-        dataset=dataset,
+        data=dataset.description,
+        accuracy_of=dataset.accuracy_name,
+        what=f"{dimension} parameters",
+        notes={**_schema_words(task), **own_words(trainer.own_names, trainer.device)},
+        folder=partial(Folder, card=card),
         trainer=trainer,
-        dimension=sum(prod(shape) for _, shape in named),
+        dimension=dimension,
         parameters=canonical_parameters(task, named, bound, trainer.digests(loaded_names(task.model))),
         mechanism=mechanism,
         weighting=make_weighting(task.aggregation, len(dataset.train_y), bound),
         bound=bound,
-        allow=_allowed(options),
+        allow=allowed(options),
+        generations=None,
     )
 
 
-def card_of(prepared: Prepared) -> Card:
-    """What the model files of this run say of themselves."""
-    rows = prepared.dataset
-    row = tuple(rows.train_x.shape[1:])
-    return Card(task_table(prepared.options.task), rows.classes, row, prepared.trainer.own_names)
+def check_others(options: NodeOptions) -> None:
+    """ConfigError for names of other machines that mean nothing here."""
+    check_names("--peers", (peer.endpoint for peer in options.peers))
+    check_names("--tracker", [options.tracker] if options.tracker else [])
 
 
-def _allowed(options: NodeOptions) -> frozenset[bytes] | None:
+def allowed(options: NodeOptions) -> frozenset[bytes] | None:
     """The keys that may take part: the list, and whoever is pinned; None for anyone."""
     pinned = frozenset(peer.key for peer in options.peers if peer.key is not None)
     if options.allow is not None:
@@ -269,16 +285,15 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
     resumed = f", resumes after round {state.round}" if state.round else ""
     return {
         "node": f"{key.public.hex()} at {endpoint}",
-        "task": f"{options.task.task.name}, {prepared.dimension} parameters{resumed}",
-        "data": prepared.dataset.description,
+        "task": f"{options.task.task.name}, {prepared.what}{resumed}",
+        "data": prepared.data,
         "may join": who,
         "links": protection(options.tls, endpoint),
         "sums": f"{at_least}{withstands(options.task.aggregation, expected).text}",
         **prepared.weighting.words,
         **introduction(prepared.mechanism),
         **gate_words(options.task),
-        **_schema_words(options.task),
-        **own_words(prepared.trainer.own_names, prepared.trainer.device),
+        **prepared.notes,
         "out": str(out),
     }
 
@@ -306,12 +321,13 @@ async def _live(
         rounds=options.rounds or options.task.train.rounds,
         task=options.task.task.name,
         key=key.public.hex(),
-        accuracy_of=prepared.dataset.accuracy_name,
+        accuracy_of=prepared.accuracy_of,
         parameters=prepared.parameters,
         aggregation=options.task.aggregation,
         expected=_expected(options, endpoint),
+        generations=prepared.generations,
     )
-    folder = Folder(out, card_of(prepared))
+    folder = prepared.folder(out)
     if prepared.trainer.own_names:
         prepared.trainer.resume(folder.private())
     gate = make_gate(options.task, prepared.trainer, state)

@@ -29,13 +29,15 @@ _HERE = "data.schema"
 _name = text(f"a column's name, at most {_LONGEST_NAME} characters", rf"(?s).{{1,{_LONGEST_NAME}}}")
 _mean = real(at_least=-1e30, at_most=1e30)
 _std = real(above=0, at_most=1e30)
+_edge = real(at_least=-1e30, at_most=1e30)
 
 
 @dataclass(frozen=True)
 class NumberColumn:
     """A number, or a date as days since 1970-01-01: one feature, (value - mean) / std.
 
-    With `missing` a second feature is 1 where there is no value.
+    With `missing` a second feature is 1 where there is no value. `low` and `high`: a public range; what lies
+    outside is cut to it.
     """
 
     name: str = key(_name)
@@ -43,6 +45,8 @@ class NumberColumn:
     mean: float = key(_mean)
     std: float = key(_std)
     missing: bool = key(boolean(), False)
+    low: float | None = key(_edge, None)
+    high: float | None = key(_edge, None)
 
     @property
     def width(self) -> int:
@@ -92,12 +96,14 @@ class ClassTarget:
 
 @dataclass(frozen=True)
 class NumberTarget:
-    """A number to be regressed on, learned as (value - mean) / std."""
+    """A number to be regressed on, learned as (value - mean) / std. `low` and `high`: as of a column."""
 
     kind: Literal["number"] = key(choice("number"))
     mean: float = key(_mean)
     std: float = key(_std)
     name: str | None = key(_name, None)
+    low: float | None = key(_edge, None)
+    high: float | None = key(_edge, None)
 
 
 Target = ClassTarget | NumberTarget
@@ -121,7 +127,8 @@ class TableSchema:
 class ArraySchema:
     """An npz ("array") or a folder of images, channels first, pixels from 0 to 1 ("images").
 
-    Scaled to (value - mean) / std; `mean` and `std` are one number, or one for each of shape[0].
+    Scaled to (value - mean) / std; `mean` and `std` are one number, or one for each of shape[0], and so are
+    `low` and `high`, a public range that values are cut to; None: none.
     """
 
     kind: Literal["array", "images"]
@@ -129,6 +136,8 @@ class ArraySchema:
     shape: tuple[int, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    low: tuple[float, ...] | None = None
+    high: tuple[float, ...] | None = None
 
 
 Schema = TableSchema | ArraySchema
@@ -141,6 +150,8 @@ class _Array:
     shape: tuple[float, ...] = key(numbers(1, 8, real(at_least=1, at_most=1e8)))
     mean: tuple[float, ...] = key(numbers(1, 1_000_000, _mean))
     std: tuple[float, ...] = key(numbers(1, 1_000_000, _std))
+    low: tuple[float, ...] | None = key(numbers(1, 1_000_000, _edge), None)
+    high: tuple[float, ...] | None = key(numbers(1, 1_000_000, _edge), None)
 
 
 def schema_rule() -> Rule:
@@ -185,6 +196,8 @@ def _target(value: object) -> Target:
     where = f"{_HERE}.target"
     cls = _kind(where, value, {"classes": ClassTarget, "number": NumberTarget})
     target: Target = read_section(cls, where, value)
+    if isinstance(target, NumberTarget):
+        _check_range(where, target.low, target.high)
     return target
 
 
@@ -207,7 +220,18 @@ def _column(number: int, item: object) -> Column:
     kinds: dict[str, type] = {"number": NumberColumn, "date": NumberColumn, "boolean": BooleanColumn}
     cls = _kind(where, item, kinds | {"category": CategoryColumn})
     column: Column = read_section(cls, where, item)
+    if isinstance(column, NumberColumn):
+        _check_range(where, column.low, column.high)
     return column
+
+
+def _check_range(where: str, low: float | None, high: float | None) -> None:
+    """ConfigError for half a range, or an empty one."""
+    if (low is None) != (high is None):
+        name, other = ("low", "high") if high is None else ("high", "low")
+        raise ConfigError(f"{where}.{name} is given without {other}; allowed: both, or none")
+    if low is not None and high is not None and not low < high:
+        raise ConfigError(f"{where}.low = {low:g} is refused beside high = {high:g}; allowed: less than that")
 
 
 def _array(kind: Literal["array", "images"], target: Target, rest: Mapping[str, object]) -> ArraySchema:
@@ -225,18 +249,44 @@ def _array(kind: Literal["array", "images"], target: Target, rest: Mapping[str, 
         )
     if kind == "images" and not isinstance(target, ClassTarget):
         raise ConfigError(f"{_HERE}.target.kind = 'number' is refused for images; allowed: 'classes'")
-    for name, values in (("mean", read.mean), ("std", read.std)):
-        if len(values) not in (1, shape[0]):
+    _check_scale(read, shape)
+    return ArraySchema(kind, target, shape, read.mean, read.std, read.low, read.high)
+
+
+def _check_scale(read: _Array, shape: tuple[int, ...]) -> None:
+    """ConfigError for a list that is too short or too long, or a range that is none."""
+    named = {"mean": read.mean, "std": read.std, "low": read.low, "high": read.high}
+    for name, values in named.items():
+        if values is not None and len(values) not in (1, shape[0]):
             raise ConfigError(
                 f"{_HERE}.{name} has {len(values)} numbers; allowed: 1, or {shape[0]} as the shape begins"
             )
-    return ArraySchema(kind, target, shape, read.mean, read.std)
+    if read.low is None or read.high is None:
+        _check_range(_HERE, *(None if values is None else values[0] for values in (read.low, read.high)))
+    elif len(read.low) != len(read.high) or len(read.low) not in (1, len(read.mean)):
+        raise ConfigError(
+            f"{_HERE}.low has {len(read.low)} numbers, high {len(read.high)} and mean {len(read.mean)}; "
+            "allowed: low and high 1 each, or as many as mean"
+        )
+    else:
+        for low, high in zip(read.low, read.high, strict=True):
+            _check_range(_HERE, low, high)
 
 
 def agreed_schema(schema: Schema) -> dict[str, Any]:
     """What nodes compare: the schema in full, or where that is long a SHA-256 of it."""
-    plain: dict[str, Any] = json.loads(json.dumps(asdict(schema), allow_nan=False))
+    plain: dict[str, Any] = json.loads(json.dumps(_given(asdict(schema)), allow_nan=False))
     written = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     if len(written) <= _LONGEST_TOLD:
         return plain
     return {"kind": schema.kind, "sha256": hashlib.sha256(written.encode()).hexdigest()}
+
+
+def _given(value: Any) -> Any:
+    """`value` without keys that have none."""
+    match value:
+        case dict():
+            return {name: _given(item) for name, item in value.items() if item is not None}
+        case list() | tuple():
+            return [_given(item) for item in value]
+    return value

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from node.config import TrainSection
+from node.config import AgreementSection, TrainSection
 from node.config_values import key_name
 from node.errors import one_line
 from node.proposal import TEST_FRACTION, Model, Privacy, Training
@@ -39,6 +39,8 @@ class Proposal:
     model: Model
     training: Training
     privacy: Privacy | None
+    agreement: AgreementSection | None
+    """How peers agree on scales and lists; None: those of the rows that were looked at are taken."""
 
 
 def task_text(proposal: Proposal) -> str:
@@ -49,35 +51,39 @@ def task_text(proposal: Proposal) -> str:
         _model(proposal.model),
         _train(proposal.training, proposal.schema.target),
     )
-    return "\n".join(line for part in (*parts, _privacy(proposal), _data(proposal)) for line in part) + "\n"
+    rest = (_privacy(proposal), _agreement(proposal.agreement), _data(proposal))
+    return "\n".join(line for part in (*parts, *rest) for line in part) + "\n"
 
 
 def _head(proposal: Proposal) -> Iterator[str]:
     yield "# A task for python -m node, written by python -m node.init. Every peer needs this same file:"
-    yield "#   python -m node --task FILE.toml --data OWN_DATA --peers HOST:PORT,HOST:PORT,HOST:PORT"
+    command = "node --task" if proposal.agreement is None else "node.agree"
+    yield f"#   python -m {command} FILE.toml --data OWN_DATA --peers HOST:PORT,HOST:PORT,HOST:PORT"
     yield "# Any value may be changed, at all peers alike. python -m node.check tells what would fail."
     yield "#"
     yield "# BEFORE YOU SHARE IT: lines with the mark"
     yield f"#   {MARK}"
     yield "# tell others something about the data that it was made from, and no noise covers them. They say:"
-    yield from (f"# - {what}" for what in _told(proposal.schema))
+    yield from (f"# - {what}" for what in _told(proposal.schema, proposal.agreement is not None))
     yield "# Replace by public values what must not be known (a published code list, ranges from a textbook)."
     yield ""
 
 
-def _told(schema: Schema) -> Iterator[str]:
+def _told(schema: Schema, ranges: bool) -> Iterator[str]:
+    scale = "ranges, rounded outward to one digit," if ranges else "means and spreads, to two digits,"
     match schema:
         case TableSchema():
             yield "which columns there are, and which have missing values"
-            yield "means and spreads of numbers and dates, to two digits"
+            yield f"{scale} of numbers and dates"
             yield f"names of categories that {LEAST_ROWS} rows or more have"
         case ArraySchema():
-            more = "" if schema.kind == "images" else ", its mean and spread to two digits"
-            yield f"the shape of a row{more}"
+            yield "the shape of a row"
+            if schema.kind == "array":
+                yield f"{scale} of its numbers"
     if isinstance(schema.target, ClassTarget):
         yield "names of classes"
     else:
-        yield "the target's mean and spread"
+        yield f"{scale} of the target"
     yield "how many rows there are, to one digit"
 
 
@@ -140,6 +146,16 @@ def _privacy(proposal: Proposal) -> Iterator[str]:
     yield ""
 
 
+def _agreement(section: AgreementSection | None) -> Iterator[str]:
+    if section is not None:
+        yield "# How peers agree on means, spreads and categories before they learn: python -m node.agree."
+        yield "[agreement]"
+        yield f"share = {toml(section.share)}               # of epsilon and delta; the rest is for learning"
+        yield f"records = {section.records}         # no peer has more rows"
+        yield f"least_records = {section.least_records}       # a category with fewer in all counts as other"
+        yield ""
+
+
 def _count(rows: int) -> str:
     """A number of rows to one digit: it stands in a file for others."""
     return f"about {float(f'{rows:.1g}'):,.0f}"
@@ -154,7 +170,7 @@ def _data(proposal: Proposal) -> Iterator[str]:
     yield "# not fit is refused; other columns than these are ignored."
     yield "[data.schema]"
     yield f"kind = {toml(schema.kind)}"
-    yield f"target = {toml(_target(schema.target))}    {MARK}"
+    yield f"target = {toml(_plain(schema.target))}    {MARK}"
     yield from _columns(schema) if isinstance(schema, TableSchema) else _array(schema)
     for name in proposal.left_out:
         yield f"# left out: {_comment(name)}    {MARK}"
@@ -170,7 +186,7 @@ def _columns(schema: TableSchema) -> Iterator[str]:
 def _mark(column: Column) -> str:
     match column:
         case NumberColumn():
-            return f"    {MARK}: mean, std"
+            return f"    {MARK}: {'mean, std' if column.low is None else 'the range'}"
         case _ if column.kind == "category":
             return f"    {MARK}: values"
     return ""
@@ -181,20 +197,16 @@ def _array(schema: ArraySchema) -> Iterator[str]:
     mark = "# public constants" if schema.kind == "images" else MARK
     yield f"mean = {toml(schema.mean)}    {mark}"
     yield f"std = {toml(schema.std)}    {mark}"
-
-
-def _target(target: Target) -> dict[str, Any]:
-    match target:
-        case NumberTarget(name=None) | ClassTarget(name=None):
-            return {name: value for name, value in _plain(target).items() if name != "name"}
-    return _plain(target)
+    if schema.low is not None and schema.high is not None:
+        yield f"low = {toml(schema.low)}    {mark}"
+        yield f"high = {toml(schema.high)}    {mark}"
 
 
 def _plain(item: Column | Target) -> dict[str, Any]:
-    """The keys of a column or target, the name first, and `missing` only where it says yes."""
+    """The keys of a column or target that say something, the name first."""
     values = {key_name(entry): getattr(item, entry.name) for entry in fields(item)}
-    said = {name: value for name, value in values.items() if value is not False}
-    return {"name": said.pop("name"), **said}
+    said = {name: value for name, value in values.items() if value is not False and value is not None}
+    return {"name": said.pop("name"), **said} if "name" in said else said
 
 
 def toml(value: object) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -68,6 +69,38 @@ class Evaluation:
     metrics: Mapping[str, float | None]
 
 
+class Learner(Protocol):
+    """What a node's life asks of whoever looks at its rows: from the working vector (d,) to the next one."""
+
+    once: bool
+    """Whether what was learned and not offered yet is offered as it is, rather than learned on."""
+
+    def vector(self) -> Vector:
+        """Where everybody begins, (d,)."""
+
+    def train(self, working: Vector, round_number: int, stop: threading.Event) -> Trained:
+        """The next working vector (d,); raises Interrupted soon after `stop`, or a UserError."""
+
+    def evaluate(self, vector: Vector) -> Evaluation:
+        """How `vector` (d,) does."""
+
+    def own_loss(self, vector: Vector) -> float:
+        """The mean loss of `vector` (d,) on this node's own rows."""
+
+    def tensors(self, vector: Vector) -> dict[str, Array]:
+        """What is written of `vector` (d,), by name."""
+
+    def module(self, vector: Vector) -> nn.Module:
+        """`vector` (d,) for use."""
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """Names of the tensors that other peers may have otherwise."""
+
+    def resume(self, stored: Mapping[str, Array]) -> None:
+        """Go on with those of an earlier start."""
+
+
 def shapes(model: nn.Module, pattern: str) -> Shapes:
     """Names and shapes of the trainable parameters that `pattern` matches, in the vector's order.
 
@@ -105,6 +138,8 @@ class Trainer:
     What is trained and what of it is shared says `node.scope`; what the model keeps beside that, `node.own`.
     Torch's own generator is not drawn from here; layers such as dropout do so.
     """
+
+    once = False
 
     def __init__(
         self,

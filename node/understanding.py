@@ -5,7 +5,6 @@ Only `python -m node.init` guesses; what it found becomes a schema, and the sche
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from node.columns import Floats, Words, days, number, parsed, truth, words_of
 from node.errors import ConfigError, shown
 from node.frames import Frame
+from node.ranges import Scale, Scaling
 from node.report import Entry, counted
 from node.schema import (
     MOST_CLASSES,
@@ -54,7 +54,9 @@ class Understood:
     rows: int
 
 
-def understand(frame: Frame, target: str, kind: TargetKind, unwanted: Sequence[str]) -> Understood:
+def understand(
+    frame: Frame, target: str, kind: TargetKind, unwanted: Sequence[str], scaling: Scaling
+) -> Understood:
     """A schema that suits the rows of `frame`. ConfigError where nothing can be learned."""
     for name in (target, *unwanted):
         if name not in frame.columns and name not in frame.left_out:
@@ -62,14 +64,14 @@ def understand(frame: Frame, target: str, kind: TargetKind, unwanted: Sequence[s
                 f"data file {shown(str(frame.path))} has no column {shown(name)}; it has "
                 f"{shown(', '.join(frame.columns))}"
             )
-    aim, aim_entry = _target(frame, target, kind)
+    aim, aim_entry = _target(frame, target, kind, scaling)
     columns: list[Column] = []
     kept, left_out = (
         [aim_entry],
         [Entry(name, what, "left out: no single values") for name, what in frame.left_out.items()],
     )
     for name, cells in frame.columns.items():
-        found = _column(name, cells, frame.rows, name in unwanted) if name != target else None
+        found = _column(name, cells, frame.rows, name in unwanted, scaling) if name != target else None
         if isinstance(found, Entry):
             left_out.append(found)
         elif found is not None:
@@ -83,7 +85,7 @@ def understand(frame: Frame, target: str, kind: TargetKind, unwanted: Sequence[s
     return Understood(TableSchema("table", aim, tuple(columns)), tuple(kept), tuple(left_out), frame.rows)
 
 
-def _target(frame: Frame, name: str, kind: TargetKind) -> tuple[Target, Entry]:
+def _target(frame: Frame, name: str, kind: TargetKind, scaling: Scaling) -> tuple[Target, Entry]:
     """The target's schema."""
     if name not in frame.columns:
         raise ConfigError(f"the target {shown(name)} is of type {frame.left_out[name]}; name another column")
@@ -103,8 +105,9 @@ def _target(frame: Frame, name: str, kind: TargetKind) -> tuple[Target, Entry]:
             f"the target {shown(name)}, row {bad.row}: {shown(bad.word)} is not a number; mend it, or use "
             "--target-kind classes"
         )
-    mean, std = _scale(values, name)
-    return NumberTarget("number", mean, std, name), Entry(name, "target, a number", remark.lstrip("; "))
+    scale = _scale(values, name, scaling)
+    aim = NumberTarget("number", scale.mean, scale.std, name, scale.low, scale.high)
+    return aim, Entry(name, "target, a number", remark.lstrip("; "))
 
 
 def _classes(name: str, words: Words) -> ClassTarget:
@@ -129,7 +132,9 @@ def _listed(values: Sequence[str]) -> str:
     return told + (f", and {len(values) - 6} more" if len(values) > 6 else "")
 
 
-def _column(name: str, cells: pa.ChunkedArray, rows: int, unwanted: bool) -> tuple[Column, Entry] | Entry:
+def _column(
+    name: str, cells: pa.ChunkedArray, rows: int, unwanted: bool, scaling: Scaling
+) -> tuple[Column, Entry] | Entry:
     """The column's schema and what to say of it; an Entry alone if it is left out."""
     if unwanted:
         return Entry(name, "left out", "as asked")
@@ -141,25 +146,28 @@ def _column(name: str, cells: pa.ChunkedArray, rows: int, unwanted: bool) -> tup
     for read, make in _KINDS:
         values, bad = parsed(words, read)
         if bad is None:
-            return _without_identifiers(name, values, words) or make(name, values, missing)
+            return _without_identifiers(name, values, words) or make(name, values, missing, scaling)
     return _category(name, words, missing, rows)
 
 
-def _truths(name: str, _values: Floats, missing: int) -> tuple[Column, Entry] | Entry:
+def _truths(name: str, _values: Floats, missing: int, _scaling: Scaling) -> tuple[Column, Entry] | Entry:
     return BooleanColumn(name, "boolean", missing > 0), Entry(name, "boolean", _absent(missing))
 
 
-def _numbers(name: str, values: Floats, missing: int) -> tuple[Column, Entry] | Entry:
-    return _scaled(name, "number", values, missing)
+def _numbers(name: str, values: Floats, missing: int, scaling: Scaling) -> tuple[Column, Entry] | Entry:
+    return _scaled(name, "number", values, missing, scaling)
 
 
-def _dates(name: str, values: Floats, missing: int) -> tuple[Column, Entry] | Entry:
-    return _scaled(name, "date", values, missing)
+def _dates(name: str, values: Floats, missing: int, scaling: Scaling) -> tuple[Column, Entry] | Entry:
+    return _scaled(name, "date", values, missing, scaling)
 
 
-_KINDS: tuple[
-    tuple[Callable[[str], float | None], Callable[[str, Floats, int], tuple[Column, Entry] | Entry]], ...
-] = ((truth, _truths), (number, _numbers), (days, _dates))
+_Make = Callable[[str, Floats, int, Scaling], tuple[Column, Entry] | Entry]
+_KINDS: tuple[tuple[Callable[[str], float | None], _Make], ...] = (
+    (truth, _truths),
+    (number, _numbers),
+    (days, _dates),
+)
 
 
 def _without_identifiers(name: str, values: Floats, words: Words) -> Entry | None:
@@ -174,33 +182,28 @@ def _without_identifiers(name: str, values: Floats, words: Words) -> Entry | Non
 
 
 def _scaled(
-    name: str, kind: Literal["number", "date"], values: Floats, missing: int
+    name: str, kind: Literal["number", "date"], values: Floats, missing: int, scaling: Scaling
 ) -> tuple[Column, Entry] | Entry:
     there = values[~np.isnan(values)]
     if float(there.std()) == 0.0:
         return Entry(name, "left out", "the same number in every row that has one")
-    mean, std = _scale(values, name)
-    return NumberColumn(name, kind, mean, std, missing > 0), Entry(name, kind, _absent(missing))
+    scale = _scale(values, name, scaling)
+    column = NumberColumn(name, kind, scale.mean, scale.std, missing > 0, scale.low, scale.high)
+    return column, Entry(name, kind, _absent(missing))
 
 
 def _absent(missing: int) -> str:
     return f"{missing} missing: a feature marks them" if missing else ""
 
 
-def _scale(values: Floats, name: str) -> tuple[float, float]:
-    """(mean, standard deviation), rounded: two digits scale a feature as well as all, and tell less."""
+def _scale(values: Floats, name: str, scaling: Scaling) -> Scale:
+    """As `scaling` has it; ConfigError where all are the same."""
     there = values[~np.isnan(values)]
     if len(there) < 2 or float(there.std()) == 0.0:
         raise ConfigError(
             f"the target {shown(name)} is the same in every row; name another column with --target"
         )
-    return rounded_scale(float(there.mean()), float(there.std()))
-
-
-def rounded_scale(mean: float, std: float) -> tuple[float, float]:
-    """Both rounded to two digits of `std`."""
-    digits = 1 - math.floor(math.log10(std))
-    return round(mean, digits) + 0.0, float(f"{std:.2g}")
+    return scaling(there)
 
 
 def _category(name: str, words: Words, missing: int, rows: int) -> tuple[Column, Entry] | Entry:
@@ -233,10 +236,16 @@ def _named(name: str, words: Words, missing: int) -> tuple[Column, Entry] | Entr
     return column, Entry(name, f"category of {len(common)} values", "; ".join(filter(None, (told, absent))))
 
 
-def array_scale(x: NDArray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of `x` (n, ...) by its second axis where that is short, else as a whole."""
+def array_scales(x: NDArray, scaling: Scaling) -> tuple[Scale, ...]:
+    """One for each place of the second axis of `x` (n, ...) where that is short, else one in all.
+
+    What is the same everywhere has a standard deviation of 1.
+    """
     own = x.shape[1] <= 256 if x.ndim == 2 else x.ndim == 4 and x.shape[1] <= 4
     parts = [x[:, place] for place in range(x.shape[1])] if own else [x]
-    pairs = [(float(part.mean(dtype=np.float64)), float(part.std(dtype=np.float64))) for part in parts]
-    scaled = [rounded_scale(mean, std) if std > 0 else (mean, 1.0) for mean, std in pairs]
-    return tuple(mean for mean, _ in scaled), tuple(std for _, std in scaled)
+    return tuple(_array_scale(part, scaling) for part in parts)
+
+
+def _array_scale(values: NDArray, scaling: Scaling) -> Scale:
+    low, high = float(values.min()), float(values.max())
+    return scaling(values) if low < high else Scale(low, 1.0, low - 1, low + 1)

@@ -11,6 +11,7 @@ from torch import nn
 from mechanisms.mechanism import Mechanism
 from node.config import (
     AggregationSection,
+    AgreementSection,
     DataSection,
     ModelSection,
     PrivacySection,
@@ -83,5 +84,6 @@ class AttackCell:
             self.train,
             self.privacy,
             AggregationSection(),
+            AgreementSection(),
         )
         return make_mechanism(task, shapes(model, "*"), rows)

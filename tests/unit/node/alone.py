@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 
-from node.artifacts import Folder
+from node.data import load_dataset
 from node.gate import make_gate
 from node.options import parse_arguments
 from node.peer import Engine
 from node.plan import Plan
 from node.reporting import JsonReporter
-from node.runner import card_of, prepare
+from node.runner import prepare
 from node.state import State
 from node.tls import make_tls
 from protocol.codec import parameters_hash
@@ -30,6 +30,8 @@ class Alone:
     def __init__(self, folder, mechanism, *overrides):
         sets = [f"--set={one}" for one in (*SMALL, f"privacy.mechanism={mechanism}", *overrides)]
         self.prepared = prepare(parse_arguments(["--peers", HERE, "--shard", "0/20", *sets]))
+        options = self.prepared.options
+        self.rows = len(load_dataset(options.task, options.data, options.shard).train_y)
         self.mechanism = self.prepared.mechanism
         self.parameters = parameters_hash(self.prepared.parameters)
         self.state = State(folder, "digits", self.parameters, self.prepared.trainer.vector())
@@ -46,11 +48,11 @@ class Alone:
             bytes(32),
         )
         section = self.prepared.options.task.aggregation
-        plan = Plan(5, "digits", key.public.hex(), "test", self.prepared.parameters, section, 3)
+        plan = Plan(5, "digits", key.public.hex(), "test", self.prepared.parameters, section, 3, None)
         self.folder, self.said = folder, io.StringIO()
         reporter = JsonReporter(self.said)
         gate = make_gate(self.prepared.options.task, self.prepared.trainer, self.state)
-        written = Folder(folder, card_of(self.prepared))
+        written = self.prepared.folder(folder)
         parts = (self.prepared.trainer, self.mechanism, self.prepared.weighting, gate, written, reporter)
         tls = make_tls(key, "auto", HERE, session.addresses.may_answer)
         self.peer = Engine(plan, session, self.state, *parts, tls)

@@ -117,7 +117,7 @@ def words(node, value, weight=None):
 async def test_a_weighted_offer_has_its_weight_behind_it_and_before_the_noise(alone):
     node = alone("none", *WEIGHTED)
     node.peer._train(1)
-    rows = len(node.prepared.dataset.train_y)
+    rows = node.rows
     offer = node.peer._protected()
     assert offer.shape == (node.state.dimension + 1,)
     assert offer[-1] == pytest.approx(4 * rows / 1000, rel=1e-6)
@@ -128,7 +128,7 @@ async def test_a_mechanism_clips_and_remembers_what_is_weighted_already(alone):
     node = alone("aldp", "aggregation.public_weights=true", *WEIGHTED)
     node.peer._train(1)
     offer = node.peer._protected()
-    weight = len(node.prepared.dataset.train_y) / 1000
+    weight = node.rows / 1000
     norm = weight * float(np.linalg.norm(node.state.fresh))
     assert node.peer._receipt.memory == ((pytest.approx(norm, rel=1e-4),),)
     assert offer[-1] == pytest.approx(weight * node.prepared.bound, rel=1e-6), "no noise on the weight"

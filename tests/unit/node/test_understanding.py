@@ -1,5 +1,6 @@
 import pytest
 
+from node.ranges import by_rows
 from node.report import Entry, Report
 from node.schema import BooleanColumn, CategoryColumn, ClassTarget, NumberColumn, NumberTarget
 from node.understanding import in_order, understand
@@ -17,7 +18,7 @@ def table(**columns):
 
 def found(tmp_path, kind="auto", unwanted=(), **columns):
     text = table(**columns, y=lambda row: "ill" if row % 3 else "well")
-    return understand(frame(tmp_path, text), "y", kind, unwanted)
+    return understand(frame(tmp_path, text), "y", kind, unwanted, by_rows)
 
 
 def a(row):
@@ -70,7 +71,7 @@ def test_numbers_that_differ_are_no_identifier_by_that_alone(tmp_path):
 
 def test_too_many_categories(tmp_path):
     lines = ["c,a,y", *(f"v{row % 150},{row % 7},{row % 2}" for row in range(600))]
-    left_out = understand(frame(tmp_path, "\n".join(lines) + "\n"), "y", "auto", ()).left_out
+    left_out = understand(frame(tmp_path, "\n".join(lines) + "\n"), "y", "auto", (), by_rows).left_out
     assert left_out == (Entry("c", "left out", "150 different values; at most 100 become features"),)
 
 
@@ -93,7 +94,7 @@ def test_what_somebody_does_not_want(tmp_path):
 )
 def test_what_the_target_is(tmp_path, make, kind, target):
     text = table(a=a, t=make)
-    assert understand(frame(tmp_path, text), "t", kind, ()).schema.target == target
+    assert understand(frame(tmp_path, text), "t", kind, (), by_rows).schema.target == target
 
 
 @pytest.mark.parametrize(

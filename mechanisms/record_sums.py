@@ -1,0 +1,93 @@
+"""Noised sums over a node's records: what a swarm agrees its scales and lists on, `node.agree`.
+
+Every record adds a vector of integers times a public unit, of an L2 norm of at most `record_norm`; the sums
+get Gaussian noise on the same grid before anything else is done with them. So
+
+    release = unit (sum of integers + rint(N / unit)),   N ~ N(0, (z record_norm)^2) in each coordinate,
+
+is the Gaussian mechanism, rounded (mechanisms.noise), and its delta is that of Balle & Wang 2018, Theorem 8.
+
+Unit of privacy: one record; neighbours: add or remove it; norm: L2. The number of records is not public: it
+is one of the sums.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting import Event, Gaussian, Relation, Unit, releases_noise_multiplier
+from mechanisms.arguments import count, positive
+from mechanisms.mechanism import Guarantee, Quiet
+from mechanisms.noise import add_units
+from mechanisms.randomness import Words
+
+ONE_RECORD = Unit("one record (row) of a node's data, over the agreement", Relation.ADD_REMOVE, "L2")
+FINEST, COARSEST = 2.0**-20, 1.0
+"""Units: parts of the 1 that no record's number exceeds."""
+_UNITS_A_STD = 2.0**20
+SIGMAS = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSums(Quiet):
+    """Releases of noised sums, each of multiplier `noise_multiplier`; `records`: what no node has more of."""
+
+    noise_multiplier: float
+    record_norm: float
+    records: int
+    guarantee: Guarantee
+
+    @property
+    def name(self) -> str:
+        """As results name it."""
+        return "record-sums"
+
+    @property
+    def protects(self) -> str:
+        """In a sentence."""
+        return (
+            "your counts and sums are noised before they leave: what they can tell anybody about whether "
+            "any one record (one patient) is in your data is bounded by epsilon"
+        )
+
+    @property
+    def noise_std(self) -> float:
+        """z record_norm: of the noise of one node's sum."""
+        return self.noise_multiplier * self.record_norm
+
+    @property
+    def unit(self) -> float:
+        """A power of two, fine beside the noise; from public values alone."""
+        return min(COARSEST, max(FINEST, 2.0 ** math.floor(math.log2(self.noise_std / _UNITS_A_STD))))
+
+    @property
+    def bound(self) -> float:
+        """Of a sum over `records`: all records' 1, and 8 sigma."""
+        return 1 + SIGMAS * self.noise_std / self.records
+
+    @property
+    def per_training(self) -> tuple[Event, ...]:
+        """One Gaussian release; an offer of it is post-processing."""
+        return (Gaussian(self.noise_multiplier),)
+
+    def released(self, units: NDArray[np.int64], words: Words) -> NDArray[np.float64]:
+        """(d,) noised sums of (d,) sums of the records' integers, times the unit."""
+        noised = units.astype(np.float64)
+        add_units(noised, self.noise_std, self.unit, words)
+        return noised * self.unit
+
+
+def record_sums(epsilon: float, delta: float, releases: int, record_norm: float, records: int) -> RecordSums:
+    """For `releases` that cost (epsilon, delta) together (Dong, Roth & Su 2022, Corollary 3.3).
+
+    `record_norm`: what no record's vector is longer than. ValueError or TypeError for what can not be.
+    """
+    positive("record_norm", record_norm)
+    count("records", records)
+    noise_multiplier = releases_noise_multiplier(epsilon, delta, releases)
+    guarantee = Guarantee(ONE_RECORD, epsilon, delta, epsilon)
+    return RecordSums(noise_multiplier, record_norm, records, guarantee)

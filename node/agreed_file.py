@@ -1,0 +1,104 @@
+"""An agreed task as a TOML file: what differs from the defaults, and on what ground it stands there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from node.agreement import Agreed
+from node.config import BUILT_IN_SOURCES, Task
+from node.config_values import key_name, toml_name
+from node.schema import Schema
+from node.task_file import toml
+from protocol.messages import Base
+
+_LOCAL_PATHS = (("data", "source"), ("model", "weights"))
+
+
+def agreed_text(draft: Task, found: Agreed, base: Base, path: Path) -> str:
+    """The whole file, to be written to `path`; `draft` is the task before the agreement."""
+    lines = [*_head(draft, found, base), *_sections(found.task, path.parent)]
+    return "\n".join(lines) + "\n"
+
+
+def _head(draft: Task, found: Agreed, base: Base) -> Iterator[str]:
+    yield f"# A task for python -m node, agreed on by {base.members} peers with python -m node.agree: each"
+    yield f"# has written the same. Digest of what was agreed on: {base.digest.hex()[:16]}"
+    yield "#   python -m node --task FILE.toml --data OWN_DATA --peers HOST:PORT,HOST:PORT,HOST:PORT"
+    yield "#"
+    yield "# Scales and lists follow from sums over all peers' rows. Nobody saw another's sums."
+    if draft.privacy.mechanism == "none":
+        yield "# The sums have no noise: they are exact, over all peers."
+    else:
+        yield from _budget(draft, found.task)
+    yield ""
+
+
+def _budget(draft: Task, left: Task) -> Iterator[str]:
+    """What the agreement cost, and what is left; basic composition (Dwork & Roth 2014, Theorem 3.16)."""
+    whole, share = draft.privacy, draft.agreement.share
+    cost = f"epsilon {whole.epsilon * share:.6g}, delta {whole.delta * share:.6g}"
+    in_all = f"epsilon {whole.epsilon:.6g}, delta {whole.delta:.6g}"
+    yield f"# Each peer's sums had noise for one row: {cost}."
+    yield "# [privacy] below is what is left for learning; with the agreement it comes to"
+    yield f"# {in_all} in all, as the task had it before."
+
+
+def _sections(task: Task, folder: Path) -> Iterator[str]:
+    for section in fields(task):
+        values = _values(getattr(task, section.name), section.name, folder)
+        schema = values.pop("schema", None)
+        if values:
+            yield f"[{section.name}]"
+            yield from (f"{name} = {toml(value)}" for name, value in values.items())
+            yield ""
+        if isinstance(task.data.schema, Schema) and schema is not None:
+            yield from _schema(_plain(task.data.schema))
+            yield ""
+
+
+def _values(section: Any, name: str, folder: Path) -> dict[str, Any]:
+    """Keys that are not as by default; relative paths are relative to the file's `folder`."""
+    chosen = {
+        key_name(entry): getattr(section, entry.name)
+        for entry in fields(section)
+        if getattr(section, entry.name) != _default(entry)
+    }
+    for where, key in _LOCAL_PATHS:
+        path = chosen.get(key)
+        if (
+            where == name
+            and isinstance(path, str)
+            and path not in BUILT_IN_SOURCES
+            and not Path(path).is_absolute()
+        ):
+            chosen[key] = os.path.relpath(path, folder)
+    return chosen
+
+
+def _default(entry: Field[Any]) -> Any:
+    return entry.default_factory() if entry.default_factory is not MISSING else entry.default
+
+
+def _schema(table: Mapping[str, Any]) -> Iterator[str]:
+    """The columns in a line each."""
+    yield "[data.schema]"
+    for name, value in table.items():
+        if name == "columns":
+            yield "columns = ["
+            yield from (f"  {toml(column)}," for column in value)
+            yield "]"
+        else:
+            yield f"{name} = {toml(value)}"
+
+
+def _plain(value: Any) -> Any:
+    """Tables and lists, without keys that say nothing; the name of a column first."""
+    if is_dataclass(value):
+        given = {toml_name(entry): getattr(value, entry.name) for entry in fields(value)}
+        said = {name: _plain(item) for name, item in given.items() if item is not None and item is not False}
+        return {"name": said.pop("name"), **said} if "name" in said else said
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
