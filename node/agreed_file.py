@@ -48,8 +48,10 @@ def _budget(draft: Task, left: Task) -> Iterator[str]:
 
 
 def _sections(task: Task, folder: Path) -> Iterator[str]:
+    silent = {"privacy"} if task.privacy.mechanism == "none" else set()  # its other keys would have no effect
     for section in fields(task):
         values = _values(getattr(task, section.name), section.name, folder)
+        values = {} if section.name in silent else values
         schema = values.pop("schema", None)
         if values:
             yield f"[{section.name}]"

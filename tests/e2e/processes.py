@@ -237,9 +237,9 @@ class Nursery:
     def tracker(self, *argv: str) -> Process:
         return self._keep(Forked("node.tracker", argv, Orders()))
 
-    def module(self, name: str, *argv: str) -> Process:
+    def module(self, name: str, *argv: str, orders: Orders | None = None) -> Process:
         """A module's `main`."""
-        return self._keep(Forked(name, argv, Orders()))
+        return self._keep(Forked(name, argv, orders or Orders()))
 
     def command(self, module: str, argv: Sequence[str], cwd: Path) -> Process:
         """A module's `main`, in the folder `cwd`."""

@@ -1,0 +1,160 @@
+"""Three owners agree on scales and lists by secure sums, and learn with what came of it; one of them dies."""
+
+from __future__ import annotations
+
+import csv
+import io
+import signal
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mechanisms.accounting import Ledger, event_from_text, spent
+from node import init
+from node.ranges import rounded_scale
+from tests.e2e.dying_peer import Fate, Orders
+from tests.e2e.processes import Nursery, Process, free_endpoint
+from tests.e2e.swarm import fact, one_digest, rows, settings, summary
+from tests.own_data import ward
+
+QUICK = ("aggregation.sums_timeout_s=3", "aggregation.shares_timeout_s=3", "aggregation.group_timeout_s=30")
+EPSILON, DELTA, SHARE = 8.0, 1e-5, 0.25
+PRIVATE = (f"privacy.epsilon={EPSILON}", f"privacy.delta={DELTA}", f"agreement.share={SHARE}")
+
+
+class Owners:
+    """Three folders with rows of their own, and the same task with ranges."""
+
+    def __init__(self, nursery: Nursery, folder: Path) -> None:
+        self._nursery = nursery
+        self.folders = [folder / name for name in ("anna", "ben", "carla")]
+        self.endpoints = [free_endpoint() for _ in self.folders]
+        for number, own in enumerate(self.folders):
+            own.mkdir()
+            (own / "ward.csv").write_text(ward(200 + 100 * number, number))
+        asked = ("--target", "outcome", "--agree", "--rounds", "2", "--out", str(folder / "ward.toml"))
+        assert init.main(["--data", str(self.folders[0] / "ward.csv"), *asked]) == 0
+        self.task = folder / "ward.toml"
+
+    def agree(self, number: int, *sets: str, orders: Orders | None = None) -> Process:
+        own = self.folders[number]
+        where = ("--peers", ",".join(self.endpoints), "--listen", self.endpoints[number])
+        here = (
+            "--data",
+            str(own / "ward.csv"),
+            "--out",
+            str(own / "out"),
+            "--write",
+            str(own / "agreed.toml"),
+        )
+        more = (*where, *here, "--json", *settings(*QUICK, *sets))
+        return self._nursery.module("node.agree", str(self.task), *more, orders=orders)
+
+    def learn(self, number: int) -> Process:
+        own = self.folders[number]
+        where = ("--peers", ",".join(self.endpoints), "--listen", self.endpoints[number])
+        here = ("--data", str(own / "ward.csv"), "--out", str(own / "learned"), "--json")
+        return self._nursery.fork("--task", str(own / "agreed.toml"), *where, *here)
+
+    def written(self) -> dict[str, object]:
+        """The task that all of them have written, the same everywhere."""
+        texts = {(own / "agreed.toml").read_text() for own in self.folders}
+        assert len(texts) == 1
+        return tomllib.loads(texts.pop())
+
+
+@pytest.fixture
+def owners(nursery: Nursery, tmp_path: Path) -> Owners:
+    return Owners(nursery, tmp_path)
+
+
+def column(task: dict[str, object], name: str) -> dict[str, object]:
+    (found,) = (each for each in task["data"]["schema"]["columns"] if each["name"] == name)
+    return found
+
+
+def test_all_write_the_same_task_from_the_rows_of_all_and_learn_with_it(owners: Owners) -> None:
+    numbers = range(3)
+    peers = [owners.agree(number, "privacy.mechanism=none") for number in numbers]
+    one_digest([peer.ends_well() for peer in peers])
+    assert {peer.event("agreed")["peers"] for peer in peers} == {3}
+    task = owners.written()
+    cells = [list(csv.DictReader(io.StringIO((own / "ward.csv").read_text()))) for own in owners.folders]
+    ages = np.array([float(row["age"]) for own in cells for row in own])
+    age = column(task, "age")
+    assert (age["mean"], age["std"]) == rounded_scale(float(ages.mean()), float(ages.std()))
+    assert column(task, "ward")["values"] == ["east", "west"]
+
+    ends = [node.ends_well() for node in [owners.learn(number) for number in numbers]]
+    one_digest(ends)
+    assert [end["rounds"] for end in ends] == [2, 2, 2]
+
+
+def charged(out: Path) -> list[float]:
+    """Epsilon so far after each release that a node's ledger has, worked out anew."""
+    ledger, totals = Ledger(()), []
+    for (events,) in rows(out, "select events from ledger order by round"):
+        ledger = ledger.adding(map(event_from_text, events.splitlines()))
+        totals.append(spent(ledger, DELTA * SHARE).epsilon)
+    return totals
+
+
+def one_dies(owners: Owners, kind: str) -> None:
+    """The last of them, as it is about to send its first message of that kind; it comes back."""
+    dies = Orders(fate=Fate(kind, nth=1, session=1))
+    peers = [owners.agree(number, *PRIVATE, orders=dies if number == 2 else None) for number in range(3)]
+    assert peers[2].status() == -signal.SIGKILL
+    peers[2] = owners.agree(2, *PRIVATE)
+    one_digest([peer.ends_well() for peer in peers])
+
+
+def test_a_peer_that_dies_with_its_sums_on_the_way_comes_back_and_no_share_is_overspent(
+    owners: Owners,
+) -> None:
+    """The try fails for all of three; the next one is of new noise, and charged."""
+    one_dies(owners, "Sum")
+    task = owners.written()
+    assert task["privacy"]["epsilon"] == pytest.approx(EPSILON * (1 - SHARE))
+    assert task["privacy"]["delta"] == pytest.approx(DELTA * (1 - SHARE))
+    for own in owners.folders:
+        out = own / "out"
+        totals = charged(out)
+        assert len(totals) == 2
+        assert totals[0] < totals[1] <= EPSILON * SHARE * (1 + 1e-9)
+        assert summary(out)["epsilon"] == pytest.approx(totals[-1], abs=1e-6)
+        assert summary(out)["finished"]
+        assert fact(out, "fresh") is None
+    age = column(task, "age")
+    assert 20 <= age["mean"] <= 80
+    assert age["std"] != column(tomllib.loads(owners.task.read_text()), "age")["std"]
+
+
+def test_sums_that_did_not_leave_are_offered_again_as_they_are_and_charged_once(owners: Owners) -> None:
+    one_dies(owners, "Share")
+    for own in owners.folders[:2]:
+        (events,) = (line for (line,) in rows(own / "out", "select events from ledger"))
+        assert len(events.splitlines()) == 1
+
+
+def test_the_same_folder_again_writes_the_same_again_and_charges_nothing(owners: Owners) -> None:
+    for peer in [owners.agree(number, *PRIVATE) for number in range(3)]:
+        peer.ends_well()
+    own = owners.folders[0]
+    text, before = (own / "agreed.toml").read_text(), charged(own / "out")
+    (own / "agreed.toml").unlink()
+    owners.agree(0, *PRIVATE).ends_well()
+    assert (own / "agreed.toml").read_text() == text
+    assert charged(own / "out") == before
+    assert len(before) == 1
+
+
+def test_whoever_has_another_range_is_told_the_column(owners: Owners, tmp_path: Path) -> None:
+    mine = owners.agree(0)
+    owners.task = tmp_path / "other.toml"
+    owners.task.write_text((tmp_path / "ward.toml").read_text().replace("high = 80.0", "high = 90.0"))
+    owners.agree(1)
+    line = mine.line("is in another swarm")
+    assert "data.schema.columns" in line
+    assert "90.0" in line
