@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,7 +98,13 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    add = parser.add_argument
+    _add_data(parser.add_argument)
+    _add_task(parser.add_argument)
+    return parser
+
+
+def _add_data(add: Callable[..., object]) -> None:
+    """Options about the rows."""
     add(
         "--data",
         metavar="PATH",
@@ -117,6 +123,10 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="a column not to learn from; repeatable",
     )
+
+
+def _add_task(add: Callable[..., object]) -> None:
+    """Options about the task that is written."""
     add("--out", metavar="FILE", default="task.toml", help="the task file. Default: task.toml")
     add("--name", metavar="NAME", help="the task's name. Default: that of the data")
     add(
@@ -133,7 +143,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--force", action="store_true", help="replace the task file if it is there")
     add("--debug", action="store_true", help="show where an error came from")
-    return parser
 
 
 def _wanted(value: str | None, option: str, what: str, asking: bool) -> str:

@@ -305,6 +305,20 @@ def _schema_words(task: Task) -> dict[str, str]:
     return {"schema": "its names, scales and categories are public to all peers; no noise covers them"}
 
 
+def _plan(prepared: Prepared, key: NodeKey, endpoint: str) -> Plan:
+    options = prepared.options
+    return Plan(
+        rounds=options.rounds or options.task.train.rounds,
+        task=options.task.task.name,
+        key=key.public.hex(),
+        accuracy_of=prepared.accuracy_of,
+        parameters=prepared.parameters,
+        aggregation=options.task.aggregation,
+        expected=_expected(options, endpoint),
+        generations=prepared.generations,
+    )
+
+
 async def _live(
     prepared: Prepared,
     key: NodeKey,
@@ -317,16 +331,7 @@ async def _live(
 ) -> int:
     options, journal, access = prepared.options, watched.journal, watched.access
     session = Session(_settings(prepared, key, endpoint), state.standing, state.past, os.urandom(32))
-    plan = Plan(
-        rounds=options.rounds or options.task.train.rounds,
-        task=options.task.task.name,
-        key=key.public.hex(),
-        accuracy_of=prepared.accuracy_of,
-        parameters=prepared.parameters,
-        aggregation=options.task.aggregation,
-        expected=_expected(options, endpoint),
-        generations=prepared.generations,
-    )
+    plan = _plan(prepared, key, endpoint)
     folder = prepared.folder(out)
     if prepared.trainer.own_names:
         prepared.trainer.resume(folder.private())

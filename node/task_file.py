@@ -70,20 +70,20 @@ def _head(proposal: Proposal) -> Iterator[str]:
 
 
 def _told(schema: Schema, ranges: bool) -> Iterator[str]:
-    scale = "ranges, rounded outward to one digit," if ranges else "means and spreads, to two digits,"
+    scales, digits = ("ranges", "outward to one digit") if ranges else ("means and spreads", "to two digits")
     match schema:
         case TableSchema():
             yield "which columns there are, and which have missing values"
-            yield f"{scale} of numbers and dates"
+            yield f"{scales} of numbers and dates, {digits}"
             yield f"names of categories that {LEAST_ROWS} rows or more have"
         case ArraySchema():
             yield "the shape of a row"
             if schema.kind == "array":
-                yield f"{scale} of its numbers"
+                yield f"{scales} of its numbers, {digits}"
     if isinstance(schema.target, ClassTarget):
         yield "names of classes"
     else:
-        yield f"{scale} of the target"
+        yield f"{scales} of the target, {digits}"
     yield "how many rows there are, to one digit"
 
 

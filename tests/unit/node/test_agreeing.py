@@ -44,7 +44,7 @@ def test_what_init_writes_tells_ranges_and_no_mean(owner):
     assert age == {"name": "age", "kind": "number", "mean": 50.0, "std": 17.0, "low": 20.0, "high": 80.0}
     assert table["agreement"] == {"share": 0.1, "records": 10_000, "least_records": 10}
     text = Path("ward.toml").read_text()
-    assert "# - ranges, rounded outward to one digit, of numbers and dates" in text
+    assert "# - ranges of numbers and dates, outward to one digit" in text
     assert "#   python -m node.agree FILE.toml" in text
 
 

@@ -118,18 +118,18 @@ def test_what_the_target_is(tmp_path, make, kind, target):
     ],
 )
 def test_a_target_that_can_not_be_learned(tmp_path, make, kind, line):
-    assert told(understand, frame(tmp_path, table(a=a, t=make)), "t", kind, ()).startswith(line)
+    assert told(understand, frame(tmp_path, table(a=a, t=make)), "t", kind, (), by_rows).startswith(line)
 
 
 def test_names_that_are_not_there(tmp_path):
     rows = frame(tmp_path, table(a=a, y=a))
-    assert told(understand, rows, "z", "auto", ()).endswith(" has no column 'z'; it has 'a, y'")
-    assert told(understand, rows, "y", "auto", ("b",)).endswith(" has no column 'b'; it has 'a, y'")
+    assert told(understand, rows, "z", "auto", (), by_rows).endswith(" has no column 'z'; it has 'a, y'")
+    assert told(understand, rows, "y", "auto", ("b",), by_rows).endswith(" has no column 'b'; it has 'a, y'")
 
 
 def test_nothing_to_learn_from(tmp_path):
     rows = frame(tmp_path, table(a=lambda _: 1, y=lambda row: row % 2))
-    assert told(understand, rows, "y", "auto", ()).endswith(
+    assert told(understand, rows, "y", "auto", (), by_rows).endswith(
         ": no column is left to learn from; a: the same in every row that has a value: '1'"
     )
 
