@@ -10,6 +10,7 @@ SECTIONS = {
     "privacy": "Noise. Epsilon and delta are totals over `train.rounds`; see [privacy](../privacy.md).",
     "aggregation": "How sums are made; see [aggregation](../aggregation.md). The timeouts are caps: inside "
     "them deadlines follow what this swarm was seen to need.",
+    "agreement": "How peers agree on scales and lists, by `python -m node.agree`. Without effect in training.",
 }
 KEYS = {
     "task.name": "The swarm's name for what it learns; it becomes part of a folder's name.",
@@ -64,6 +65,10 @@ KEYS = {
     "aggregation.shares_timeout_s": "How long the first half of a session may take.",
     "aggregation.sums_timeout_s": "How long the second half may take.",
     "aggregation.loss_gate": "How much the loss on one's own rows may rise before a common model is refused.",
+    "agreement.share": "What an agreement may cost, as a part of `privacy.epsilon` and `privacy.delta`.",
+    "agreement.records": "A number of rows that no peer exceeds.",
+    "agreement.least_records": "A category that fewer rows of all peers have is counted as other.",
+    "agreement.tries": "How often a peer's sums may be released, new noise each time.",
 }
 RECORD = {
     "round": "The round's number, from 1.",
