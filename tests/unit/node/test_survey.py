@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node.survey import norm, parts, survey
@@ -70,6 +70,7 @@ ROW = st.builds(
 )
 
 
+@settings(deadline=None, max_examples=40)
 @given(rows=st.lists(ROW, min_size=2, max_size=6), unit=st.sampled_from([1.0, 0.25, 2.0**-7, UNIT]))
 def test_a_row_more_moves_the_sums_by_its_own_vector_and_no_further_than_the_norm(
     tmp_path_factory, rows, unit
