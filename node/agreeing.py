@@ -49,7 +49,7 @@ from node.weighting import Uniform
 from protocol.messages import Base
 
 ROUNDS = 10
-"""How often a group is sought before a node gives up."""
+"""How often a group is sought before a node gives up; with --rounds so often."""
 
 
 class Surveyor:
@@ -122,7 +122,7 @@ class AgreementReporter(PlainReporter):
         """Whether it came to an agreement."""
         missing = f" (missing {', '.join(key[:8] for key in record.missing)})" if record.missing else ""
         came = f"{record.participants} peers agreed" if record.reason is None else f"none ({record.reason})"
-        self._say(f"agreement, try {record.round} of at most {rounds}: {came}{missing}")
+        self._say(f"agreement, try {record.round} of up to {rounds}: {came}{missing}")
 
     def finished(self, summary: Summary) -> None:
         """What came of it is told by whoever writes it down."""
@@ -145,8 +145,8 @@ def agree(options: NodeOptions, written: Path) -> int:
         if status == INTERRUPTED:
             return status
         raise UserError(
-            f"no agreement after {prepared.options.rounds} tries, for the reasons above: nothing is written; "
-            "start all peers again, each with the --out that it had, which knows what was spent"
+            "no agreement, for the reasons above: nothing is written; start all peers again, each with the "
+            "--out that it had, which knows what was spent (docs/data.md says what if that was all)"
         )
     noise_std = prepared.mechanism.noise_std if isinstance(prepared.mechanism, RecordSums) else 0.0
     section = options.task.agreement
@@ -192,7 +192,7 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
     plain = replace(task.aggregation, clip=1.0, weighting="uniform", sample_cap=None, loss_gate=None)
     bound = offer_bound(replace(task, aggregation=plain), mechanism)
     return Prepared(
-        options=replace(options, task=replace(task, aggregation=plain), rounds=options.rounds or ROUNDS),
+        options=replace(options, task=replace(task, aggregation=plain)),
         data=f"{path.name}: {int(sums[0] * unit)} rows",
         accuracy_of="agreement",
         what=f"agreement on {len(sums)} sums",
@@ -205,6 +205,7 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
         weighting=Uniform(),
         bound=bound,
         allow=allowed(options),
+        last_round=lambda done: done + (options.rounds or ROUNDS),
         generations=1,
     )
 

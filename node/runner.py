@@ -92,6 +92,8 @@ class Prepared:
     bound: float
     """What no coordinate of anybody's offer exceeds; beyond it, an offer is cut."""
     allow: frozenset[bytes] | None
+    last_round: Callable[[int], int]
+    """From the round that a folder has come to, to the last one of this start."""
     generations: int | None
     """As of `node.plan.Plan`."""
 
@@ -169,6 +171,7 @@ def prepare(options: NodeOptions) -> Prepared:
         weighting=make_weighting(task.aggregation, len(dataset.train_y), bound),
         bound=bound,
         allow=allowed(options),
+        last_round=lambda _: options.rounds or task.train.rounds,
         generations=None,
     )
 
@@ -305,10 +308,10 @@ def _schema_words(task: Task) -> dict[str, str]:
     return {"schema": "its names, scales and categories are public to all peers; no noise covers them"}
 
 
-def _plan(prepared: Prepared, key: NodeKey, endpoint: str) -> Plan:
+def _plan(prepared: Prepared, key: NodeKey, endpoint: str, state: State) -> Plan:
     options = prepared.options
     return Plan(
-        rounds=options.rounds or options.task.train.rounds,
+        rounds=prepared.last_round(state.round),
         task=options.task.task.name,
         key=key.public.hex(),
         accuracy_of=prepared.accuracy_of,
@@ -331,7 +334,7 @@ async def _live(
 ) -> int:
     options, journal, access = prepared.options, watched.journal, watched.access
     session = Session(_settings(prepared, key, endpoint), state.standing, state.past, os.urandom(32))
-    plan = _plan(prepared, key, endpoint)
+    plan = _plan(prepared, key, endpoint, state)
     folder = prepared.folder(out)
     if prepared.trainer.own_names:
         prepared.trainer.resume(folder.private())

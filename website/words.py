@@ -10,7 +10,7 @@ SECTIONS = {
     "privacy": "Noise. Epsilon and delta are totals over `train.rounds`; see [privacy](../privacy.md).",
     "aggregation": "How sums are made; see [aggregation](../aggregation.md). The timeouts are caps: inside "
     "them deadlines follow what this swarm was seen to need.",
-    "agreement": "How peers agree on scales and lists, by `python -m node.agree`. Without effect in training.",
+    "agreement": "How peers agree on scales and lists, by `python -m node.agree`. No effect in training.",
 }
 KEYS = {
     "task.name": "The swarm's name for what it learns; it becomes part of a folder's name.",

@@ -19,7 +19,7 @@ from tests.e2e.processes import Nursery, Process, free_endpoint
 from tests.e2e.swarm import fact, one_digest, rows, settings, summary
 from tests.own_data import ward
 
-QUICK = ("aggregation.sums_timeout_s=3", "aggregation.shares_timeout_s=3", "aggregation.group_timeout_s=30")
+QUICK = ("aggregation.sums_timeout_s=8", "aggregation.shares_timeout_s=8")
 EPSILON, DELTA, SHARE = 8.0, 1e-5, 0.25
 PRIVATE = (f"privacy.epsilon={EPSILON}", f"privacy.delta={DELTA}", f"agreement.share={SHARE}")
 
@@ -38,19 +38,14 @@ class Owners:
         assert init.main(["--data", str(self.folders[0] / "ward.csv"), *asked]) == 0
         self.task = folder / "ward.toml"
 
-    def agree(self, number: int, *sets: str, orders: Orders | None = None) -> Process:
+    def agree(
+        self, number: int, *sets: str, more: tuple[str, ...] = (), orders: Orders | None = None
+    ) -> Process:
         own = self.folders[number]
         where = ("--peers", ",".join(self.endpoints), "--listen", self.endpoints[number])
-        here = (
-            "--data",
-            str(own / "ward.csv"),
-            "--out",
-            str(own / "out"),
-            "--write",
-            str(own / "agreed.toml"),
-        )
-        more = (*where, *here, "--json", *settings(*QUICK, *sets))
-        return self._nursery.module("node.agree", str(self.task), *more, orders=orders)
+        here = ("--data", str(own / "ward.csv"), "--out", str(own / "out"))
+        said = ("--write", str(own / "agreed.toml"), "--json", *settings(*QUICK, *sets), *more)
+        return self._nursery.module("node.agree", str(self.task), *where, *here, *said, orders=orders)
 
     def learn(self, number: int) -> Process:
         own = self.folders[number]
@@ -148,6 +143,18 @@ def test_the_same_folder_again_writes_the_same_again_and_charges_nothing(owners:
     assert (own / "agreed.toml").read_text() == text
     assert charged(own / "out") == before
     assert len(before) == 1
+
+
+def test_alone_there_is_no_agreement_and_the_same_folder_tries_again(owners: Owners) -> None:
+    for first in (1, 3):
+        alone = owners.agree(0, "aggregation.group_timeout_s=1", *PRIVATE, more=("--rounds", "2"))
+        line = alone.fails(1)
+        assert line.startswith(
+            "error: no agreement, for the reasons above: nothing is written; start all peers "
+        )
+        assert [round["round"] for round in alone.events("round")] == [first, first + 1]
+    assert not (owners.folders[0] / "agreed.toml").exists()
+    assert charged(owners.folders[0] / "out") == [], "nobody saw anything"
 
 
 def test_whoever_has_another_range_is_told_the_column(owners: Owners, tmp_path: Path) -> None:
