@@ -9,11 +9,16 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from node.cli import guarded, print_error
 from node.config import read_task
 from node.errors import ConfigError, reason, shown
 from node.options import NodeParser, reachable_path, whole_number
+
+if TYPE_CHECKING:
+    from node.looking import Look
+    from node.understanding import TargetKind
 
 _DESCRIPTION = """\
 Looks at your data and writes a task file with comments, which runs at once: columns and how they become
@@ -53,11 +58,19 @@ def main(argv: Sequence[str]) -> int:
 
 def _main(argv: Sequence[str]) -> int:
     options = parse_init(argv, asking=sys.stdin.isatty())
-    from node.initialising import write_task  # noqa: PLC0415 - loads torch and pyarrow: not before it is needed
+    found = _looked(options)
+    from node.initialising import write_task  # noqa: PLC0415 - loads torch: not before the data are right
 
-    text = write_task(options)
-    print("\n".join(text))
+    print("\n".join(write_task(options, found)))
     return 0
+
+
+def _looked(options: InitOptions) -> Look:
+    from node.looking import look  # noqa: PLC0415 - loads pyarrow: not before the arguments are right
+    from node.ranges import by_range, by_rows  # noqa: PLC0415 - loads numpy
+
+    kind, scaling = cast("TargetKind", options.target_kind), by_range if options.agree else by_rows
+    return look(options.data, options.target, kind, options.leave_out, scaling)
 
 
 def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:

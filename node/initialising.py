@@ -8,7 +8,7 @@ from typing import cast
 from node.config import Task, read_task
 from node.data import own_rows
 from node.init import InitOptions, save
-from node.looking import Look, look
+from node.looking import Look
 from node.privacy import make_mechanism
 from node.proposal import (
     LOUD_NOISE,
@@ -20,12 +20,10 @@ from node.proposal import (
     propose_privacy,
     propose_training,
 )
-from node.ranges import by_range, by_rows
 from node.sources import read_source
 from node.task import build_model
 from node.task_file import MARK, Proposal, task_text
 from node.training import shapes
-from node.understanding import TargetKind
 
 _LOUD = (
     "warning: with so few rows for this model, noise drowns most of what there is to learn; take a smaller "
@@ -33,10 +31,8 @@ _LOUD = (
 )
 
 
-def write_task(options: InitOptions) -> list[str]:
-    """Write the task file; the lines to print. ConfigError, and no file, for what would not run."""
-    kind, scaling = cast("TargetKind", options.target_kind), by_range if options.agree else by_rows
-    found = look(options.data, options.target, kind, options.leave_out, scaling)
+def write_task(options: InitOptions, found: Look) -> list[str]:
+    """Write a task file for what was found; the lines to print. ConfigError, and no file, where it fails."""
     proposal = _proposal(options, found)
     text = task_text(proposal)
     _try_out(read_task(tomllib.loads(text)), options)

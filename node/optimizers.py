@@ -11,13 +11,14 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 from node.config import TrainSection
 from node.errors import ConfigError, shown
 from node.importing import import_class, told
+from node.sgd import GradientDescent, Stepping
 
 _SECOND_MOMENT_DECAY = 0.999
 
 
 def make_optimizer(
     parameters: Sequence[nn.Parameter], section: TrainSection, learning_rate: float
-) -> Optimizer:
+) -> Stepping:
     """The optimiser that train.optimizer names, without any state of earlier rounds.
 
     For Adam and AdamW train.momentum is beta1. An import path is called as
@@ -25,11 +26,13 @@ def make_optimizer(
     """
     arguments = dict(section.optimizer_args)
     if ":" in section.optimizer:
-        made: Optimizer = import_class(section.optimizer)(parameters, lr=learning_rate, **arguments)
+        made: Stepping = import_class(section.optimizer)(parameters, lr=learning_rate, **arguments)
         return made
     decay = section.weight_decay
     betas = (section.momentum, _SECOND_MOMENT_DECAY)
     match section.optimizer:
+        case "sgd" if not arguments:
+            return GradientDescent(parameters, learning_rate, section.momentum, decay)
         case "sgd":
             return SGD(parameters, learning_rate, section.momentum, weight_decay=decay, **arguments)
         case "adam":

@@ -12,10 +12,9 @@ from math import prod
 
 from mechanisms.accounting import Event, Ledger, Spent, spent
 from mechanisms.mechanism import Mechanism, Memory, Setting
-from mechanisms.registry import MECHANISMS
 from node.config import Task
 from node.errors import ConfigError, reason
-from node.task import import_class
+from node.importing import import_class
 
 _ROUNDING = 1 + 1e-9
 _PARTS = tuple(name for name in dir(Mechanism) if not name.startswith("_"))
@@ -39,6 +38,8 @@ def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], ro
     An import path `package.module:Class` is called with a `mechanisms.mechanism.Setting`, as the built-in
     ones are.
     """
+    from mechanisms.registry import MECHANISMS  # noqa: PLC0415 - loads torch, which a tracker has no use for
+
     name = task.privacy.mechanism
     make = MECHANISMS[name] if name in MECHANISMS else import_class(name)
     setting = Setting(

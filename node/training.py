@@ -31,6 +31,7 @@ from node.own import Array, Own, whole_model
 from node.restraint import Held, Restraint
 from node.schedules import make_schedule
 from node.scope import choose_trained, digest_of, fixed_parameters, matching
+from node.sgd import Stepping
 from node.steps import PlainSteps, PrivateSteps, Steps
 
 Vector = NDArray[np.float32]
@@ -286,7 +287,7 @@ class Trainer:
 
     def _run_epoch(
         self,
-        optimizer: torch.optim.Optimizer,
+        optimizer: Stepping,
         parameters: Sequence[nn.Parameter],
         held: Held | None,
         rng: np.random.Generator,

@@ -43,6 +43,24 @@ def private(count: int, batch_size: int, rule: GradientRule, seed: int = 1) -> t
     return PrivateSteps(model, loss, rows_of(count), batch_size, rule, words(seed)), model
 
 
+def test_the_loss_of_a_row_is_torchs_to_the_bit():
+    model, rule = MLP([5, 9, 4]), replace(RULE, noise_multiplier=1e-6, sampling_probability=1.0)
+    generator = torch.Generator().manual_seed(3)
+    x, y = torch.randn(40, 5, generator=generator) * 30, torch.randint(4, (40,), generator=generator)
+    dataset = Dataset(x, y, x, y, "validation", 4, "a line")
+    found = []
+    for of_classes in (
+        loss,
+        lambda outputs, targets: loss(outputs, targets),
+    ):  # the second is not known as torch's
+        steps = PrivateSteps(model, of_classes, dataset, 40, rule, words(1))
+        mean = steps.backward(torch.arange(40))
+        found.append([mean, *(value.grad for value in model.parameters())])
+
+    assert found[0][0] == found[1][0]
+    assert all(torch.equal(one, other) for one, other in zip(found[0][1:], found[1][1:], strict=True))
+
+
 # plain steps
 
 

@@ -1,0 +1,93 @@
+"""What is not needed is not loaded: half of what a short run takes is Python's imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+HEAVY = ("torch", "scipy", "sklearn", "dp_accounting", "pyarrow", "plotly", "PIL")
+HELP = {
+    "node.__main__": HEAVY,
+    "node.init": HEAVY,
+    "node.check": HEAVY,
+    "node.predict": HEAVY,
+    "node.key": HEAVY,
+    "node.tracker": ("torch", "sklearn", "dp_accounting", "pyarrow", "plotly", "PIL"),
+}
+
+
+def loaded(code: str, names: tuple[str, ...], cwd: Path) -> list[str]:
+    """Which of `names` a fresh Python has loaded after `code`."""
+    asked = f"\nimport sys\nprint([name for name in {names!r} if name in sys.modules], file=sys.stderr)"
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code) + asked],
+        cwd=cwd,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return eval(ended.stderr.splitlines()[-1])
+
+
+@pytest.mark.parametrize("module", HELP)
+def test_help_loads_nothing_heavy(tmp_path, module):
+    code = f"""
+        from contextlib import suppress
+        from {module} import main
+        with suppress(SystemExit):
+            main(["--help"])
+    """
+    assert loaded(code, HELP[module], tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "argv"),
+    [
+        ("node.__main__", ["--peers", "127.0.0.1"]),
+        ("node.__main__", ["--peers", "127.0.0.1:1,127.0.0.1:2", "--task", "nowhere.toml"]),
+        ("node.init", ["--data", "nowhere.csv", "--rounds", "none"]),
+        ("node.check", ["nowhere.toml"]),
+        ("node.predict", ["--data", "nowhere.csv"]),
+    ],
+)
+def test_a_wrong_argument_is_told_before_anything_heavy_is_loaded(tmp_path, module, argv):
+    code = f"""
+        from {module} import main
+        assert main({argv!r}) == 2
+    """
+    assert loaded(code, HEAVY, tmp_path) == []
+
+
+@pytest.mark.parametrize("data", ["nowhere.csv", "notes.doc"])
+def test_wrong_data_are_told_before_torch_is_loaded(tmp_path, data):
+    code = f"""
+        from node.init import main
+        assert main(["--data", {data!r}]) == 2
+    """
+    assert loaded(code, ("torch", "dp_accounting"), tmp_path) == []
+
+
+def test_a_round_with_privacy_loads_neither_torchs_compiler_nor_sympy(tmp_path):
+    code = """
+        import threading
+        from node.config import load_task
+        from node.data import load_dataset
+        from node.privacy import make_mechanism
+        from node.task import build_model
+        from node.training import Trainer, shapes
+        from mechanisms.randomness import SystemWords
+
+        task = load_task("digits", ["privacy.mechanism=dp-sgd", "privacy.epsilon=8", "train.epochs=1"])
+        dataset = load_dataset(task, None, (0, 5))
+        model = build_model(task, dataset)
+        mechanism = make_mechanism(task, shapes(model, "*"), len(dataset.train_y))
+        trainer = Trainer(model, task.train, dataset, 0, mechanism.gradient, SystemWords())
+        trainer.evaluate(trainer.train(trainer.vector(), 1, threading.Event()).vector)
+    """
+    assert loaded(code, ("torch._dynamo", "sympy"), tmp_path) == []
