@@ -6,25 +6,52 @@ Vectors stay on the CPU whatever the device: what is agreed on, masked and store
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 
 from node.addresses import is_loopback, split_endpoint
-from node.errors import ConfigError
+from node.errors import ConfigError, UserError, reason
 
 
 def find_device(asked: str) -> torch.device:
     """The device that train.device asks for; ConfigError if this machine's torch has none such."""
     there = _there()
     if asked == "auto":
-        return torch.device(there[0])
+        return tried(torch.device(there[0]))
     if asked != "cpu" and asked not in there:
         raise ConfigError(
             f"train.device = {asked!r} is not there: torch {torch.__version__} finds "
             f"{', '.join(map(repr, there))}; set one of them, or 'auto' for {there[0]!r}"
         )
-    return torch.device(asked)
+    return tried(torch.device(asked))
+
+
+def tried(device: torch.device) -> torch.device:
+    """`device`, once it has added two numbers; ConfigError for one that torch finds but can not use."""
+    try:
+        float(torch.ones(2, device=device).sum())
+    except (RuntimeError, AssertionError) as error:  # no kernels for this card, a driver too old, taken away
+        raise ConfigError(
+            f"train.device = {str(device)!r} is there and does not work: {reason(error)}; set another, or "
+            "'cpu'"
+        ) from error
+    return device
+
+
+@contextmanager
+def within_memory(device: str, batch_size: int) -> Iterator[None]:
+    """UserError where a device runs out of memory; each kind of device raises an error of its own."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "out of memory" not in str(error):
+            raise
+        raise UserError(
+            f"train.device = {device!r} is out of memory; lower train.batch_size = {batch_size}, end what "
+            "else uses it, or set 'cpu'"
+        ) from error
 
 
 def _there() -> list[str]:

@@ -40,20 +40,16 @@ def make_loss(section: TrainSection, classes: int | None, device: torch.device) 
     if section.loss == "auto":
         return functional.cross_entropy if classes is not None else partial(_shaped, functional.mse_loss)
     if ":" in section.loss:
-        own = _on(device, _called(section.loss, import_object(section.loss), section.loss_args))
+        own = _called(section.loss, import_object(section.loss), section.loss_args, device)
         return own if classes is not None else partial(_shaped, own)
     _check_kind(section.loss, classes)
-    made = _on(device, _made(section.loss, section.loss_args))
+    made = _made(section.loss, section.loss_args, device)
     return made if section.loss == "cross-entropy" else partial(_shaped, made)
 
 
 def _shaped(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """`loss` of outputs (n,) or (n, 1) and targets (n,), both as floats of one shape."""
     return loss(outputs.reshape(targets.shape), targets.to(outputs.dtype))
-
-
-def _on(device: torch.device, loss: Loss) -> Loss:
-    return loss.to(device) if isinstance(loss, nn.Module) else loss
 
 
 def _check_kind(name: str, classes: int | None) -> None:
@@ -72,19 +68,22 @@ def _check_kind(name: str, classes: int | None) -> None:
         )
 
 
-def _made(name: str, arguments: Mapping[str, Any]) -> Loss:
+def _made(name: str, arguments: Mapping[str, Any], device: torch.device) -> Loss:
     """Torch's loss with `arguments`; lists are tensors."""
     if "reduction" in arguments:
         raise ConfigError(
             f"train.loss_args.reduction = {shown(arguments['reduction'])} is refused: every loss is a mean "
             "over the rows; leave it out"
         )
-    return _called(name, (_FOR_CLASSES | _FOR_NUMBERS)[name], arguments)  # type: ignore[operator]
+    return _called(name, (_FOR_CLASSES | _FOR_NUMBERS)[name], arguments, device)  # type: ignore[operator]
 
 
-def _called(name: str, found: object, arguments: Mapping[str, Any]) -> Loss:
-    """A class is called with `arguments`, a function is given them each time it is called."""
-    given = {key: torch.tensor(item) if isinstance(item, list) else item for key, item in arguments.items()}
+def _called(name: str, found: object, arguments: Mapping[str, Any], device: torch.device) -> Loss:
+    """A class is called with `arguments`, a function is given them each time; tensors are on `device`."""
+    given = {
+        key: torch.tensor(item, device=device) if isinstance(item, list) else item
+        for key, item in arguments.items()
+    }
     try:
         loss = found(**given) if isinstance(found, type) else found
     except Exception as error:  # a user's loss may raise anything
@@ -97,6 +96,8 @@ def _called(name: str, found: object, arguments: Mapping[str, Any]) -> Loss:
             f"train.loss = {shown(name)} can not be called; allowed: a function of outputs and targets, or a "
             "class whose objects are"
         )
+    if isinstance(loss, nn.Module):
+        loss = loss.to(device)
     return loss if isinstance(found, type) else partial(loss, **given)
 
 

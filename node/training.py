@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Protocol
@@ -21,8 +22,8 @@ from mechanisms.dp_sgd import GradientRule
 from mechanisms.randomness import Words
 from node.config import TrainSection
 from node.data import Dataset
-from node.devices import find_device
-from node.errors import UserError
+from node.devices import find_device, within_memory
+from node.errors import UserError, reason
 from node.losses import check_loss, make_loss
 from node.metrics import accuracy_of, chosen_metrics, measured
 from node.norms import Norms
@@ -159,11 +160,10 @@ class Trainer:
         """
         device = find_device(section.device)
         local = choose_trained(model, section.parameters, section.local)
-        self._model = model.to(device)
+        self._model, self._dataset = moved(model, dataset, device)
         self._norms = Norms(model)
         self._own = Own(model, local, self._norms)
         self._section = section
-        self._dataset = _on(device, dataset)
         self._seed = seed if isinstance(seed, tuple) else (seed,)
         self._restraint = restraint
         self._schedule = make_schedule(section)
@@ -205,7 +205,8 @@ class Trainer:
             begun, before = time.perf_counter(), self._own.snapshot()
             write_vector(self._model, working, self._section.parameters)
             try:
-                loss = self._run_epochs(round_number, stop)
+                with self._within_memory():
+                    loss = self._run_epochs(round_number, stop)
             except NotFinite:
                 loss = math.nan
             except BaseException:
@@ -224,7 +225,7 @@ class Trainer:
 
     def evaluate(self, vector: Vector) -> Evaluation:
         """How `vector` (d,) does on the dataset's test rows."""
-        with self._busy:
+        with self._busy, self._within_memory():
             self._put(vector)
             targets = self._dataset.test_y
             outputs = self._outputs(self._dataset.test_x)
@@ -234,7 +235,7 @@ class Trainer:
 
     def own_loss(self, vector: Vector) -> float:
         """The mean loss of `vector` (d,) on the training rows, which are all this node's own."""
-        with self._busy:
+        with self._busy, self._within_memory():
             self._put(vector)
             return float(self._loss(self._outputs(self._dataset.train_x), self._dataset.train_y))
 
@@ -265,6 +266,9 @@ class Trainer:
         """Go on with the own tensors of an earlier start; what is not there stays as it began."""
         with self._busy:
             self._own.resume(stored)
+
+    def _within_memory(self) -> AbstractContextManager[None]:
+        return within_memory(self.device, self._section.batch_size)
 
     def _put(self, vector: Vector) -> None:
         """Make the model answer as `vector` does."""
@@ -317,17 +321,19 @@ class Trainer:
             return torch.cat([self._model(batch) for batch in rows.split(_EVALUATED_ROWS)])
 
 
-def _on(device: torch.device, dataset: Dataset) -> Dataset:
-    """The rows on `device`; UserError where it has not the memory for them."""
+def moved(model: nn.Module, dataset: Dataset, device: torch.device) -> tuple[nn.Module, Dataset]:
+    """Both on `device`; UserError where it has not the memory, or not the kind: MPS has no float64."""
     if device.type == "cpu":
-        return dataset
+        return model, dataset
     try:
-        return replace(
+        return model.to(device), replace(
             dataset,
             train_x=dataset.train_x.to(device),
             train_y=dataset.train_y.to(device),
             test_x=dataset.test_x.to(device),
             test_y=dataset.test_y.to(device),
         )
-    except torch.OutOfMemoryError as error:
-        raise UserError(f"the rows do not fit on train.device = {str(device)!r}; set 'cpu'") from error
+    except (RuntimeError, TypeError) as error:
+        raise UserError(
+            f"train.device = {str(device)!r} does not take model and rows: {reason(error)}; set 'cpu'"
+        ) from error
