@@ -25,6 +25,7 @@ from benchmarks.rounds import ROUNDS
 from benchmarks.secagg import SECAGG
 from benchmarks.shares import SHARES
 from benchmarks.spec import Figure, Row
+from benchmarks.tls import TLS
 from node.cli import guarded
 from node.errors import ConfigError, UserError, reason
 
@@ -43,6 +44,7 @@ BENCHMARKS = {
         ROUNDS,
         SECAGG,
         SHARES,
+        TLS,
     )
 }
 DEBUG = "--debug"

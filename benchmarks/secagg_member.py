@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.secagg_cells import CLIP, MASKED, RING, Cell
-from benchmarks.secagg_meter import Meter, settle
+from benchmarks.secagg_meter import Meter, cpu_seconds, settle
 from benchmarks.secagg_store import Store
 from node.errors import UserError
 from node.peer import HEAVY_BYTES
 from node.shell import Clock, Shell
+from node.tls import make_tls
 from node.transport import Transport
 from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
 from protocol.codec import parameters_hash
@@ -41,11 +42,12 @@ _MAX_SHARE_VALUE = 100.0
 
 @dataclass(frozen=True)
 class Place:
-    """Which member of which cell a process is, and where everybody listens."""
+    """Which member of which cell a process is, where everybody listens, and whether links are under TLS."""
 
     cell: Cell
     member: int
     endpoints: tuple[str, ...]
+    tls: bool
 
     def settings(self) -> Settings:
         """What a node would have from its task and its options."""
@@ -95,9 +97,11 @@ async def _live(place: Place, store: Store, listener: socket.socket, parent: Con
 
 async def _rounds(member: Member, place: Place, store: Store, parent: Connection) -> None:
     """Answers the parent, step by step, until it says that it was the last round."""
+    begun = cpu_seconds()
     await member.meet()
+    met_cpu_s = cpu_seconds() - begun
     rest = settle()
-    parent.send(None)
+    parent.send(met_cpu_s)
     while (number := await told(parent)) is not None:
         store.prune()
         meter = await asyncio.to_thread(Meter, place.cell, place.member, number, rest)
@@ -140,11 +144,13 @@ class Member:
         self.grouped_at = 0.0
         """When this peer had the GROUP of the last round, in monotonic seconds."""
         base = Base(0, parameters_hash(_PARAMETERS), 0, NO_SID)
-        self._session = Session(place.settings(), Standing(0, base, None, set()), {}, os.urandom(32))
+        settings = place.settings()
+        self._session = Session(settings, Standing(0, base, None, set()), {}, os.urandom(32))
         heavy = WORD_BYTES * place.cell.d > HEAVY_BYTES
         self.shell = Shell(self._session, self._send, self._perform, heavy)
         told = (self._receive, self.shell.unreachable, self.shell.reconnected)
-        self.transport = Transport(*told, heavy, tls=None)
+        here = ("on", settings.endpoint, self._session.addresses.may_answer)
+        self.transport = Transport(*told, heavy, tls=make_tls(settings.key, *here) if place.tls else None)
 
     async def meet(self) -> None:
         """Greet the others, and wait until all have answered."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -23,20 +23,24 @@ _LOOK_S = 0.5
 
 def measure(cell: Cell, rounds: int) -> Result:
     """A warm-up round, then those that count. UserError where a process or a round goes wrong."""
-    warm_up(("benchmarks.secagg_member", "benchmarks.secagg_gloo"))
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        children = stack.enter_context(Children())
-        pipes = [stack.enter_context(pipe) for pipe in _started(cell, children, Path(folder), stack)]
-        group = _Processes(children, pipes)
-        group.answers()
-        taken = [_round(group, number) for number in range(rounds + 1)]
-        group.tell(None)
-    for one in taken:
-        _check(cell, one)
+    with gathered(cell, tls=False) as group:
+        taken = [group.round(number) for number in range(rounds + 1)]
     return Result(cell, taken[1:])
 
 
-def _started(cell: Cell, children: Children, folder: Path, stack: ExitStack) -> list[Connection]:
+@contextmanager
+def gathered(cell: Cell, tls: bool) -> Iterator[Processes]:
+    """A cell's processes, all connected. UserError where one goes wrong."""
+    warm_up(("benchmarks.secagg_member", "benchmarks.secagg_gloo"))
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        children = stack.enter_context(Children())
+        pipes = [stack.enter_context(pipe) for pipe in _started(cell, tls, children, Path(folder), stack)]
+        group = Processes(cell, children, pipes)
+        yield group
+        group.end()
+
+
+def _started(cell: Cell, tls: bool, children: Children, folder: Path, stack: ExitStack) -> list[Connection]:
     """A process for each member; the parent's ends of their pipes."""
     listeners = _listeners(cell, stack)
     endpoints = tuple(f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners)
@@ -49,7 +53,7 @@ def _started(cell: Cell, children: Children, folder: Path, stack: ExitStack) -> 
                 arguments: tuple[Any, ...] = (cell, member, str(folder / "store"), theirs)
                 children.start(f"process {member}", log, "benchmarks.secagg_gloo:run", *arguments)
             else:
-                place = Place(cell, member, endpoints)
+                place = Place(cell, member, endpoints, tls)
                 arguments = (place, folder / str(member), listeners[member], theirs)
                 children.start(f"peer {member}", log, "benchmarks.secagg_member:run", *arguments)
         ours.append(mine)
@@ -61,19 +65,40 @@ def _listeners(cell: Cell, stack: ExitStack) -> list[socket.socket]:
     return [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
 
 
-class _Processes:
+class Processes:
     """All of a cell's processes, told the same and asked in step."""
 
-    def __init__(self, children: Children, pipes: Sequence[Connection]) -> None:
+    def __init__(self, cell: Cell, children: Children, pipes: Sequence[Connection]) -> None:
+        self._cell = cell
         self._children = children
         self._pipes = pipes
+        self.met_cpu_s: Sequence[float | None] = self._answers()
+        """What each spent on meeting the others, where that was measured."""
 
-    def tell(self, what: object) -> None:
+    def round(self, number: int) -> Taken:
+        """One round, begun by all at the same moment."""
+        self._tell(number)
+        self._answers()
+        begun = time.monotonic()
+        self._tell("go")
+        done = max(self._answers())
+        self._tell("over")
+        samples: list[Sample] = self._answers()
+        means = {sample.mean for sample in samples}
+        if len(means) > 1:
+            raise UserError(f"secagg: the peers of {self._cell} came to {len(means)} different means")
+        return Taken(done - begun, samples)
+
+    def end(self) -> None:
+        """That was the last round."""
+        self._tell(None)
+
+    def _tell(self, what: object) -> None:
         """The same to everybody."""
         for pipe in self._pipes:
             pipe.send(what)
 
-    def answers(self) -> list[Any]:
+    def _answers(self) -> list[Any]:
         """One from each, in the members' order; UserError when a process ends or the time is over."""
         got: dict[Connection, Any] = {}
         deadline = time.monotonic() + STEP_S
@@ -92,20 +117,3 @@ class _Processes:
             self._children.wait(_LOOK_S)
             self._children.running()
             raise UserError("secagg: a process ended before its time") from ended
-
-
-def _round(group: _Processes, number: int) -> Taken:
-    group.tell(number)
-    group.answers()
-    begun = time.monotonic()
-    group.tell("go")
-    done = max(group.answers())
-    group.tell("over")
-    samples: list[Sample] = group.answers()
-    return Taken(done - begun, samples)
-
-
-def _check(cell: Cell, taken: Taken) -> None:
-    means = {sample.mean for sample in taken.samples}
-    if len(means) > 1:
-        raise UserError(f"secagg: the peers of {cell} came to {len(means)} different means")

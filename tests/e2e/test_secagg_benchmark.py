@@ -1,4 +1,4 @@
-"""The benchmark of secure sums with real processes, small: what it measures, and how it fails."""
+"""The benchmarks of secure sums with real processes, small: what they measure."""
 
 import json
 from pathlib import Path
@@ -26,3 +26,18 @@ def test_real_peers_sum_up_side_by_side(tmp_path: Path, capsys: pytest.CaptureFi
     assert min(cell["bytes_by_phase"]["sums"] for cell in (ring, seed, masked)) > words
     assert masked["bytes_by_phase"]["shares"] > seed["bytes_by_phase"]["shares"]
     assert "additive-seed    4       2000" in capsys.readouterr().out
+
+
+def test_rounds_with_and_without_tls_by_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "tls.json"
+    assert main(["tls", "--quick", "--rounds", "1", "--json", str(file)]) == 0
+    found = {one["figure"]: one for one in json.loads(file.read_text())}
+    for name, unit, samples in (("wall", "s", 1), ("CPU a peer", "s", 4), ("frames a peer", "bytes", 4)):
+        for side in ("without", "under TLS"):
+            one = found[f"{side}: {name}"]
+            assert (one["case"], one["unit"], one["samples"]) == ("masked n=4 d=20000", unit, samples)
+            assert one["max"] >= one["median"] >= one["min"] > 0
+    words = 4 * 20_000
+    assert min(found[f"{side}: frames a peer"]["min"] for side in ("without", "under TLS")) > words
+    assert found["CPU, under TLS / without"]["samples"] == 1
+    assert "wall, under TLS / without" in capsys.readouterr().out
