@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -196,16 +196,16 @@ class Forked(Process):
 
 
 class Plain(Process):
-    """`python -m module ...`, as a user types it."""
+    """A command as a user types it."""
 
-    def __init__(self, module: str, argv: Sequence[str], cwd: Path, stdout: int) -> None:
+    def __init__(self, words: Sequence[str], cwd: Path, stdout: int, env: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module, *argv],
+            words,
             cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "110", "LINES": "40"},
+            env={**env, "TERM": "xterm", "COLUMNS": "110", "LINES": "40"},
         )
         self.pid = self._process.pid
         assert self._process.stderr is not None
@@ -222,6 +222,10 @@ class Plain(Process):
 
     def alive(self) -> bool:
         return self._process.poll() is None
+
+
+def _with_this_tree() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 class Nursery:
@@ -253,11 +257,16 @@ class Nursery:
         return self._keep(Forked("node.predict", argv, Orders()))
 
     def plain(self, module: str, *argv: str, cwd: Path, stdout: int = subprocess.PIPE) -> Process:
-        return self._keep(Plain(module, argv, cwd, stdout))
+        return self._keep(Plain((sys.executable, "-m", module, *argv), cwd, stdout, _with_this_tree()))
+
+    def typed(self, words: Sequence[str], cwd: Path) -> Process:
+        """Any command, which finds nothing of this tree but where it looks for it."""
+        env = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+        return self._keep(Plain(words, cwd, subprocess.PIPE, env))
 
     def terminal(self, *argv: str, cwd: Path, master: int, slave: int) -> Process:
         """A node whose output is a terminal; what it shows is read from `master`."""
-        process = Plain("node", argv, cwd, slave)
+        process = Plain((sys.executable, "-m", "node", *argv), cwd, slave, _with_this_tree())
         os.close(slave)
         process.out.join()
         process.out = Lines(master)
