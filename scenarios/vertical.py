@@ -17,7 +17,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 from mechanisms.randomness import SeededWords, Words
 from node.config_values import key, read_section, real, whole
@@ -180,6 +179,8 @@ def epochs_of(
     cell: VerticalCell, plan: Plan, rows: LeaderRows, link: Link, words: Words, room: Room
 ) -> Outcome:
     """All epochs of a cell, from the leader's side. Raises UserError."""
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415  seconds to import, needed here only
+
     begun, true = time.perf_counter(), rows.labels.astype(np.float64)
     choice = cell.labels
     source = true if choice is None else choice.source(choice.make(words), true)
@@ -244,6 +245,8 @@ class Readings:
 
     def accuracy(self, labels: NDArray[np.int64]) -> float:
         """Balanced, of the guesses for all rows; 0.5 is what guessing without looking gives."""
+        from sklearn.metrics import balanced_accuracy_score  # noqa: PLC0415  as above
+
         return float(balanced_accuracy_score(labels, self._votes > 0))
 
 
@@ -255,6 +258,8 @@ def protection_of(cell: VerticalCell) -> dict[str, Fact]:
 
 def judged_facts(labels: NDArray[np.int64], logits: Floats) -> dict[str, Fact]:
     """How good the logits (n,) of judged rows are, beside the share of the most frequent label."""
+    from sklearn.metrics import balanced_accuracy_score, log_loss  # noqa: PLC0415  as above
+
     probabilities = expit(logits.astype(np.float64))
     clicked = probabilities > 0.5
     share = float(labels.mean())

@@ -17,6 +17,7 @@ HELP = {
     "node.check": HEAVY,
     "node.predict": HEAVY,
     "node.key": HEAVY,
+    "scenarios.__main__": ("sklearn", "dp_accounting", "pyarrow", "ray"),
     "node.tracker": ("torch", "sklearn", "dp_accounting", "pyarrow", "plotly", "PIL"),
 }
 
