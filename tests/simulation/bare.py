@@ -338,6 +338,9 @@ class Swarm:
         longest_s = JOINS_S + GRACE_S + MASKS_S + SLACK_S
         if stuck or self.now - parts.NOW > longest_s:
             self.violated(f"members {stuck} have not ended after {self.now - parts.NOW:.1f} s")
+        open_still = [m.number for m in self.survivors if m.end is not None and not m.machine._over]
+        if open_still:
+            self.violated(f"members {open_still} have ended, and stand in another phase")
         self._heal()
 
     def _heal(self) -> None:

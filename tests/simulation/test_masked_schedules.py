@@ -11,7 +11,7 @@ import pytest
 
 from protocol.actions import Failed
 from protocol.masking import Masking
-from protocol.releasing import Releasing
+from protocol.releasing import Phase, Releasing
 from protocol.view import Choice
 from tests.simulation.bare import Swarm
 from tests.simulation.ends import ends_of, side_by_side
@@ -86,6 +86,7 @@ def test_planted_fault_another_acknowledgement_in_a_later_view(monkeypatch: pyte
     def forgetful(masking, number, now):
         if number > masking._viewing.number:
             masking._releasing._acks.pop(masking._seat.me, None)
+            masking._releasing._course._phase = Phase.SILENT
         return honest(masking, number, now)
 
     monkeypatch.setattr(Masking, "_change_view", forgetful)
