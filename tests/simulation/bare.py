@@ -49,6 +49,7 @@ from tests.simulation.schedules import (
     MASKS_S,
     MEAN_TOLERANCE,
     REFUSED_AFTER_S,
+    SAID,
     SLACK_S,
     STEPS,
     Finished,
@@ -152,6 +153,7 @@ class Swarm:
             if member.end is not None and not self._is_liar(member):
                 self.violated(f"member {member.number} does something after its end: {action}")
             self._perform(member, action)
+        self._check_phases(member)
         self._arm(member)
 
     def _perform(self, member: Member, action: Action) -> None:
@@ -260,6 +262,15 @@ class Swarm:
             self._send(member, request.sender, answer)
 
     # -- rules -------------------------------------------------------------------------------------
+
+    def _check_phases(self, member: Member) -> None:
+        """The phases are what the votes say that are here."""
+        if (masking := member.machine._masking) is not None:
+            viewing, releasing = masking._viewing, masking._releasing
+            said = (releasing.lock is not None, releasing.own is not None)
+            is_changing = viewing.number > masking.view.number
+            if SAID[releasing._course.phase] != said or viewing.changing != is_changing:
+                self.violated(f"member {member.number} is in a phase that its votes do not show")
 
     def _is_liar(self, member: Member) -> bool:
         return member.number in self.lies

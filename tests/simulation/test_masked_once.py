@@ -12,6 +12,7 @@ from protocol.masked_messages import Ack, AckVote, Release
 from protocol.releasing import STEPS, Event, Phase, Releasing
 from protocol.steps import Step
 from protocol.unmasking import totals_digest
+from protocol.view import Choice
 from tests import parts
 from tests.simulation.bare import Swarm
 from tests.simulation.mutations import MEMBERS, OTHERS, begin, machine, real_messages
@@ -70,6 +71,16 @@ def test_planted_fault_two_releases_open_both_secrets_of_a_member(layout, monkey
     monkeypatch.setitem(STEPS, again, Step(Phase.RELEASED, "a fault: another Release"))  # type: ignore[arg-type]
     heads = releases_of(machine(layout), layout)
     assert {head.included & 1 for head in heads} == {0, 1}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_who_has_released_what_others_have_may_still_acknowledge_once(layout):
+    here = machine(layout)
+    releases_of(here, layout)
+    releasing = here._masking._releasing
+    assert (releasing.may_acknowledge, releasing.may_release) == (True, False)
+    releasing.acknowledge(Choice(0b11111, bytes(32)), (), ())
+    assert (releasing.may_acknowledge, releasing.may_release) == (False, False)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -85,8 +85,9 @@ def test_planted_fault_another_acknowledgement_in_a_later_view(monkeypatch: pyte
 
     def forgetful(masking, number, now):
         if number > masking._viewing.number:
-            masking._releasing._acks.pop(masking._seat.me, None)
-            masking._releasing._course._phase = Phase.SILENT
+            releasing = masking._releasing
+            releasing._acks.pop(masking._seat.me, None)
+            releasing._course._phase = Phase.SILENT if releasing.own is None else Phase.RELEASED
         return honest(masking, number, now)
 
     monkeypatch.setattr(Masking, "_change_view", forgetful)
