@@ -1,12 +1,6 @@
 """The additive machine: two rounds of all-to-all, for one session (protocol, Part I, steps 2.1 to 3.4).
 
-    start --all n shares--> SUMS --all n sums--> Completed
-      |                       |
-      +-- T_shares, loss      +-- T_sums, loss, contributors differ
-      v                       v
-    Failed (x still fresh)  Failed (x is spent)
-
-What must stay true:
+What must stay true, beside the table `STEPS`:
 - nothing sent before `Spend` depends on the vector; `Spend` comes once, before the first SUM;
 - after Failed or Completed nothing is ever sent, and nothing received changes anything;
 - `Completed` only when every member's sum is whole, signed, and over the same contributors.
@@ -18,7 +12,7 @@ import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from enum import Enum, auto
+from enum import Enum
 
 from protocol import codec
 from protocol.actions import Action, Completed, Evidence, Failed, Keep, Reason, Send, Spend
@@ -27,6 +21,7 @@ from protocol.messages import Certificate, Key, Message, Share, Sid, Sum
 from protocol.sealing import derive
 from protocol.seat import Seat
 from protocol.shares import Shares
+from protocol.steps import Course, Step, Table
 from protocol.totals import Total
 from protocol.vectors import Floats, Vector, piece_count, pieces, raw
 
@@ -36,24 +31,31 @@ TWO_SUMS = "two different sums in one session"
 class Phase(Enum):
     """Where a session is."""
 
-    SHARES = auto()
-    SUMS = auto()
-    DONE = auto()
+    NEW = "new"
+    SHARES = "shares"
+    SUMS = "sums"
+    DONE = "done"
 
 
 class Event(Enum):
     """What moves a session on."""
 
+    START = "start"
     ALL_SHARES = "all n shares"
-    ALL_SUMS = "all n sums: Completed"
-    ENDED = "time, loss, contributors differ: Failed"
+    ALL_SUMS = "all n sums"
+    ENDED = "time, loss"
 
 
-STEPS: Mapping[tuple[Phase, Event], Phase] = {
-    (Phase.SHARES, Event.ALL_SHARES): Phase.SUMS,
-    (Phase.SHARES, Event.ENDED): Phase.DONE,
-    (Phase.SUMS, Event.ALL_SUMS): Phase.DONE,
-    (Phase.SUMS, Event.ENDED): Phase.DONE,
+STEPS: Table[Phase, Event] = {
+    (Phase.NEW, Event.START): Step(Phase.SHARES, "a Share, sealed, to each other member"),
+    (Phase.SHARES, Event.ALL_SHARES): Step(Phase.SUMS, "Spend; one's Sum to all; Keep it"),
+    (Phase.SHARES, Event.ENDED): Step(
+        Phase.DONE, "Failed, the offer still fresh: T_shares is over, or somebody was lost"
+    ),
+    (Phase.SUMS, Event.ALL_SUMS): Step(Phase.DONE, "Completed with the Certificate"),
+    (Phase.SUMS, Event.ENDED): Step(
+        Phase.DONE, "Failed, the offer spent: T_sums is over, somebody was lost, or contributors differ"
+    ),
 }
 """Where an event leads. There are no other steps; the documentation draws these."""
 
@@ -79,8 +81,13 @@ class Additive:
         self._accumulator: Vector | None = None
         self.shares_since = self.sums_since = 0.0
         self._clipped = 0
-        self.phase = Phase.SHARES
+        self._course = Course(STEPS, Phase.NEW)
         self.deadline: float | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """Where this session is."""
+        return self._course.phase
 
     @property
     def headers(self) -> Mapping[Key, Sum]:
@@ -90,11 +97,11 @@ class Additive:
     @property
     def stage(self) -> str:
         """The half of a session that this one is in, as a node's figures name them."""
-        return "shares" if self.phase is Phase.SHARES else "sums"
+        return "shares" if self.phase in (Phase.NEW, Phase.SHARES) else "sums"
 
     def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
         """Round 2: one sealed share to every other member. NotFiniteError leaves nothing sent."""
-        if self._accumulator is not None or self.phase is not Phase.SHARES:
+        if self.phase is not Phase.NEW:
             raise LocalProtocolError("a session starts once")
         shares = self._shares
         accumulator, self._clipped = shares.encode(vector, derive(rand, b"rounding"))
@@ -104,6 +111,7 @@ class Additive:
             shares.subtract(accumulator, seed)
             sends.append(Send(key, self._sealed(key, seed)))
         self._accumulator = accumulator
+        self._course.step(Event.START)
         self.shares_since = now
         self.deadline = now + self.seat.shares_timeout_s
         return sends
@@ -211,7 +219,7 @@ class Additive:
         return []
 
     def _without(self, key: Key, missing: tuple[Key, ...]) -> list[Action]:
-        if self.phase is Phase.DONE or key not in self._total.missing():
+        if self.phase in (Phase.NEW, Phase.DONE) or key not in self._total.missing():
             return []
         return self._fail(self._late, missing)
 
@@ -230,7 +238,7 @@ class Additive:
         return [Failed(reason, self.seat.round, missing, self.sid)]
 
     def _step(self, event: Event) -> None:
-        self.phase = STEPS[self.phase, event]
+        self._course.step(event)
         if self.phase is Phase.DONE:
             self.deadline = None
 

@@ -1,11 +1,10 @@
 """The end of a node's part: after its last round it serves what it holds until the others have it, too.
 
-open --close--> closing --every live peer confirmed this base, or the time to linger is over--> closed
+These are the phases `closing` and `closed` of protocol.session_steps.
 """
 
 from __future__ import annotations
 
-from protocol.actions import Action, Closed
 from protocol.membership import Members
 from protocol.recovery import PATIENCE_S
 from protocol.standing import Standing
@@ -19,9 +18,8 @@ class Closing:
     def __init__(self, standing: Standing, members: Members) -> None:
         self._standing = standing
         self._members = members
-        self._closed = False
         self.until: float | None = None
-        """How long this node lingers at most; None before its last round is over."""
+        """How long this node lingers at most (Unix s); None before its last round is over."""
 
     def begin(self, others_need_s: float, now: float) -> None:
         """Linger LINGER_S, or longer where the others may still be waiting for a sum.
@@ -30,12 +28,9 @@ class Closing:
         """
         self.until = now + max(LINGER_S, others_need_s + PATIENCE_S)
 
-    def end(self, fetching: bool, now: float) -> list[Action]:
-        """Closed, once, when it is over; not while this node itself is `fetching` or storing a base."""
-        if self.until is None or self._closed or not (now >= self.until or self._confirmed(fetching)):
-            return []
-        self._closed = True
-        return [Closed()]
+    def is_over(self, fetching: bool, now: float) -> bool:
+        """Whether this node may go; before its time not while it is itself `fetching` or storing a base."""
+        return self.until is not None and (now >= self.until or self._confirmed(fetching))
 
     def _confirmed(self, fetching: bool) -> bool:
         if fetching:
@@ -43,8 +38,3 @@ class Closing:
         base, round = self._standing.base, self._standing.round
         live = (self._members.get(key) for key in self._members.live(round))
         return all(a is None or (a.base == base and a.round >= round) for a in live)
-
-    @property
-    def deadline(self) -> float | None:
-        """When the lingering is over."""
-        return None if self._closed else self.until

@@ -1,13 +1,6 @@
-r"""Federated averaging with a server in the middle: the server's machine and a client node's.
+"""Federated averaging with a server in the middle: the server's machine and a client node's.
 
-    server   assembling ──all nodes are here, or time is over──▶ idle ──begin──▶ gathering
-             gathering ──the last node at work has sent all, is gone, or silent for long──▶ Gathered, idle
-             idle ──close──▶ Done to every node
-
-    client   enlisting ──Enlisted──▶ idle ──Order──▶ filling ──the model's last piece──▶ Train ──▶ idle
-             Done, or a server that is gone or never there, ends it from anywhere
-
-What stays true:
+What stays true, beside the tables of their steps (protocol.federation_steps):
 - A run is named by a secret of 32 bytes that all its processes were given, and that never travels: every
   record bears an HMAC under it. Who does not hold it changes nothing, and has nothing allocated for it.
 - A node is here from its Enlist to its end: unreachable, silent, or started anew as another instance. It says
@@ -29,7 +22,19 @@ import numpy as np
 from protocol import tagging
 from protocol.actions import Action, Assembled, Closed, Fatal, Gathered, Note, Notice, Send, Train
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
+from protocol.federation_steps import (
+    LINK,
+    SERVER,
+    WORK,
+    LinkEvent,
+    LinkPhase,
+    ServerEvent,
+    ServerPhase,
+    WorkEvent,
+    WorkPhase,
+)
 from protocol.messages import Done, Enlist, Enlisted, Message, ModelPiece, Order, UploadPiece
+from protocol.steps import Course
 from protocol.vectors import Floats, piece, piece_bytes, piece_count, pieces, raw
 
 ASSEMBLE_S = 120.0
@@ -95,6 +100,7 @@ class FederationServer:
         self._here: dict[int, _Member] = {}
         self._assembled_by: float | None = None
         self._round: _Round | None = None
+        self._course = Course(SERVER, ServerPhase.ASSEMBLING)
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -117,10 +123,11 @@ class FederationServer:
 
     def begin(self, number: int, model: Floats, chosen: Sequence[int], now: float) -> list[Action]:
         """Send `model` (d,) to the nodes of the `chosen` clients and wait for what these send."""
-        if self._round is not None or self._assembled_by is not None or model.shape != (self._dimension,):
+        if not self._course.allows(ServerEvent.BEGIN) or model.shape != (self._dimension,):
             raise LocalProtocolError(f"round {number} begun inside another, too early, or with {model.shape}")
         if not self._here:
             return [Fatal("every client node is gone")]
+        self._course.step(ServerEvent.BEGIN)
         work = {node: [client for client in chosen if client % self._nodes == node] for node in self._here}
         at_work = {node: clients for node, clients in work.items() if clients}
         fillings = {
@@ -138,6 +145,7 @@ class FederationServer:
 
     def close(self, now: float) -> list[Action]:
         """There is no more work."""
+        self._course.step(ServerEvent.CLOSE)
         done: list[Action] = [
             Send(member.endpoint, (tagging.tag(Done(member.instance), self._run),))
             for member in self._here.values()
@@ -168,7 +176,7 @@ class FederationServer:
     def tick(self, now: float) -> list[Action]:
         """A wait is over, for nodes or for uploads."""
         if self._assembled_by is not None and now >= self._assembled_by:
-            return self._begin_without(self._nodes - len(self._here))
+            return self._assembled(ServerEvent.TIME)
         heard = {} if self._round is None else {node: self._round.heard[node] for node in self._round.open}
         silent = [node for node, since in heard.items() if now >= since + SILENCE_S]
         return [a for node in silent for a in self._leave(node, f"sent nothing for {SILENCE_S:g} s")]
@@ -186,8 +194,8 @@ class FederationServer:
         left = [] if before is None else self._leave(node, "started anew")
         self._here[node] = member
         actions = [*left, answer, Notice(Note.JOINED, _name(node), f"at {member.endpoint}")]
-        if self._assembled_by is not None and len(self._here) == self._nodes:
-            return [*actions, *self._begin_without(0)]
+        if self._course.phase is ServerPhase.ASSEMBLING and len(self._here) == self._nodes:
+            return [*actions, *self._assembled(ServerEvent.ALL_HERE)]
         return actions
 
     def _leave(self, node: int, why: str) -> list[Action]:
@@ -199,11 +207,12 @@ class FederationServer:
         del self._round.open[node]
         return [told, *([] if self._round.open else self._gathered(self._round))]
 
-    def _begin_without(self, missing: int) -> list[Action]:
+    def _assembled(self, why: ServerEvent) -> list[Action]:
+        self._course.step(why)
         self._assembled_by = None
         if not self._here:
             return [Fatal(f"none of {self._nodes} client nodes came within {ASSEMBLE_S:g} s")]
-        if not missing:
+        if why is ServerEvent.ALL_HERE:
             return [Assembled()]
         late = ", ".join(str(node) for node in range(self._nodes) if node not in self._here)
         return [Notice(Note.LOST, f"node {late}", f"not here after {ASSEMBLE_S:g} s"), Assembled()]
@@ -237,6 +246,7 @@ class FederationServer:
         return [] if waited.open else self._gathered(waited)
 
     def _gathered(self, ended: _Round) -> list[Action]:
+        self._course.step(ServerEvent.LAST)
         self._round = None
         ordered = {client: ended.uploads[client] for client in ended.chosen if client in ended.uploads}
         return [Gathered(ended.number, ordered)]
@@ -253,8 +263,8 @@ class FederationClient:
         self._dimension = dimension
         self._enlist = tagging.tag(Enlist(node, instance, endpoint), run)
         self._server = server
-        self._enlisted = False
-        self._in_doubt = False
+        self._link = Course(LINK, LinkPhase.ENLISTING)
+        self._work = Course(WORK, WorkPhase.IDLE)
         self._give_up_at = 0.0
         self._order: Order | None = None
         self._filling: _Filling | None = None
@@ -282,10 +292,13 @@ class FederationClient:
 
     def receive(self, message: Message, now: float) -> list[Action]:
         """Anything that a server says."""
+        if self._link.phase is LinkPhase.ENDED:
+            raise RemoteProtocolError(f"{type(message).__name__} to a client that has ended")
         match message:
             case Enlisted():
                 self._check(message)
-                self._enlisted, self._in_doubt, self.deadline = True, False, now + KEEP_S
+                self._link.step(LinkEvent.ENLISTED)
+                self.deadline = now + KEEP_S
                 return []
             case Order():
                 self._check(message)
@@ -295,18 +308,18 @@ class FederationClient:
                 return self._take_piece(message)
             case Done():
                 self._check(message)
-                self.deadline = None
-                return [Closed()]
+                return self._end(LinkEvent.DONE, Closed())
             case _:
                 raise RemoteProtocolError(f"{type(message).__name__} to a client of a federation")
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """A server that was there, and can not be reached twice in a row, is gone; another may still come."""
-        if endpoint == self._server and self._in_doubt:
-            return self._end(f"the server at {endpoint} is gone: {why}")
-        if endpoint != self._server or not self._enlisted:
+        if endpoint != self._server or not self._link.allows(LinkEvent.LOST):
             return []
-        self._enlisted, self._in_doubt, self._give_up_at = False, True, now + ASSEMBLE_S
+        if self._link.phase is LinkPhase.IN_DOUBT:
+            return self._end(LinkEvent.LOST, Fatal(f"the server at {endpoint} is gone: {why}"))
+        self._link.step(LinkEvent.LOST)
+        self._give_up_at = now + ASSEMBLE_S
         return self.tick(now)
 
     def reconnected(self, endpoint: str, now: float) -> list[Action]:
@@ -315,14 +328,19 @@ class FederationClient:
 
     def tick(self, now: float) -> list[Action]:
         """Enlist, for the first time or again."""
-        if not self._enlisted and now >= self._give_up_at:
-            return self._end(f"no server at {self._server} answered within {ASSEMBLE_S:g} s")
-        self.deadline = now + (KEEP_S if self._enlisted else KNOCK_S)
+        if self._link.phase is LinkPhase.ENDED:
+            return []
+        is_enlisted = self._link.phase is LinkPhase.ENLISTED
+        if not is_enlisted and now >= self._give_up_at:
+            why = Fatal(f"no server at {self._server} answered within {ASSEMBLE_S:g} s")
+            return self._end(LinkEvent.TIME, why)
+        self.deadline = now + (KEEP_S if is_enlisted else KNOCK_S)
         return [Send(self._server, (self._enlist,))]
 
-    def _end(self, why: str) -> list[Action]:
+    def _end(self, event: LinkEvent, action: Action) -> list[Action]:
+        self._link.step(event)
         self.deadline = None
-        return [Fatal(why)]
+        return [action]
 
     def _check(self, message: Enlisted | Order | Done) -> None:
         tagging.check_tag(message, self._run)
@@ -332,6 +350,7 @@ class FederationClient:
     def _take_order(self, order: Order) -> list[Action]:
         if order.round <= self.round:
             raise RemoteProtocolError(f"an order for round {order.round} in round {self.round}")
+        self._work.step(WorkEvent.ORDER)
         self._order, self._filling = order, _Filling(self._dimension)
         return []
 
@@ -343,6 +362,7 @@ class FederationClient:
         model = self._filling.put(part)
         if model is None:
             return []
+        self._work.step(WorkEvent.MODEL)
         self._filling = None
         return [Train(self.round, model, self._order.clients)]
 

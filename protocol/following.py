@@ -1,6 +1,7 @@
 """Rounds without an offer: a node whose privacy budget is spent goes on with the bases that others make.
 
-    idle --follow--> following --a base adopted | T_group | nobody is left who offers--> idle
+Such a round is the phase `following` of protocol.session_steps; it ends with a base, at T_group, or where
+nobody is left who offers.
 
 What must stay true:
 - once it follows, a node follows for good, over a restart too: it offers nothing, and says so;

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from enum import Enum
 
 from protocol import codec
 from protocol.actions import Action, Adopted, Evidence, Healed, Serve
@@ -28,10 +29,43 @@ from protocol.messages import (
 )
 from protocol.recovery import BaseFetch, CertificateFetch, Fetched, Past, ResultFetch
 from protocol.standing import Settings, Standing
+from protocol.steps import Course, Step, Table
 from protocol.tolerance import LEAST_MEMBERS
 
 REMEMBERED_SESSIONS = 8
 RETRY_S = 2.0
+
+
+class Phase(Enum):
+    """Whether something is fetched."""
+
+    IDLE = "idle"
+    FETCHING = "fetching"
+
+
+class Event(Enum):
+    """What a fetch meets with."""
+
+    SHOWN = "a better base"
+    FETCHED = "all, checked"
+    FAILED = "no answer, or wrong"
+    SESSION = "a session starts"
+
+
+STEPS: Table[Phase, Event] = {
+    (Phase.IDLE, Event.SHOWN): Step(
+        Phase.FETCHING,
+        "a CertificateRequest to one who shows it, then a PieceRequest for each piece; who was not in the "
+        "session that made it asks for each BasePiece alone",
+    ),
+    (Phase.FETCHING, Event.FETCHED): Step(
+        Phase.IDLE,
+        "Healed, by a Certificate and each Sum, or a ResultCertificate and each TotalPiece; or Adopted",
+    ),
+    (Phase.FETCHING, Event.FAILED): Step(Phase.IDLE, "another source is tried, or after 2 s the same"),
+    (Phase.FETCHING, Event.SESSION): Step(Phase.IDLE, "what was fetched is looked for again afterwards"),
+}
+"""There are no other steps."""
 
 
 class Healer:
@@ -44,12 +78,13 @@ class Healer:
         self._fetch: CertificateFetch | ResultFetch | BaseFetch | None = None
         self._tried: dict[tuple[bytes, Key, bool], float] = {}
         self._retry_at: float | None = None
+        self._course = Course(STEPS, Phase.IDLE)
         self.past: OrderedDict[Sid, Past] = OrderedDict()
 
     @property
     def busy(self) -> bool:
         """Whether something is being fetched."""
-        return self._fetch is not None
+        return self._course.phase is Phase.FETCHING
 
     @property
     def expecting(self) -> bool:
@@ -73,6 +108,7 @@ class Healer:
         self._fetch = self._by_certificate(now) or self._by_majority(now)
         if self._fetch is None:
             return []
+        self._course.step(Event.SHOWN)
         self._retry_at = None
         return self._fetch.start(now)
 
@@ -118,21 +154,23 @@ class Healer:
         if self._fetch is None:
             raise RemoteProtocolError(f"{type(message).__name__} that was not asked for")
         actions = self._fetch.receive(message, now)
-        if self._fetch.failed or any(isinstance(action, Healed | Adopted) for action in actions):
-            self._stop(now)
+        if self._fetch.failed:
+            self._stop(Event.FAILED, now)
+        elif any(isinstance(action, Healed | Adopted) for action in actions):
+            self._stop(Event.FETCHED, now)
         return actions
 
     def unreachable(self, key: Key, now: float) -> None:
         """The source is gone: try another at the next look."""
         if self._fetch is not None and self._fetch.source == key:
-            self._stop(now)
+            self._stop(Event.FAILED, now)
 
     def tick(self, now: float) -> None:
         """Give up a fetch that stands still; forget old failures."""
         if self._fetch is not None:
             self._fetch.tick(now)
             if self._fetch.failed:
-                self._stop(now)
+                self._stop(Event.FAILED, now)
         if self._retry_at is not None and now >= self._retry_at:
             self._retry_at = None
         self._tried = {key: until for key, until in self._tried.items() if until > now}
@@ -140,9 +178,10 @@ class Healer:
     def abandon(self, now: float) -> None:
         """A session starts on the base that this node has: what it fetches is looked for again afterwards."""
         if self._fetch is not None:
-            self._stop(now)
+            self._stop(Event.SESSION, now)
 
-    def _stop(self, now: float) -> None:
+    def _stop(self, why: Event, now: float) -> None:
+        self._course.step(why)
         self._fetch = None
         self._retry_at = now + RETRY_S
 

@@ -8,6 +8,7 @@ refused and nobody accepted, this node is configured wrongly and says why.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from protocol import codec
 from protocol.actions import Action, Fatal, Note, Notice, Send
@@ -16,6 +17,7 @@ from protocol.membership import Members
 from protocol.messages import Announce, Hello, Key, Refused, Roster
 from protocol.sealing import derive
 from protocol.standing import ANNOUNCE_LIFETIME_S, Settings, Standing
+from protocol.steps import Course, Step, Table
 
 JOIN_S = 5.0
 ANNOUNCE_EVERY_S = ANNOUNCE_LIFETIME_S / 3
@@ -23,6 +25,29 @@ _FIRST_RETRY_S = 0.1
 _LAST_RETRY_S = 4.0
 _MAX_GREETINGS = 4096
 OTHER_SWARM = "other task or parameters"
+
+
+class Phase(Enum):
+    """Whether this node still gets to know the others."""
+
+    JOINING = "joining"
+    JOINED = "joined"
+
+
+class Event(Enum):
+    """What ends joining."""
+
+    SETTLED = "all answered, or time"
+
+
+STEPS: Table[Phase, Event] = {
+    (Phase.JOINING, Event.SETTLED): Step(
+        Phase.JOINED,
+        "all who were named answered the Hello by a Hello, a tracker by a Roster, or by Refused; or a "
+        "swarm under way has; or time is over. Fatal where somebody refused and nobody is known",
+    )
+}
+"""Greetings, announcements and news go on as before; only then this node seeks a group."""
 
 
 @dataclass
@@ -51,8 +76,13 @@ class Introductions:
         self._again_at: float | None = None
         self._join_until: float | None = None
         self.members = Members()
-        self.joining = True
+        self._course = Course(STEPS, Phase.JOINING)
         self.tracker_key: Key | None = None
+
+    @property
+    def joining(self) -> bool:
+        """Whether this node still gets to know the others."""
+        return self._course.phase is Phase.JOINING
 
     @property
     def greetings(self) -> dict[str, Greeting]:
@@ -260,7 +290,7 @@ class Introductions:
         missed = [] if self._join_until is not None else self._missed()
         if not settled:
             return missed
-        self.joining = False
+        self._course.step(Event.SETTLED)
         refusals = [(end, g.refused) for end, g in self._greetings.items() if g.refused]
         if not refusals or self.members.known(self._standing.round):
             return missed

@@ -1,6 +1,7 @@
 """How a masked session begins: secrets are shared among all, and all hold proof that all have them.
 
-    JOIN to each --all n JOINs--> JOINED to all --all n votes--> the certificate, passed on once
+These are the phases `joins` and `votes` of protocol.masked_steps: a JOIN to each; once all n are here a vote,
+the JOINED, to all; once all n votes are here their certificate, the JOINCERTIFICATE, passed on once.
 
 Nothing here depends on the offer. Only with the certificate does a member mask and send its vector: as each
 passes it on, a member that dies among its votes leaves nobody behind with half of them (protocol, Part II,

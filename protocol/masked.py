@@ -1,12 +1,6 @@
 """The masked machine: one member of one session that survives dropouts (protocol, Part II).
 
-    start --n JOINs--> JOINED --n votes--> masks ... (protocol.masking) --> Completed
-      |                  |                   |
-      +-- T_join, loss   +-- T_join, grace   v
-      v                  v                 Failed (x is spent)
-    Failed (x still fresh)
-
-What must stay true:
+What must stay true, beside the table of its steps (protocol.masked_steps):
 - nothing sent before `Spend` depends on the vector; `Spend` comes once, with the certificate of all joins;
 - after Failed or Completed nothing is ever sent, and nothing received changes anything.
 """
@@ -23,6 +17,7 @@ from protocol.fixedpoint import FixedPoint
 from protocol.joining import Joining
 from protocol.layout import Layout
 from protocol.masked_messages import Join, JoinCertificate, Joined, MaskedMessage, sender_of, session_of
+from protocol.masked_steps import STEPS, Event, Phase
 from protocol.masked_vector import MaskedVector, masks_of
 from protocol.masking import MaskedReply, Masking, SummedMessage
 from protocol.masks import self_seed
@@ -30,6 +25,7 @@ from protocol.messages import Message, Sum
 from protocol.names import Key
 from protocol.sealing import derive
 from protocol.seat import Seat
+from protocol.steps import Course
 from protocol.tolerance import Tolerance
 from protocol.vectors import Floats
 from protocol.view import NotYet
@@ -49,10 +45,14 @@ class DoubleMasked:
         self._offer: tuple[Floats, bytes] | None = None
         self._clipped = 0
         self._masking: Masking | None = None
-        self._over = False
+        self._course = Course(STEPS, Phase.NEW)
         self.seat = seat
         self.shares_since = self.sums_since = 0.0
         self.deadline: float | None = None
+
+    @property
+    def _over(self) -> bool:
+        return self._course.phase is Phase.DONE
 
     @property
     def headers(self) -> Mapping[Key, Sum]:
@@ -80,11 +80,12 @@ class DoubleMasked:
 
     def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
         """A JOIN to every other member. NotFiniteError leaves nothing sent."""
-        if self._offer is not None:
+        if self._course.phase is not Phase.NEW:
             raise LocalProtocolError("a session starts once")
         self._clipped = self._point.clipped(vector)
         self._offer = vector, derive(rand, b"rounding")
         self._joining = Joining(self.seat, self._tolerance, derive(rand, b"joining"))
+        self._course.step(Event.START)
         self.shares_since = now
         self.deadline = now + self.seat.shares_timeout_s
         return [Send(key, (self._joining.join(key),)) for key in self.seat.others]
@@ -96,6 +97,7 @@ class DoubleMasked:
         self._heard(message)
         sends = self._to_all(vote) if vote is not None else []
         if vote is not None:
+            self._course.step(Event.ALL_JOINS)
             self.deadline = (self.deadline or now) + GRACE_S
         if evidence is not None:
             return [*sends, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
@@ -108,8 +110,9 @@ class DoubleMasked:
     def _mask(self, certificate: JoinCertificate, now: float) -> list[Action]:
         """The certificate is passed on; then the offer is spent, and goes out under its masks."""
         begun = self._to_all(certificate)
+        self._course.step(Event.CERTIFICATE)
         parts = (self.seat, self._tolerance, self._layout, self._point, self._joining)
-        self._masking = masking = Masking(*parts, vector=self._masked(), now=now)
+        self._masking = masking = Masking(*parts, vector=self._masked(), course=self._course, now=now)
         self.sums_since = now
         begun += masking.open(self._clipped, now)
         gone = masking.lost(self._gone, now) if self._gone else []
@@ -180,7 +183,7 @@ class DoubleMasked:
     def _settled(self, actions: list[Action]) -> list[Action]:
         """Take note of how it ends, or of when something is due."""
         masking = self._masking
-        if masking is None or masking.over:
+        if masking is None or self._over:
             self._close()
         else:
             self.deadline = masking.deadline
@@ -224,11 +227,11 @@ class DoubleMasked:
         return []
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
+        self._course.step(Event.ENDED)
         self._close()
         return [Failed(reason, self.seat.round, missing, self.seat.sid)]
 
     def _close(self) -> None:
-        self._over = True
         self.deadline = None
         self._early.drop()
 

@@ -1,8 +1,6 @@
 """The second half of a masked session: from the certificate of all joins to the result.
 
-    masks --totals, checked--> ACK to all --t ACKs--> RELEASE to all --t RELEASEs--> Completed
-      |
-      +-- a deadline, a loss: the next view, without who is silent
+Three tables say where it stands: protocol.masked_steps, protocol.releasing and protocol.viewing.
 
 `Spend` comes before anything else. One acknowledgement and one release, and no release before t
 acknowledgements of the same. Failed at the end of the time, when too many are lost, when somebody lied.
@@ -31,11 +29,13 @@ from protocol.masked_messages import (
     TotalPiece,
     ViewChange,
 )
+from protocol.masked_steps import Event, Phase
 from protocol.masked_vector import MaskedVector
 from protocol.names import Key
 from protocol.pulling import Result
 from protocol.releasing import Releasing
 from protocol.seat import Seat
+from protocol.steps import Course
 from protocol.summing import Summing
 from protocol.tolerance import Tolerance
 from protocol.totalling import Totals
@@ -49,7 +49,7 @@ SummedMessage = Masked | Total | Check | Dispute | Ack | Release | ViewChange | 
 
 
 class Masking:
-    """One member's part. `point` decodes what comes out; `over` once there is a result, or none to come."""
+    """One member's part. `point` decodes what comes out; `course` is its session's."""
 
     def __init__(
         self,
@@ -59,11 +59,13 @@ class Masking:
         point: FixedPoint,
         joining: Joining,
         vector: MaskedVector,
+        course: Course[Phase, Event],
         now: float,
     ) -> None:
         self._seat = seat
         self._tolerance = tolerance
         self._point = point
+        self._course = course
         self._viewing = Viewing(seat, tolerance, layout)
         self._summing = Summing(seat, layout, vector, self._viewing.begin(now, seat.sums_timeout_s))
         self._releasing = Releasing(seat, tolerance, layout, joining)
@@ -71,7 +73,6 @@ class Masking:
         self._proofs: tuple[Proof, ...] = ()
         self._kept = b""
         self._end_at = now + seat.sums_timeout_s
-        self.over = False
 
     def open(self, clipped: int, now: float) -> list[Action]:
         """Spend the offer, and send it under its masks."""
@@ -102,7 +103,7 @@ class Masking:
         """Who is waited for, at this step."""
         others = self._seat.others
         number = self._viewing.number
-        if number > self._summing.view.number:
+        if self._viewing.changing:
             voted = self._viewing.voted(number)
             return tuple(key for key in others if key not in voted) or (self._viewing.leader(number),)
         late = self._summing.waiting_for()
@@ -167,11 +168,11 @@ class Masking:
 
     def _acknowledge(self) -> list[Action]:
         """Once, and not between a vote and its proposal: a leader would not know of the lock."""
-        if self._viewing.number > self.view.number:
+        if self._viewing.changing:
             return []
         totals = self._summing.totals
         enough = totals.included.bit_count() >= self._tolerance.least_included
-        if not self._summing.verified or self._releasing.lock is not None or not enough:
+        if not self._summing.verified or not self._releasing.may_acknowledge or not enough:
             return []
         choice = Choice(totals.included, totals.digest)
         members = members_in(totals.included, self._seat.members)
@@ -189,7 +190,7 @@ class Masking:
 
     def _release(self) -> list[Action]:
         choice = self._releasing.quorum()
-        if choice is None or self._releasing.own is not None:
+        if choice is None or not self._releasing.may_release:
             return []
         if choice.included.bit_count() < self._tolerance.least_included:
             return []
@@ -197,6 +198,8 @@ class Masking:
 
     def _complete(self, certificate: ResultCertificate, now: float) -> list[Action]:
         """The secrets are open: with the totals that they are for, that is the result."""
+        if self._course.phase is Phase.MASKS:
+            self._course.step(Event.SECRETS)
         totals = self._summing.totals
         if totals.missing or totals.included != certificate.included or totals.digests != certificate.digests:
             return self._fetch_totals(certificate, now)
@@ -204,7 +207,7 @@ class Masking:
         mean = mean_of(totals.joined(), certificate, self._point)
         if mean is None:
             return self._fail(Reason.WRONG_COUNT, ())
-        self.over = True
+        self._course.step(Event.TOTALS)
         contributors = members_in(certificate.included, self._seat.members)
         seat = self._seat
         return [*kept, Completed(seat.group, seat.sid, seat.round, mean, contributors, certificate)]
@@ -291,7 +294,7 @@ class Masking:
         self._viewing.gone.update(keys)
         late, gone = self.waiting_for(), self._viewing.gone
         leader = self._viewing.leader(self._viewing.number)
-        if self._viewing.number > self.view.number:
+        if self._viewing.changing:
             is_needed = leader in gone  # who is gone votes for no view: that it is said again ends none
         else:
             is_needed = not self._summing.verified and any(key in gone for key in late)
@@ -308,7 +311,7 @@ class Masking:
         return self._fail(Reason.MASKS_TIMEOUT, tuple(sorted(self._viewing.gone)))
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
-        self.over = True
+        self._course.step(Event.ENDED)
         return [Failed(reason, self._seat.round, missing, self._seat.sid)]
 
 

@@ -1,12 +1,15 @@
 """How a masked session ends: acknowledgements, one release each, and what t releases open.
 
-    ACK of t members for the same (members, totals) --> one's RELEASE --> t RELEASEs --> the secrets
+What this member has said walks the table `STEPS`: one ACK and one RELEASE at most, and no RELEASE before t
+members' ACKs for the same (members, totals). t RELEASEs open the secrets.
 
 Of a member that is included, its self mask's secret is opened; of one that is not, its mask key. An honest
 member releases once in a session, so that of no member both are ever open (protocol, Part II, P1, P2).
 """
 
 from __future__ import annotations
+
+from enum import Enum
 
 from protocol import codec, shamir
 from protocol.actions import Evidence
@@ -17,6 +20,7 @@ from protocol.masked_messages import Ack, AckVote, MaskedHead, Release, ReleaseH
 from protocol.masks import Kind
 from protocol.names import Key
 from protocol.seat import Seat
+from protocol.steps import Course, Step, Table
 from protocol.tolerance import Tolerance
 from protocol.unmasking import release_digest, secret_fits, totals_digest
 from protocol.view import Choice
@@ -25,6 +29,33 @@ TWO_ACKS = "two different acknowledgements in one session"
 TWO_RELEASES = "two different releases in one session"
 WRONG_SHARE = "a share that was not dealt to it"
 WRONG_SECRET = "shares that do not open what it committed to"  # noqa: S105 - words
+
+
+class Phase(Enum):
+    """What this member has said."""
+
+    SILENT = "silent"
+    ACKNOWLEDGED = "acknowledged"
+    RELEASED = "released"
+    BOTH = "both"
+
+
+class Event(Enum):
+    """What it speaks of."""
+
+    CHECKED = "totals, checked"
+    QUORUM = "t Acks alike"
+
+
+STEPS: Table[Phase, Event] = {
+    (Phase.SILENT, Event.CHECKED): Step(
+        Phase.ACKNOWLEDGED, "Keep the totals; Ack to all, which locks this member"
+    ),
+    (Phase.SILENT, Event.QUORUM): Step(Phase.RELEASED, "Release to all, for totals that others have"),
+    (Phase.ACKNOWLEDGED, Event.QUORUM): Step(Phase.BOTH, "Release to all"),
+    (Phase.RELEASED, Event.CHECKED): Step(Phase.BOTH, "Keep the totals; Ack to all"),
+}
+"""There are no other steps: nothing is acknowledged twice, and nothing released twice."""
 
 
 class Releasing:
@@ -37,6 +68,7 @@ class Releasing:
         self._joining = joining
         self._acks: dict[Key, Ack] = {}
         self._releases: dict[Key, Release] = {}
+        self._course = Course(STEPS, Phase.SILENT)
 
     # -- acknowledgements --------------------------------------------------------------------------
 
@@ -50,8 +82,14 @@ class Releasing:
         """Whose acknowledgement is here."""
         return frozenset(self._acks)
 
+    @property
+    def may_acknowledge(self) -> bool:
+        """Whether this member has acknowledged nothing yet."""
+        return self._course.allows(Event.CHECKED)
+
     def acknowledge(self, choice: Choice, digests: tuple[bytes, ...], inputs: tuple[MaskedHead, ...]) -> Ack:
         """One's own, the only one of this session."""
+        self._course.step(Event.CHECKED)
         seat = self._seat
         vote = AckVote(seat.sid, seat.me, choice.included, choice.totals)
         ack = Ack(codec.sign(vote, seat.key), digests, inputs)
@@ -94,8 +132,14 @@ class Releasing:
         """This member's release."""
         return self._releases.get(self._seat.me)
 
+    @property
+    def may_release(self) -> bool:
+        """Whether this member has released nothing yet."""
+        return self._course.allows(Event.QUORUM)
+
     def release(self, choice: Choice) -> Release:
         """One's own, the only one of this session."""
+        self._course.step(Event.QUORUM)
         seat = self._seat
         pairs = (self._joining.shares[key] for key in seat.members)
         shares = tuple(pair[0 if choice.included >> n & 1 else 1] for n, pair in enumerate(pairs))

@@ -1,15 +1,12 @@
 """Finding a group for an offer: READY to one coordinator, the next one when it does not answer.
 
-    idle --offer--> waiting --READY--> sent --Accepted--> accepted --GROUP--> a session
-                       ^                |  refused, no answer  |
-                       +----------------+----------------------+     T_group: own update
-
 Each try has a new ephemeral key and nonce. Only a GROUP that holds the READY of the current try counts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from protocol import codec
 from protocol.deadlines import Pace
@@ -18,6 +15,7 @@ from protocol.messages import Group, Key, Ready
 from protocol.sealing import Ephemeral, check_public, derive
 from protocol.shares import MAX_MEMBERS
 from protocol.standing import Settings, Standing
+from protocol.steps import Course, Step, Table
 from protocol.vectors import Floats
 
 ACK_FLOOR_S = 2.0
@@ -27,14 +25,63 @@ MAX_TRIES = 64
 MAX_REGROUPED = 2
 
 
+class Phase(Enum):
+    """Where an offer is on its way to a group."""
+
+    IDLE = "idle"
+    WAITING = "waiting"
+    ASKED = "asked"
+    ACCEPTED = "accepted"
+
+
+class Event(Enum):
+    """What an offer meets with."""
+
+    OFFER = "an offer"
+    ASK = "a coordinator"
+    ACCEPTED = "Accepted"
+    VOID = "void, or no answer"
+    GROUP = "a Group with it"
+    EXPIRED = "T_group is over"
+
+
+_OWN = "the round ends with one's own update"
+STEPS: Table[Phase, Event] = {
+    (Phase.IDLE, Event.OFFER): Step(
+        Phase.WAITING, "T_group begins; for an offer whose session never began it goes on"
+    ),
+    (Phase.WAITING, Event.ASK): Step(
+        Phase.ASKED, "Ready to it, and to the one before, from which that takes it back"
+    ),
+    (Phase.WAITING, Event.EXPIRED): Step(Phase.IDLE, _OWN),
+    (Phase.ASKED, Event.ACCEPTED): Step(Phase.ACCEPTED, "the coordinator holds the Ready"),
+    (Phase.ASKED, Event.ASK): Step(
+        Phase.ASKED, "a peer with a lower key came: Ready to it, and to the one before"
+    ),
+    (Phase.ASKED, Event.VOID): Step(
+        Phase.WAITING,
+        "another base, or a coordinator that is lost, or silent for T_ack: the next one is asked",
+    ),
+    (Phase.ASKED, Event.GROUP): Step(Phase.IDLE, "a session starts: the Group overtook the Accepted"),
+    (Phase.ASKED, Event.EXPIRED): Step(Phase.IDLE, _OWN),
+    (Phase.ACCEPTED, Event.ASK): Step(
+        Phase.ASKED, "a peer with a lower key came, perhaps by a Redirect: Ready to it, and to the one before"
+    ),
+    (Phase.ACCEPTED, Event.VOID): Step(Phase.WAITING, "another base, or a coordinator that is lost"),
+    (Phase.ACCEPTED, Event.GROUP): Step(Phase.IDLE, "a session starts: the Ready is used up"),
+    (Phase.ACCEPTED, Event.EXPIRED): Step(Phase.IDLE, _OWN),
+}
+"""There are no other steps."""
+
+
 @dataclass
 class Try:
-    """One READY: the key behind it and whether the coordinator holds it."""
+    """One READY: the key behind it, and until when the coordinator is to answer."""
 
     ready: Ready
     ephemeral: Ephemeral
     sent_at: float
-    ack_until: float | None
+    ack_until: float
 
 
 @dataclass
@@ -59,6 +106,7 @@ class Seeker:
         self._standing = standing
         self._group_pace = Pace(GROUP_FLOOR_S, settings.group_timeout_s)
         self._ack_pace = Pace(ACK_FLOOR_S, ACK_CAP_S)
+        self._course = Course(STEPS, Phase.IDLE)
         self.offer: Offer | None = None
 
     def begin(self, vector: Floats, rand: bytes, others_need_s: float, now: float) -> None:
@@ -67,12 +115,14 @@ class Seeker:
         `others_need_s`: how long the others may still be in a session that this node is done with; within
         the cap they are waited for.
         """
+        self._course.step(Event.OFFER)
         least_s = min(others_need_s, self._settings.group_timeout_s)
         self.offer = Offer(vector, rand, now, now + max(least_s, self._group_pace.allowed_s))
 
     def ask(self, coordinator: Key, now: float) -> Ready:
         """A new READY for this coordinator; the one before is void."""
         offer = self._current_offer()
+        self._course.step(Event.ASK)
         offer.tries += 1
         root = derive(offer.rand, b"ready", offer.tries.to_bytes(4, "big"))
         ephemeral = Ephemeral(derive(root, b"ephemeral"))
@@ -98,9 +148,9 @@ class Seeker:
         current = self._current_offer().current
         if current is None or current.ready.nonce != nonce:
             raise RemoteProtocolError("an answer to a READY that is not the current one")
-        if current.ack_until is not None:
+        if self._course.phase is Phase.ASKED:
             self._ack_pace.observe(now - current.sent_at)
-        current.ack_until = None
+            self._course.step(Event.ACCEPTED)
 
     def holds(self, nonce: bytes) -> bool:
         """Whether this nonce is the current READY's."""
@@ -109,19 +159,19 @@ class Seeker:
 
     def void(self) -> None:
         """The current READY no longer says the truth (a new base): another is needed."""
-        if self.offer is not None:
+        if self.offer is not None and self.offer.current is not None:
+            self._course.step(Event.VOID)
             self.offer.current = None
 
     def skip(self, coordinator: Key) -> None:
         """This coordinator did not answer: not again for this offer."""
-        offer = self._current_offer()
-        offer.skipped.add(coordinator)
-        offer.current = None
+        self._current_offer().skipped.add(coordinator)
+        self.void()
 
     def silent(self, now: float) -> Key | None:
         """The coordinator whose answer is overdue, if one is."""
         current = self.offer.current if self.offer else None
-        if current is None or current.ack_until is None or now < current.ack_until:
+        if current is None or self._course.phase is not Phase.ASKED or now < current.ack_until:
             return None
         return current.ready.coordinator
 
@@ -130,6 +180,7 @@ class Seeker:
         offer = self._current_offer()
         if offer.current is None:
             raise RemoteProtocolError("a GROUP without a READY")
+        self._course.step(Event.GROUP)
         self._group_pace.observe(now - offer.started)
         self.offer = None
         return offer, offer.current.ephemeral
@@ -138,6 +189,7 @@ class Seeker:
         """Have an unspent offer wait for another group, within its T_group; False if it may not."""
         if offer.regrouped >= MAX_REGROUPED or now >= offer.deadline:
             return False
+        self._course.step(Event.OFFER)
         offer.regrouped += 1
         offer.current = None
         self.offer = offer
@@ -147,6 +199,7 @@ class Seeker:
         """Whether T_group is over; then the offer is dropped."""
         if self.offer is None or now < self.offer.deadline:
             return False
+        self._course.step(Event.EXPIRED)
         self.offer = None
         return True
 
@@ -155,8 +208,8 @@ class Seeker:
         """The next time something is overdue."""
         if self.offer is None:
             return None
-        current = self.offer.current
-        ack = current.ack_until if current and current.ack_until is not None else self.offer.deadline
+        current = self.offer.current if self._course.phase is Phase.ASKED else None
+        ack = current.ack_until if current else self.offer.deadline
         return min(ack, self.offer.deadline)
 
     def check(self, group: Group, known: int) -> None:

@@ -1,11 +1,8 @@
 """What the shell drives: one node's part in a swarm, over many rounds.
 
-    joining --settled--> idle --offer--> seeking --GROUP--> running --> idle ... --close--> closing --> closed
-                          |                |  T_group: Failed        |  Completed | Failed
-                          +--follow--> following --a base | T_group: Failed--> idle; never an offer again
-
 The shell feeds `receive`, `unreachable` and `tick`, carries out the actions in their order, re-arms one
-timer at `deadline`, and tells `adopted` when a new base is stored. What must stay true:
+timer at `deadline`, and tells `adopted` when a new base is stored. What must stay true, beside the table of
+its steps (protocol.session_steps):
 - one offer at a time, and each vector in at most one session;
 - a sid is accepted once: its READY is used up by the GROUP that holds it;
 - the base changes only through `adopted`, never while a session runs.
@@ -19,7 +16,7 @@ from contextlib import suppress
 import numpy as np
 
 from protocol.acquaintances import Acquaintance, acquaintances_of
-from protocol.actions import Action, Adopted, Completed, Evidence, Failed, Healed, Reason, Send
+from protocol.actions import Action, Adopted, Closed, Completed, Evidence, Failed, Healed, Reason, Send
 from protocol.addressing import Addresses
 from protocol.closing import Closing
 from protocol.coordination import Coordination
@@ -53,8 +50,10 @@ from protocol.messages import (
 from protocol.recovery import Fetched, Past
 from protocol.sealing import derive
 from protocol.seeking import Offer
+from protocol.session_steps import STEPS, Event, Phase
 from protocol.standing import Settings, Standing
 from protocol.status import Status, status_of
+from protocol.steps import Course
 from protocol.vectors import Floats
 
 
@@ -79,6 +78,7 @@ class Session:
         self._storing = False
         self._follower = Follower(settings, standing, self._members)
         self._closing = Closing(standing, self._members)
+        self._course = Course(STEPS, Phase.IDLE)
 
     # -- what the shell calls ----------------------------------------------------------------------
 
@@ -101,24 +101,19 @@ class Session:
         """Seek a group for an offer (summed,); ends with Completed or Failed. `rand`: 32 secret bytes."""
         if not np.isfinite(vector).all():
             raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
-        self._check_idle()
         if self._standing.following:
             raise LocalProtocolError("a node that follows offers nothing")
+        self._course.step(Event.OFFER)
         self._seeker.begin(vector, rand, self._paces.shares_s + self._paces.sums_s, now)
         return self._after([], now)
 
     def follow(self, now: float) -> list[Action]:
         """A round without an offer; ends with Failed(BUDGET_SPENT). The first one is for good."""
-        self._check_idle()
+        self._course.step(Event.FOLLOW)
         is_first = not self._standing.following
         self._follower.begin(now)
         self._coordination.retire()
         return self._after(self._broadcast(now) if is_first else [], now)
-
-    def _check_idle(self) -> None:
-        untils = (self._follower.deadline, self._closing.until)
-        if self._seeker.offer is not None or self._machine is not None or untils != (None, None):
-            raise LocalProtocolError("one offer at a time, none while following, and none while closing")
 
     def receive(self, message: Message, now: float) -> list[Action]:
         """Take in a message; RemoteProtocolError if it does not belong here, and then nothing changed."""
@@ -152,6 +147,7 @@ class Session:
             actions += self._of_machine(self._machine.tick(now), now)
         actions += self._coordination.tick(now)
         if self._coordination.expired(now):
+            self._course.step(Event.NO_GROUP)
             actions += [self._alone(), *self._broadcast(now)]
         if self._hellos.announcing_due(now):
             actions += self._broadcast(now)
@@ -168,6 +164,7 @@ class Session:
 
     def close(self, now: float) -> list[Action]:
         """After the last round: serve certificates until all confirmed this base, or the linger is over."""
+        self._course.step(Event.CLOSE)
         self._closing.begin(self._paces.sums_s, now)
         return self._after(self._broadcast(now), now)
 
@@ -184,7 +181,8 @@ class Session:
         """When tick should be called at the latest."""
         times = [
             *(self._hellos.deadline, self._healer.deadline, self._coordination.deadline),
-            *(self._follower.deadline, self._closing.deadline),
+            self._follower.deadline,
+            self._closing.until if self._course.phase is Phase.CLOSING else None,
             self._machine.deadline if self._machine else None,
         ]
         return min((at for at in times if at is not None), default=None)
@@ -302,6 +300,7 @@ class Session:
         self._healer.remember(sid, Past(group, self.base, machine.headers))
         rand = derive(offer.rand, b"session", sid)
         started = machine.start(offer.vector, rand, now)
+        self._course.step(Event.GROUP)
         self._machine, self._offer = machine, offer  # now it can be asked how it stands
         return [*self._of_machine(started, now), *self._replay(machine, now)]
 
@@ -335,11 +334,13 @@ class Session:
         offer = self._offer
         if failed.reason is not Reason.JOINS_TIMEOUT or offer is None or not self._seeker.again(offer, now):
             return False
+        self._course.step(Event.NOT_BEGUN)
         self._machine = None
         self._early.drop()
         return True
 
     def _end(self, round: int) -> None:
+        self._course.step(Event.ENDED)
         self._standing.round = round
         self._machine = None
         self._early.drop()
@@ -354,7 +355,10 @@ class Session:
         """The end of a round without an offer, if it is over, and where this node stands then."""
         expecting = self._storing or self._healer.expecting or self._hellos.joining
         ended = self._follower.end(expecting, now)
-        return [*ended, *self._broadcast(now)] if ended else []
+        if not ended:
+            return []
+        self._course.step(Event.FOLLOWED)
+        return [*ended, *self._broadcast(now)]
 
     def _ban(self, key: Key) -> None:
         self._standing.banned.add(key)
@@ -371,7 +375,15 @@ class Session:
             actions = [*actions, *self._coordination.seek(now)]
         actions = [*actions, *self._coordination.close_groups(now), *self._followed(now)]
         actions = self._to_myself(self.addresses.addressed(actions), now)
-        return [*actions, *self._closing.end(self._healer.busy or self._storing, now)]
+        return [*actions, *self._closed(now)]
+
+    def _closed(self, now: float) -> list[Action]:
+        """The end, once: every live peer has what this node has, or has had the time for it."""
+        fetching = self._healer.busy or self._storing
+        if self._course.phase is not Phase.CLOSING or not self._closing.is_over(fetching, now):
+            return []
+        self._course.step(Event.CONFIRMED)
+        return [Closed()]
 
     def _to_myself(self, actions: list[Action], now: float) -> list[Action]:
         """What this node sends to itself (as coordinator): taken in when the others have been told.

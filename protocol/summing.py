@@ -1,9 +1,10 @@
 """Adding up masked vectors: chunks in, totals out, and the check that totals are right.
 
-Where a vector is long, each chunk has a reducer: it sends the total of its chunk to all, all publish random
-products of their own chunks, and the total's products must be the sum of theirs (protocol.lincheck). Where
-it does not fit, all publish that chunk, which is as safe as any masked word, and everybody sees who lied.
-Where it is short there is one chunk, which everybody has from everybody and adds up for itself.
+Where a vector is long, each chunk has a reducer: it gets everybody's MASKED, and sends the TOTAL of its
+chunk to all. All tell random products of their own chunks in a CHECK, and the total's products must be the
+sum of theirs (protocol.lincheck). Where it does not fit, a DISPUTE has all publish that chunk, which is as
+safe as any masked word, and everybody sees who lied. Where it is short there is one chunk, which everybody
+has from everybody and adds up for itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Changing the view: who is still there votes, and a leader that rotates proposes whom the sum includes.
 
-    a deadline, or a member that is lost --> VIEWCHANGE to all --> the leader's PROPOSE --> the next view
+Who has voted for a view is in it only by the leader's PROPOSE: the table `STEPS`.
 
 An honest member acknowledges one (members, totals) in a session and never another. What it has acknowledged
 goes into its vote as a lock, and a leader that sees a lock must propose just that again: others may have
@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
+from enum import Enum
 
 from protocol import codec
 from protocol.actions import Evidence
@@ -21,6 +22,7 @@ from protocol.layout import Layout
 from protocol.masked_messages import AckVote, CheckVote, Proof, ProposalHead, Propose, ViewChange, ViewVote
 from protocol.names import Key
 from protocol.seat import Seat
+from protocol.steps import Course, Step, Table
 from protocol.tolerance import Tolerance
 from protocol.totalling import product_bytes
 from protocol.unmasking import everybody, members_in, set_of, totals_digest
@@ -28,6 +30,32 @@ from protocol.view import View
 
 TWO_VOTES = "two different votes in one view"
 TWO_PROPOSALS = "two different proposals for one view"
+
+
+class Phase(Enum):
+    """Between two views, or in one."""
+
+    IN_VIEW = "in a view"
+    VOTED = "voted"
+
+
+class Event(Enum):
+    """What changes the view."""
+
+    VOTE = "time, a loss, a vote"
+    PROPOSAL = "the Propose of its leader"
+
+
+STEPS: Table[Phase, Event] = {
+    (Phase.IN_VIEW, Event.VOTE): Step(
+        Phase.VOTED, "ViewChange to all, with what is here and, as a lock, what was acknowledged"
+    ),
+    (Phase.IN_VIEW, Event.PROPOSAL): Step(Phase.IN_VIEW, "a proposal that overtook its votes: as below"),
+    (Phase.VOTED, Event.VOTE): Step(Phase.VOTED, "ViewChange to all, for the view after that"),
+    (Phase.VOTED, Event.PROPOSAL): Step(
+        Phase.IN_VIEW, "by the leader: Propose to all; then Masked chunks to who lacks them"
+    ),
+}
 
 Holds = Callable[[Key, int], bool]
 
@@ -51,9 +79,15 @@ class Viewing:
         self._proposals: dict[int, Propose] = {}
         self.gone: set[Key] = set()
         """Who can not be expected to vote."""
+        self._course = Course(STEPS, Phase.IN_VIEW)
         self.number = 0
         """The view that this member votes for, or is in."""
         self.until = self._lead_at = math.inf
+
+    @property
+    def changing(self) -> bool:
+        """Whether this member has voted for a view that it is not in."""
+        return self._course.phase is Phase.VOTED
 
     @property
     def last(self) -> int:
@@ -73,6 +107,7 @@ class Viewing:
 
     def entered(self, number: int, now: float) -> None:
         """A proposal was accepted."""
+        self._course.step(Event.PROPOSAL)
         self.number, self.until, self._lead_at = number, now + self._view_s, math.inf
 
     @property
@@ -92,6 +127,7 @@ class Viewing:
         """
         votes: list[ViewChange] = []
         while self.number < number <= self.last:
+            self._course.step(Event.VOTE)
             self.number = number
             votes.append(self._vote(number, holds, locks, proofs))
             self.until = now + self._view_s

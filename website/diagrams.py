@@ -1,70 +1,137 @@
-"""Drawings of state tables, as SVG: no library, no script, colours that follow the page's theme."""
+"""Drawings of the machines' tables, as SVG: no library, no script, colours that follow the page's theme.
+
+Each phase is a column, each step a row: an arrow from the phase it leaves to the one it leads to, with its
+event above it. So two arrows never cross and two words never meet, however many steps there are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from dataclasses import dataclass
 from enum import Enum
 from html import escape
-from typing import TypeVar
+from typing import Any
 
-BOX_WIDTH, BOX_HEIGHT, GAP, LINE = 120, 40, 250, 17
+from protocol.steps import Table
 
-State = TypeVar("State", bound=Enum)
-Event = TypeVar("Event", bound=Enum)
+BOX_HEIGHT, ROW, TOP, MARGIN, LOOP = 30, 40, 26, 4, 30
+WIDEST, NARROWEST, WIDTH = 160, 108, 672
+LETTER = 7.8
+"""How wide a letter of 13 px is at most, on average."""
+SVG = 'xmlns="http://www.w3.org/2000/svg"'
 
 
-def drawing(steps: Mapping[tuple[State, Event], State], title: str) -> str:
-    """The table's states in a row, in their order, and an arrow for each pair of states with its events."""
-    states = list(type(next(iter(steps.values()))))
-    places = {state: number * (BOX_WIDTH + GAP) + 1 for number, state in enumerate(states)}
-    joined: dict[tuple[State, State], list[str]] = {}
-    for (before, event), after in steps.items():
-        joined.setdefault((before, after), []).append(str(event.value))
-    rows = 1 + max(states.index(after) - states.index(before) for before, after in joined)
-    top, width = 2 * LINE, len(states) * (BOX_WIDTH + GAP) - GAP + 2
-    height = top + BOX_HEIGHT + rows * 2 * LINE
-    arrows = [_arrow(places[a], places[b], _hops(states, a, b), top, told) for (a, b), told in joined.items()]
-    boxes = [_box(state.name, places[state], top) for state in states]
-    head = (
-        f'<svg class="machine" role="img" aria-label="{escape(title)}" viewBox="0 0 {width} {height}" '
-        f'xmlns="http://www.w3.org/2000/svg">'
+@dataclass(frozen=True)
+class Grid:
+    """Where the columns are, in px."""
+
+    phases: tuple[Enum, ...]
+
+    @property
+    def column(self) -> int:
+        """From one phase to the next."""
+        return max(NARROWEST, min(WIDEST, WIDTH // len(self.phases)))
+
+    @property
+    def width(self) -> int:
+        """Of the whole drawing."""
+        return self.column * len(self.phases) + 2 * MARGIN
+
+    def x(self, phase: Enum) -> int:
+        """The middle of a phase's column."""
+        return MARGIN + self.column * self.phases.index(phase) + self.column // 2
+
+
+def drawing(table: Table[Any, Any], title: str) -> str:
+    """The table as an SVG; where it is wider than the page, it can be scrolled, by the keyboard too."""
+    grid = Grid(phases_of(table))
+    height = TOP + BOX_HEIGHT + ROW * len(table) + ROW // 2
+    rows = [
+        _arrow(grid, before, step.to, TOP + BOX_HEIGHT + ROW * (number + 1), str(event.value))
+        for number, ((before, event), step) in enumerate(table.items())
+    ]
+    ends = set(grid.phases) - {before for before, _ in table}
+    name = re.sub(r"\W+", "-", title.lower()).strip("-")
+    start = grid.x(grid.phases[0])
+    size = f'width="{grid.width}" height="{height}" viewBox="0 0 {grid.width} {height}"'
+    parts = [
+        f'<div class="machine" role="group" aria-label="{escape(title)}: drawing" tabindex="0">',
+        f'<svg role="img" aria-labelledby="{name}-title {name}-words" {size} {SVG}>',
+        f'<title id="{name}-title">{escape(title)}</title>',
+        f'<desc id="{name}-words">{escape(in_words(table))}</desc>',
+        f'<circle cx="{start}" cy="6" r="5" fill="currentColor"/>{_line(start, 11, start, TOP - 1)}',
+        *(_box(grid, phase, phase in ends, height) for phase in grid.phases),
+        *rows,
+        "</svg>\n</div>",
+    ]
+    return "\n".join(parts)
+
+
+def phases_of(table: Table[Any, Any]) -> tuple[Enum, ...]:
+    """All phases, in their order; a machine begins in the first."""
+    (before, _), *_rest = table
+    kind: type[Enum] = type(before)
+    return tuple(kind)
+
+
+def in_words(table: Table[Any, Any]) -> str:
+    """The steps as sentences, for who does not see the drawing."""
+    first = phases_of(table)[0]
+    told = [f"{before.value}, {event.value}: {step.to.value}" for (before, event), step in table.items()]
+    return f"Begins in {first.value}. " + "; ".join(told) + "."
+
+
+def _box(grid: Grid, phase: Enum, is_end: bool, height: int) -> str:
+    """A phase, with two borders where nothing leads on, and the line of its column."""
+    x, width = grid.x(phase), grid.column - 16
+    borders = [(0, "1.5")] + ([(3, "1")] if is_end else [])
+    boxes = "".join(
+        f'<rect x="{x - width // 2 + inside}" y="{TOP + inside}" width="{width - 2 * inside}" '
+        f'height="{BOX_HEIGHT - 2 * inside}" rx="6" fill="none" stroke="currentColor" stroke-width="{wide}"/>'
+        for inside, wide in borders
     )
-    return "\n".join([head, f"<title>{escape(title)}</title>", *arrows, *boxes, "</svg>"])
+    lifeline = _line(x, TOP + BOX_HEIGHT, x, height, 'stroke-dasharray="2 4" opacity="0.5"')
+    return lifeline + boxes + _text(x, TOP + BOX_HEIGHT // 2 + 5, str(phase.value), "middle", "phase")
 
 
-def _hops(states: Sequence[State], before: State, after: State) -> int:
-    return states.index(after) - states.index(before)
-
-
-def _box(name: str, x: int, y: int) -> str:
-    label = _text(x + BOX_WIDTH // 2, y + BOX_HEIGHT // 2 + 5, name)
+def _arrow(grid: Grid, before: Enum, after: Enum, y: int, event: str) -> str:
+    start, end = grid.x(before), grid.x(after)
+    if start == end:
+        return _loop(grid, start, y, event)
+    turned = 0 if end > start else 180
+    away = 8 if end > start else -8
     return (
-        f'<rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6" fill="none" '
-        f'stroke="currentColor"/>{label}'
+        f'<circle cx="{start}" cy="{y}" r="3" fill="currentColor"/>{_line(start, y, end - away, y)}'
+        f"{_tip(end, y, turned)}{_text(_within(grid, (start + end) // 2, event), y - 7, event)}"
     )
 
 
-def _arrow(start: int, end: int, hops: int, top: int, events: Sequence[str]) -> str:
-    """Straight to the next state, its events above and below; under the boxes to one farther on."""
-    if hops == 1:
-        y, left, right = top + BOX_HEIGHT // 2, start + BOX_WIDTH, end
-        heights = [y - 8 - LINE * n if n % 2 == 0 else y + LINE * n for n in range(len(events))]
-        path, middle = f"M {left} {y} H {right - 8}", (left + right) // 2
-        tip = _tip(right, y, 0)
-    else:
-        low = top + BOX_HEIGHT + hops * LINE
-        left, right = start + BOX_WIDTH // 2, end + BOX_WIDTH // 2
-        path = f"M {left} {top + BOX_HEIGHT} V {low} H {right} V {top + BOX_HEIGHT + 8}"
-        middle, heights = (left + right) // 2, [low + LINE * (n + 1) for n in range(len(events))]
-        tip = _tip(right, top + BOX_HEIGHT, -90)
-    words = "".join(_text(middle, at, event) for at, event in zip(heights, events, strict=True))
-    return f'<path d="{path}" fill="none" stroke="currentColor"/>{tip}{words}'
+def _loop(grid: Grid, x: int, y: int, event: str) -> str:
+    """A step that leads back to where it began, with its event on the side where there is room."""
+    is_right = x + LOOP + 8 + len(event) * LETTER <= grid.width
+    side = 1 if is_right else -1
+    low = y - 14
+    path = f"M {x} {low} h {side * LOOP} V {y} H {x + side * 8}"
+    return (
+        f'<circle cx="{x}" cy="{low}" r="3" fill="currentColor"/><path d="{path}" fill="none" '
+        f'stroke="currentColor" stroke-width="1.5"/>{_tip(x, y, 180 if is_right else 0)}'
+        f"{_text(x + side * (LOOP + 8), y - 3, event, 'start' if is_right else 'end')}"
+    )
+
+
+def _within(grid: Grid, x: int, words: str) -> int:
+    """The middle of these words as near to x as the drawing's borders let them be."""
+    half = int(len(words) * LETTER / 2) + MARGIN
+    return max(half, min(grid.width - half, x))
+
+
+def _line(x: int, y: int, to_x: int, to_y: int, style: str = 'stroke-width="1.5"') -> str:
+    return f'<path d="M {x} {y} L {to_x} {to_y}" fill="none" stroke="currentColor" {style}/>'
 
 
 def _tip(x: int, y: int, turned: int) -> str:
-    return f'<path d="M {x} {y} l -8 -4 v 8 z" fill="currentColor" transform="rotate({turned} {x} {y})"/>'
+    return f'<path d="M {x} {y} l -9 -4.5 v 9 z" fill="currentColor" transform="rotate({turned} {x} {y})"/>'
 
 
-def _text(x: int, y: int, words: str) -> str:
-    style = 'text-anchor="middle" font-size="13" fill="currentColor"'
-    return f'<text x="{x}" y="{y}" {style}>{escape(words)}</text>'
+def _text(x: int, y: int, words: str, anchor: str = "middle", kind: str = "event") -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" class="{kind}">{escape(words)}</text>'

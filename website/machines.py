@@ -4,64 +4,139 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from dataclasses import fields
-from pathlib import Path
-from textwrap import dedent
-from types import ModuleType
+import re
+from dataclasses import dataclass, fields
+from typing import Any, get_args
 
-from protocol import additive, codec
+from protocol import (
+    actions,
+    additive,
+    codec,
+    federation_steps,
+    healing,
+    introductions,
+    masked_steps,
+    releasing,
+    seeking,
+    session_steps,
+    viewing,
+)
+from protocol.steps import Table
 from website.diagrams import drawing
 from website.tables import code, table
 
-_FOLDER = Path(__file__).resolve().parents[1] / "protocol"
-_FIRST = ("session", "additive", "masked")
 _INTRODUCTION = """\
-What a node decides is decided by machines without input or output; here they are as their modules draw them,
-read from the code when this page is built. [Architecture](../architecture.md#a-round) tells how they play
-together, [faults](../faults.md) what was tried against them."""
+What a node decides is decided by machines without input or output. Each walks a table that it can not
+leave: for each phase and event that there can be, the next phase, and what is sent or done. The tables and
+drawings below are read from the code when this page is built; so are the words, from the modules that are
+named. [Architecture](../architecture.md#a-round) tells how the machines play together,
+[faults](../faults.md) what was tried against them.
+
+In a drawing each phase is a column and each step an arrow, in the order of the table beside it. A dot marks
+where it begins, a double border a phase that nothing leads out of. The names of [messages](#messages) stand
+in the modules' words in capitals; what is no message (`Spend`, `Keep`, `Failed`) is for the node itself to
+do."""
+KINDS: dict[str, type] = {kind.__name__: kind for kind in codec._TYPES}
+_ACTIONS = {kind.__name__ for kind in get_args(actions.Action)}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A section of the page: `modules` of protocol/ tell of it in their docstrings; `tables` by title."""
+
+    title: str
+    modules: tuple[str, ...]
+    tables: tuple[tuple[str, Table[Any, Any]], ...]
+
+    @property
+    def anchor(self) -> str:
+        """Where its section is."""
+        return re.sub(r"\W+", "-", self.title.lower())
+
+    @property
+    def words(self) -> str:
+        """What its modules say."""
+        return "\n\n".join(_told(name) for name in self.modules)
+
+    @property
+    def text(self) -> str:
+        """Its section."""
+        parts = [f"## {self.title}", self.words]
+        for title, steps in self.tables:
+            parts += [f"### {title}", drawing(steps, title), steps_table(steps)]
+        return "\n\n".join(parts)
+
+
+MACHINES = (
+    Machine(
+        "A node in a swarm",
+        ("session", "following", "closing"),
+        (("Steps of a node's rounds", session_steps.STEPS),),
+    ),
+    Machine("Getting to know each other", ("introductions",), (("Steps of joining", introductions.STEPS),)),
+    Machine("Finding a group", ("seeking", "matchmaking"), (("Steps of an offer", seeking.STEPS),)),
+    Machine("The additive machine", ("additive",), (("Steps of an additive session", additive.STEPS),)),
+    Machine(
+        "The masked machine",
+        ("masked", "joining", "masking", "summing", "releasing", "viewing"),
+        (
+            ("Steps of a masked session", masked_steps.STEPS),
+            ("What a member says of the totals", releasing.STEPS),
+            ("Steps from view to view", viewing.STEPS),
+        ),
+    ),
+    Machine("Catching up", ("healing", "recovery"), (("Steps of a fetch", healing.STEPS),)),
+    Machine(
+        "A federation with a server",
+        ("federation",),
+        (
+            ("Steps of the server", federation_steps.SERVER),
+            ("How a client node stands with its server", federation_steps.LINK),
+            ("What a client node works on", federation_steps.WORK),
+        ),
+    ),
+)
 
 
 def page() -> str:
     """Machines, then messages."""
-    parts = ["# The protocol", _INTRODUCTION]
-    for module in machines():
-        parts += [f"## {_headline(module)}", f"{code(module.__name__)}", _told(module)]
-    return "\n\n".join([*parts, "## Messages", messages()])
+    sections = [machine.text for machine in MACHINES]
+    return "\n\n".join(["# The protocol", _INTRODUCTION, *sections, "## Messages", messages()])
 
 
-def machines() -> list[ModuleType]:
-    """The modules whose docstring draws a machine."""
-    names = sorted((path.stem for path in _FOLDER.glob("*.py")), key=lambda name: (name not in _FIRST, name))
-    modules = [importlib.import_module(f"protocol.{name}") for name in names if name != "__init__"]
-    drawn = [module for module in modules if "-->" in (module.__doc__ or "")]
-    return sorted(
-        drawn, key=lambda module: _FIRST.index(_stem(module)) if _stem(module) in _FIRST else len(_FIRST)
-    )
+def _told(name: str) -> str:
+    """What the docstring of a module says, under its name."""
+    module = importlib.import_module(f"protocol.{name}")
+    headline, _, rest = (inspect.getdoc(module) or "").partition("\n")
+    blocks = [block.strip("\n") for block in rest.split("\n\n") if block.strip()]
+    words = "\n\n".join(block.replace("\n- ", "\n\n- ", 1) for block in blocks)
+    return f"{code(module.__name__)}: {headline[:1].lower()}{headline[1:]}\n\n{words}".rstrip()
 
 
-def _stem(module: ModuleType) -> str:
-    return module.__name__.rpartition(".")[2]
+def steps_table(steps: Table[Any, Any]) -> str:
+    """A table of steps as Markdown, in its order."""
+    rows = [
+        [str(before.value), _named(str(event.value)), str(step.to.value), _named(step.does)]
+        for (before, event), step in steps.items()
+    ]
+    return table(["phase", "event", "next phase", "what is sent or done"], rows)
 
 
-def _headline(module: ModuleType) -> str:
-    return (inspect.getdoc(module) or "").split("\n")[0].rstrip(".:")
+def _named(words: str) -> str:
+    """Words with the names of messages and actions as code."""
+    names = "|".join(sorted(KINDS.keys() | _ACTIONS, key=len, reverse=True))
+    return re.sub(rf"\b({names})(?=s?\b)", r"`\1`", words)
 
 
-def _told(module: ModuleType) -> str:
-    """The docstring, its drawing as it stands; where the module has a table of steps, that is drawn, too."""
-    text = (inspect.getdoc(module) or "").partition("\n")[2].strip("\n")
-    blocks = [_block(block) for block in text.split("\n\n") if block.strip()]
-    if module is additive:
-        title = "The steps of the additive machine: shares, sums, done"
-        blocks.insert(0, drawing(additive.STEPS, title))
-    return "\n\n".join(blocks)
+def machines_of(kind: str) -> list[Machine]:
+    """The machines whose section names a message, as it is or in capitals."""
+    name = re.compile(rf"\b({kind}|{kind.upper()})s?\b")
+    return [machine for machine in MACHINES if name.search(machine.text)]
 
 
-def _block(block: str) -> str:
-    is_drawing = "-->" in block or block.startswith(" ")
-    if is_drawing:
-        return f"```text\n{dedent(block)}\n```"
-    return block.replace("\n- ", "\n\n- ", 1)
+def _said(kind: type) -> str:
+    """The first line of a message's docstring, without the number of its step in the specification."""
+    return re.sub(r"^\d\.\d: ", "", (inspect.getdoc(kind) or "").split("\n")[0])
 
 
 def messages() -> str:
@@ -69,10 +144,11 @@ def messages() -> str:
     rows = [
         [
             str(number),
-            code(kind.__name__),
-            (inspect.getdoc(kind) or "").split("\n")[0],
+            code(name),
+            _said(kind),
             ", ".join(code(field.name) for field in fields(kind)),
+            ", ".join(f"[{machine.title}](#{machine.anchor})" for machine in machines_of(name)),
         ]
-        for number, kind in enumerate(codec._TYPES)
+        for number, (name, kind) in enumerate(KINDS.items())
     ]
-    return table(["number", "message", "says", "fields"], rows)
+    return table(["number", "message", "says", "fields", "used in"], rows)

@@ -49,6 +49,7 @@ from tests.simulation.schedules import (
     MASKS_S,
     MEAN_TOLERANCE,
     REFUSED_AFTER_S,
+    SAID,
     SLACK_S,
     STEPS,
     Finished,
@@ -152,6 +153,7 @@ class Swarm:
             if member.end is not None and not self._is_liar(member):
                 self.violated(f"member {member.number} does something after its end: {action}")
             self._perform(member, action)
+        self._check_phases(member)
         self._arm(member)
 
     def _perform(self, member: Member, action: Action) -> None:
@@ -261,6 +263,15 @@ class Swarm:
 
     # -- rules -------------------------------------------------------------------------------------
 
+    def _check_phases(self, member: Member) -> None:
+        """The phases are what the votes say that are here."""
+        if (masking := member.machine._masking) is not None:
+            viewing, releasing = masking._viewing, masking._releasing
+            said = (releasing.lock is not None, releasing.own is not None)
+            is_changing = viewing.number > masking.view.number
+            if SAID[releasing._course.phase] != said or viewing.changing != is_changing:
+                self.violated(f"member {member.number} is in a phase that its votes do not show")
+
     def _is_liar(self, member: Member) -> bool:
         return member.number in self.lies
 
@@ -338,6 +349,9 @@ class Swarm:
         longest_s = JOINS_S + GRACE_S + MASKS_S + SLACK_S
         if stuck or self.now - parts.NOW > longest_s:
             self.violated(f"members {stuck} have not ended after {self.now - parts.NOW:.1f} s")
+        open_still = [m.number for m in self.survivors if m.end is not None and not m.machine._over]
+        if open_still:
+            self.violated(f"members {open_still} have ended, and stand in another phase")
         self._heal()
 
     def _heal(self) -> None:

@@ -24,6 +24,7 @@ from protocol.layout import Layout
 from protocol.masked import DoubleMasked
 from protocol.masked_messages import TotalPiece
 from protocol.messages import Group, Key, Message
+from protocol.releasing import Phase
 from protocol.seat import Seat
 from protocol.tolerance import Tolerance, tolerance
 from protocol.vectors import Floats
@@ -46,6 +47,10 @@ EVERYBODY_ADDS, REDUCERS = 1 << 16, 0
 
 class Violation(AssertionError):
     """A rule was broken; the text names the schedule."""
+
+
+SAID = dict(zip(Phase, ((False, False), (True, False), (False, True), (True, True)), strict=True))
+"""Whether a member has acknowledged, and whether it has released, by its phase."""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,10 @@ from protocol import codec
 from protocol.actions import Send
 from protocol.masked import DoubleMasked
 from protocol.masked_messages import Ack, AckVote, Release
-from protocol.releasing import Releasing
+from protocol.releasing import STEPS, Event, Phase, Releasing
+from protocol.steps import Step
 from protocol.unmasking import totals_digest
+from protocol.view import Choice
 from tests import parts
 from tests.simulation.bare import Swarm
 from tests.simulation.mutations import MEMBERS, OTHERS, begin, machine, real_messages
@@ -65,9 +67,20 @@ def test_planted_fault_two_releases_open_both_secrets_of_a_member(layout, monkey
     """Without the rule: of member 0 the self mask's share, and then the mask key's."""
     monkeypatch.setattr(Releasing, "take_ack", forgetful)
     assert len(releases_of(machine(layout), layout)) == 1  # the release rule alone still holds
-    monkeypatch.setattr(Releasing, "own", property(lambda releasing: None))
+    again = (Phase.RELEASED, Event.QUORUM)
+    monkeypatch.setitem(STEPS, again, Step(Phase.RELEASED, "a fault: another Release"))  # type: ignore[arg-type]
     heads = releases_of(machine(layout), layout)
     assert {head.included & 1 for head in heads} == {0, 1}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_who_has_released_what_others_have_may_still_acknowledge_once(layout):
+    here = machine(layout)
+    releases_of(here, layout)
+    releasing = here._masking._releasing
+    assert (releasing.may_acknowledge, releasing.may_release) == (True, False)
+    releasing.acknowledge(Choice(0b11111, bytes(32)), (), ())
+    assert (releasing.may_acknowledge, releasing.may_release) == (False, False)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -11,7 +11,7 @@ import pytest
 
 from protocol.actions import Failed
 from protocol.masking import Masking
-from protocol.releasing import Releasing
+from protocol.releasing import Phase, Releasing
 from protocol.view import Choice
 from tests.simulation.bare import Swarm
 from tests.simulation.ends import ends_of, side_by_side
@@ -85,7 +85,9 @@ def test_planted_fault_another_acknowledgement_in_a_later_view(monkeypatch: pyte
 
     def forgetful(masking, number, now):
         if number > masking._viewing.number:
-            masking._releasing._acks.pop(masking._seat.me, None)
+            releasing = masking._releasing
+            releasing._acks.pop(masking._seat.me, None)
+            releasing._course._phase = Phase.SILENT if releasing.own is None else Phase.RELEASED
         return honest(masking, number, now)
 
     monkeypatch.setattr(Masking, "_change_view", forgetful)

@@ -12,6 +12,7 @@ import pytest
 from node import supervisor
 from node.health import health, missing_of, missing_unless_ending
 from node.transport import Transport
+from protocol.introductions import Event
 from tests.parts import announce, stranger
 
 
@@ -54,7 +55,7 @@ async def test_a_node_is_ready_once_a_peer_answers_and_until_it_is_told_to_end(a
     session, now = node.peer._session, node.peer._shell.clock.now()
     other = announce(stranger(), task="digits", parameters=node.parameters, issued_ms=int(now * 1000))
     session._hellos.members.learn(other, 0, now, direct=True)
-    session._hellos.joining = False
+    session._hellos._course.step(Event.SETTLED)
     async with Served(missing_of(node.peer.sight, node.peer.stopping)) as served:
         assert await served.ask("/readyz") == (200, {"ready": True, "why": []})
         session._hellos.members.suspect(other.key)

@@ -180,6 +180,8 @@ def test_a_machine_starts_once():
 
 def test_a_machine_that_failed_does_not_start():
     machine = machines(3)[0]
+    assert machine.unreachable(TWO, NOW) == []  # nothing has begun that it could end
+    machine.start(VECTORS[0], rand(0), NOW)
     machine.unreachable(TWO, NOW)
     with pytest.raises(LocalProtocolError, match="starts once"):
         machine.start(VECTORS[0], rand(0), NOW)

@@ -1,6 +1,5 @@
 """The end of the last round: how long a node lingers for whom."""
 
-from protocol.actions import Closed
 from protocol.closing import LINGER_S, Closing
 from protocol.membership import Members
 from protocol.recovery import PATIENCE_S
@@ -14,7 +13,7 @@ def closing(**shown) -> Closing:
     known = Members()
     known.learn(announce(KEYS[1], **shown), 1, NOW, direct=True)
     held = Closing(standing(round=1, held=base(1, 1)), known)
-    assert (held.until, held.deadline, held.end(False, NOW)) == (None, None, [])
+    assert (held.until, held.is_over(False, NOW)) == (None, False)
     held.begin(0.0, NOW)
     return held
 
@@ -22,18 +21,16 @@ def closing(**shown) -> Closing:
 def test_nobody_is_waited_for_that_confirmed_the_base_and_the_round():
     confirmed = closing(base=base(1, 1), round=1)
 
-    assert confirmed.end(True, NOW) == []
-    assert confirmed.end(False, NOW) == [Closed()]
-    assert confirmed.end(False, NOW) == []
-    assert (confirmed.until, confirmed.deadline) == (NOW + LINGER_S, None)
+    assert not confirmed.is_over(True, NOW)
+    assert confirmed.is_over(False, NOW)
+    assert confirmed.until == NOW + LINGER_S
 
 
 def test_who_shows_another_base_or_an_earlier_round_is_waited_for_while_it_lingers():
     for shown in ({"round": 1}, {"base": base(1, 1)}, {"base": base(1, 1), "following": True}):
         held = closing(**shown)
-        assert held.end(False, NOW + LINGER_S - 1) == []
-        assert held.deadline == NOW + LINGER_S
-        assert held.end(True, NOW + LINGER_S) == [Closed()]
+        assert not held.is_over(False, NOW + LINGER_S - 1)
+        assert held.is_over(True, NOW + LINGER_S)
 
 
 def test_it_lingers_while_others_may_need_a_certificate():

@@ -5,7 +5,7 @@ import pytest
 
 from protocol import tagging
 from protocol.actions import Assembled, Closed, Fatal, Gathered, Notice, Send, Train
-from protocol.errors import LocalProtocolError
+from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.federation import ASSEMBLE_S, KEEP_S, KNOCK_S, SILENCE_S, FederationServer
 from protocol.messages import Enlisted
 from protocol.vectors import PIECE_WORDS
@@ -155,6 +155,17 @@ def test_a_node_whose_server_is_gone_ends_and_others_do_not_matter():
     assert machine.reconnected(SERVER, NOW) == []
     assert machine.unreachable(SERVER, "refused", NOW) == [Send(SERVER, (enlist(0),))]
     assert machine.unreachable(SERVER, "refused", NOW) == [Fatal(f"the server at {SERVER} is gone: refused")]
+    assert machine.deadline is None
+
+
+def test_a_node_that_has_ended_hears_nothing_and_asks_nothing():
+    """A late answer would have it enlist for ever."""
+    federation = Federation(1).open()
+    machine = federation.clients[endpoint(0)]
+    federation.act(SERVER, federation.server.close(NOW))
+    with pytest.raises(RemoteProtocolError, match="Enlisted to a client that has ended"):
+        machine.receive(tagging.tag(Enlisted(instance(0)), RUN), NOW)
+    assert machine.tick(NOW + KEEP_S) == machine.unreachable(SERVER, "refused", NOW) == []
     assert machine.deadline is None
 
 

@@ -283,9 +283,9 @@ def test_a_base_that_can_not_be_adopted_is_not_waited_for():
 
 def test_one_round_at_a_time_and_no_offer_once_it_follows():
     one = following()
-    with pytest.raises(LocalProtocolError, match="none while following"):
+    with pytest.raises(LocalProtocolError, match="in FOLLOWING is no step"):
         one.follow(NOW)
-    with pytest.raises(LocalProtocolError, match="none while following"):
+    with pytest.raises(LocalProtocolError, match="follows offers nothing"):
         one.offer(vector(0), rand(0), NOW)
     one.tick(NOW + T_GROUP)
 
@@ -304,7 +304,7 @@ def test_no_round_without_an_offer_while_one_waits_or_runs_or_while_closing():
     running = wires.offer()[ONE]
     assert running.status.phase == "shares"
     for one in (offering, closing, running):
-        with pytest.raises(LocalProtocolError, match="one offer at a time"):
+        with pytest.raises(LocalProtocolError, match=r"FOLLOW in .* is no step"):
             one.follow(NOW)
         assert not one._standing.following
 

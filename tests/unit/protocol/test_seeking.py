@@ -6,7 +6,7 @@ import pytest
 
 from protocol.errors import RemoteProtocolError
 from protocol.messages import Group
-from protocol.seeking import MAX_REGROUPED, Seeker, check_group, group_round
+from protocol.seeking import MAX_REGROUPED, Phase, Seeker, check_group, group_round
 from tests.parts import (
     NOW,
     base,
@@ -63,8 +63,32 @@ def test_an_offer_waits_for_others_that_may_still_be_in_a_session_within_the_cap
     for need_s in (0.0, 15.0, 30.0):
         found.begin(vector(0), rand(0), need_s, NOW)
         deadlines.append(found.deadline - NOW)
+        assert found.expired(found.deadline)
 
     assert deadlines == [10.0, 15.0, 20.0]
+
+
+@pytest.mark.parametrize("is_accepted", [False, True])
+def test_a_void_try_waits_for_another_and_one_that_expires_is_over(is_accepted):
+    found = seeker()
+    assert found._course.phase is Phase.WAITING
+    for end, phase in ((found.void, Phase.WAITING), (lambda: found.expired(NOW + 120), Phase.IDLE)):
+        mine = found.ask(COORDINATOR, NOW)
+        assert found._course.phase is Phase.ASKED
+        if is_accepted:
+            found.accepted(mine.nonce, NOW)
+            assert found._course.phase is Phase.ACCEPTED
+        end()
+        assert found._course.phase is phase
+
+
+def test_another_coordinator_is_to_answer_as_well():
+    found = seeker()
+    found.accepted(found.ask(COORDINATOR, NOW).nonce, NOW)
+    for key in (THIRD.public, FOURTH.public):
+        found.ask(key, NOW)
+        assert found.deadline < NOW + 120
+        assert found.silent(found.deadline) == key
 
 
 def test_each_try_has_a_nonce_and_an_ephemeral_key_of_its_own():

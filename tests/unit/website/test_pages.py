@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import re
 from dataclasses import fields
-from typing import get_type_hints
+from html import escape
+from typing import get_args, get_type_hints
 
 import pytest
 
 from node.artifacts import Record, Summary
 from node.config import Task
 from node.config_values import key_name
-from protocol.actions import Reason
-from protocol.additive import STEPS
+from protocol.actions import Action, Reason
 from protocol.codec import _TYPES
+from tests.tables import tables
 from website import commands, links, machines, outside, python_page, reference, words
-from website.diagrams import drawing
+from website.diagrams import drawing, phases_of
 
 DOTTED = [
     f"{name}.{key_name(entry)}" for name, section in get_type_hints(Task).items() for entry in fields(section)
@@ -87,24 +89,48 @@ def test_a_command_without_a_parser_is_told_in_its_own_words():
     assert commands.help_of(main) == "usage: python -m node.other\n"
 
 
-def test_every_machine_and_message_of_the_protocol_is_there():
+def test_every_table_of_the_protocol_has_its_place():
+    shown = [table for machine in machines.MACHINES for _title, table in machine.tables]
+
+    assert len(shown) == len(tables())
+    assert all(any(table is one for one in shown) for table in tables().values())
+
+
+def test_a_step_is_told_with_its_phases_and_what_is_sent():
     page = machines.page()
 
-    assert {"protocol.session", "protocol.additive", "protocol.masked", "protocol.seeking"} <= {
-        module.__name__ for module in machines.machines()
-    }
-    assert "start --n JOINs--> JOINED --n votes--> masks" in page
-    assert "start --all n shares--> SUMS --all n sums--> Completed\n  |                       |\n" in page
-    assert all(f"| `{kind.__name__}` |" in page for kind in _TYPES)
+    assert "| new | start | shares | a `Share`, sealed, to each other member |" in page
+    assert "| voted | the `Propose` of its leader | in a view | by the leader: `Propose` to all;" in page
 
 
-def test_a_drawing_has_every_state_and_event_of_its_table():
-    svg = drawing(STEPS, "steps")
+def test_every_message_is_there_and_explained_by_a_machine():
+    page = machines.page()
 
-    shown = [event.value for _, event in STEPS] + [phase.name for phase in STEPS.values()]
-    assert not [text for text in shown if f">{text}</text>" not in svg]
-    assert svg.count("<rect") == 3
-    assert 'aria-label="steps"' in svg
+    assert not [kind.__name__ for kind in _TYPES if f"| `{kind.__name__}` |" not in page]
+    assert not [kind.__name__ for kind in _TYPES if not machines.machines_of(kind.__name__)]
+    assert [machine.title for machine in machines.machines_of("Dispute")] == ["The masked machine"]
+
+
+@pytest.mark.parametrize("machine", machines.MACHINES, ids=lambda machine: machine.anchor)
+def test_what_a_machine_names_is_there(machine):
+    """Words in capitals in a module's words are messages; names in a table are messages or actions."""
+    capitals = set(re.findall(r"\b[A-Z]{3,}(?=s?\b)", machine.words))
+    assert capitals <= {kind.upper() for kind in machines.KINDS} | {"SHA", "HMAC", "STEPS"}
+    told = [f"{event.value}; {step.does}" for _, t in machine.tables for (_, event), step in t.items()]
+    names = set(re.findall(r"\b[A-Z][A-Za-z]+?(?=s?\b)", " ".join(told).replace("T_", "")))
+    assert names <= machines.KINDS.keys() | {kind.__name__ for kind in get_args(Action)}
+
+
+@pytest.mark.parametrize(("name", "table"), tables().items())
+def test_a_drawing_has_every_phase_and_event_of_its_table_and_says_them_in_words(name, table):
+    svg = drawing(table, name)
+
+    shown = [str(event.value) for _, event in table] + [str(step.to.value) for step in table.values()]
+    assert not [text for text in shown if f">{escape(text)}</text>" not in svg]
+    assert svg.count('class="event"') == len(table)
+    assert svg.count('class="phase"') == len(phases_of(table))
+    assert f">{name}</title>" in svg
+    assert all(escape(f"{event.value}: {step.to.value}") in svg for (_, event), step in table.items())
 
 
 def test_python_names_are_told_with_their_methods_and_examples():

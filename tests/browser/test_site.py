@@ -1,0 +1,91 @@
+"""The documentation site in a real browser: its pages are for everybody, and its drawings can be read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.browser.pages import PHONE, Window
+from tests.browser.test_page import grave
+from tests.sites import build_site
+from website.machines import MACHINES
+
+PROTOCOL = "explanation/protocol.html"
+PAGES = (
+    "index.html",
+    "tutorial.html",
+    "reference/configuration.html",
+    PROTOCOL,
+    "operating.html",
+)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *said: object) -> None:
+        """Nothing is said of what was asked for."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The built site's address."""
+    folder = tmp_path_factory.mktemp("site")
+    assert build_site(folder).returncode == 0
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"), [*((name, "light") for name in PAGES), ("index.html", "dark"), (PROTOCOL, "dark")]
+)
+def test_axe_finds_nothing_grave_on_a_page_of_the_site(window: Window, site: str, name: str, scheme: str):
+    assert grave(window.raw(site + name, scheme)) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_of_the_site_scrolls_one_way_alone_on_a_phone(window: Window, site: str, name: str):
+    page = window.raw(site + name, size=PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_the_words_of_a_drawing_are_whole_and_meet_no_others(window: Window, site: str):
+    """A word's box lies within its drawing's, and crosses no other word's."""
+    page = window.raw(site + PROTOCOL)
+    drawings = page.locator(".machine svg").all()
+    assert len(drawings) == sum(len(machine.tables) for machine in MACHINES)
+    for drawing in drawings:
+        whole, *words = drawing.evaluate(
+            "svg => [svg, ...svg.querySelectorAll('text')].map(part => part.getBoundingClientRect())"
+            ".map(box => [box.left, box.top, box.right, box.bottom])"
+        )
+        for number, (left, top, right, bottom) in enumerate(words):
+            assert whole[0] <= left < right <= whole[2], drawing.inner_html()
+            assert whole[1] <= top < bottom <= whole[3], drawing.inner_html()
+            for other in words[:number]:
+                apart = right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
+                assert apart, drawing.inner_html()
+
+
+def test_a_drawing_is_reached_and_scrolled_by_the_keyboard_and_has_a_name_and_words(
+    window: Window, site: str
+):
+    page = window.raw(site + PROTOCOL, size=PHONE)
+    drawing = page.get_by_role("group", name="Steps of a masked session: drawing")
+    drawing.focus()
+    assert drawing.evaluate("box => getComputedStyle(box).outlineStyle") != "none"
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => document.activeElement.scrollLeft > 0")
+    picture = page.get_by_role("img", name="Steps of a masked session")
+    assert "votes, all n votes: masks" in picture.locator("desc").text_content()
+
+
+def test_the_first_tab_leads_to_the_content(window: Window, site: str):
+    page = window.raw(site + PROTOCOL)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#the-protocol")

@@ -1,0 +1,118 @@
+"""The machines' tables are the truth: what happens stands in them, and all that stands in them happens.
+
+A step that is in no table is an error of the machine at once (protocol.steps); here its other half.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import pytest
+
+from protocol.errors import RemoteProtocolError
+from protocol.masked_messages import Propose
+from protocol.messages import Done, Enlisted, Hello
+from protocol.tagging import tag
+from scenarios.plans import random_plan
+from tests import federations, parts
+from tests.simulation import mutations
+from tests.simulation.bare import Swarm
+from tests.simulation.runs import run
+from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Schedule, chaos, remembered
+from tests.simulation.test_masked_crashes import crash_everywhere
+from tests.simulation.test_masked_lies import LIAR, WrongMaskKey, truth
+from tests.tables import Taken, noted, tables
+from tests.unit.protocol import test_federation_schedules, test_session
+
+
+def of_nodes() -> None:
+    """Whole nodes, with whatever may happen to them."""
+    for seed in range(20):
+        run(random_plan(seed), seed)
+    a_session_starts_while_a_base_is_fetched()
+
+
+def a_session_starts_while_a_base_is_fetched() -> None:
+    two, readys = test_session.asking()
+    better = parts.base_of(parts.vector(7), 1)
+    for key in (test_session.ONE, test_session.THREE):
+        said = parts.announce(key, base=better, issued_ms=test_session.MS + 5000)
+        two.receive(Hello(said, bytes(16), False, parts.PARAMETERS), parts.NOW)
+    two.receive(parts.group_of(readys, test_session.ONE), parts.NOW)
+
+
+def of_masked_sessions() -> None:
+    """Losses, deaths at every send, a lie that only the count shows, and proposals before their votes."""
+    with remembered():
+        for seed in range(100):
+            Swarm(chaos(seed)).run()
+        crash_everywhere(Schedule(4, 4, EVERYBODY_ADDS, 1))
+        for seed in range(4):
+            Swarm(Schedule(seed, 5, REDUCERS), {LIAR: truth}, kind=WrongMaskKey).run()
+    messages = mutations.real_messages(EVERYBODY_ADDS)
+    here = mutations.machine(EVERYBODY_ADDS)
+    mutations.begin(here, messages)
+    for message in messages:
+        if isinstance(message, Propose):
+            with suppress(RemoteProtocolError):  # those of the views before
+                here.receive(message, parts.NOW)
+
+
+def of_federations() -> None:
+    """Servers and their nodes, with frames lost and nodes that die; then the ends of both."""
+    for seed in range(6):
+        test_federation_schedules.Schedule(seed, 5, faults=0.1).run()
+    for begin in (_enlisting, _enlisted, _in_doubt):
+        begin().receive(tag(Done(federations.instance(0)), federations.RUN), parts.NOW)
+        begin().tick(parts.NOW + 1000)
+    _in_doubt().unreachable(federations.SERVER, "refused", parts.NOW)
+    _in_doubt().receive(tag(Enlisted(federations.instance(0)), federations.RUN), parts.NOW)
+    federations.Federation(2).open().server.close(parts.NOW)
+    late = federations.Federation(2).open(0).server
+    late.tick(parts.NOW + 1000)
+
+
+def _enlisting() -> federations.FederationClient:
+    machine = federations.client()
+    machine.open(parts.NOW)
+    return machine
+
+
+def _enlisted() -> federations.FederationClient:
+    return federations.Federation(1).open().clients[federations.endpoint(0)]
+
+
+def _in_doubt() -> federations.FederationClient:
+    machine = _enlisted()
+    machine.unreachable(federations.SERVER, "refused", parts.NOW)
+    return machine
+
+
+CASES: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
+    "nodes": (
+        of_nodes,
+        ("additive.STEPS", "session_steps.STEPS", "seeking.STEPS", "introductions.STEPS", "healing.STEPS"),
+    ),
+    "masked sessions": (of_masked_sessions, ("masked_steps.STEPS", "releasing.STEPS", "viewing.STEPS")),
+    "federations": (
+        of_federations,
+        ("federation_steps.SERVER", "federation_steps.LINK", "federation_steps.WORK"),
+    ),
+}
+
+
+def told(steps: Iterable[Taken]) -> list[str]:
+    return sorted(f"{type(phase).__module__}: {phase.name}, {event.name}" for phase, event in steps)
+
+
+def test_every_table_of_a_machine_is_tried():
+    assert sorted(f"protocol.{name}" for _, names in CASES.values() for name in names) == sorted(tables())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_happens_is_what_the_tables_say(case, monkeypatch: pytest.MonkeyPatch):
+    happen, names = CASES[case]
+    taken = noted(monkeypatch)
+    happen()
+    steps = {step for name in names for step in tables()[f"protocol.{name}"]}
+    kinds = {type(phase) for phase, _ in steps}
+    assert told(steps) == told(step for step in taken if type(step[0]) in kinds)

@@ -1,0 +1,22 @@
+"""The documentation site, built as `make docs` builds it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.e2e.processes import ROOT
+
+
+def build_site(folder: Path) -> subprocess.CompletedProcess[str]:
+    """What the build said, which is nothing where all is well; the site is in `folder`."""
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

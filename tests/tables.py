@@ -1,0 +1,44 @@
+"""The tables that machines walk, wherever they stand in protocol/, and the steps that are taken of them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+import protocol
+from protocol.steps import Course, Step, Table
+
+Taken = tuple[Enum, Enum]
+
+
+def tables() -> dict[str, Table[Any, Any]]:
+    """By module and name."""
+    modules = [
+        importlib.import_module(f"protocol.{found.name}") for found in pkgutil.iter_modules(protocol.__path__)
+    ]
+    return {
+        f"{module.__name__}.{name}": value
+        for module in modules
+        for name, value in vars(module).items()
+        if _is_table(value) and type(next(iter(value))[0]).__module__ == module.__name__
+    }
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, Mapping) and bool(value) and all(isinstance(v, Step) for v in value.values())
+
+
+def noted(monkeypatch: Any) -> set[Taken]:
+    """From now on every step of every machine, as it is tried, is in here."""
+    taken: set[Taken] = set()
+    step = Course.step
+
+    def noting(course: Course[Any, Any], event: Enum) -> None:
+        taken.add((course.phase, event))
+        step(course, event)
+
+    monkeypatch.setattr(Course, "step", noting)
+    return taken
