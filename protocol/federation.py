@@ -2,16 +2,17 @@ r"""Federated averaging with a server in the middle: the server's machine and a 
 
     server   assembling ──all nodes are here, or time is over──▶ idle ──begin──▶ gathering
              gathering ──the last node at work has sent all, is gone, or silent for long──▶ Gathered, idle
-             idle ──close──▶ Done to every node
+             idle ──close──▶ closed: Done to every node that is here, and to who enlists from then on
 
     client   enlisting ──Enlisted──▶ idle ──Order──▶ filling ──the model's last piece──▶ Train ──▶ idle
-             Done, or a server that is gone or never there, ends it from anywhere
+             Done, or a server that is gone or never there, ends it from anywhere; then it is silent
 
 What stays true:
 - A run is named by a secret of 32 bytes that all its processes were given, and that never travels: every
   record bears an HMAC under it. Who does not hold it changes nothing, and has nothing allocated for it.
 - A node is here from its Enlist to its end: unreachable, silent, or started anew as another instance. It says
   Enlist again and again, so one that was given up too early is back for the next round.
+- Done is the last word on both sides: a node that goes then is not lost, and neither is its server.
 - A round waits only for clients of nodes that are here; what others would have sent is missing.
 - A vector has one size, known before the first frame; its pieces are counted once each, and all are finite.
 
@@ -95,6 +96,7 @@ class FederationServer:
         self._here: dict[int, _Member] = {}
         self._assembled_by: float | None = None
         self._round: _Round | None = None
+        self._closed = False
 
     @property
     def nodes(self) -> tuple[int, ...]:
@@ -137,12 +139,13 @@ class FederationServer:
         ]
 
     def close(self, now: float) -> list[Action]:
-        """There is no more work."""
-        done: list[Action] = [
-            Send(member.endpoint, (tagging.tag(Done(member.instance), self._run),))
-            for member in self._here.values()
-        ]
+        """There is no more work, and nobody is waited for any more."""
+        done = [self._done(member) for member in self._here.values()]
+        self._here, self._round, self._assembled_by, self._closed = {}, None, None, True
         return [*done, Closed()]
+
+    def _done(self, member: _Member) -> Action:
+        return Send(member.endpoint, (tagging.tag(Done(member.instance), self._run),))
 
     def receive(self, message: Message, now: float) -> list[Action]:
         """An Enlist or a piece of an upload."""
@@ -179,6 +182,8 @@ class FederationServer:
         node, member = enlist.node, _Member(enlist.instance, enlist.endpoint)
         if node >= self._nodes:
             raise RemoteProtocolError(f"node {node} of {self._nodes}")
+        if self._closed:
+            return [self._done(member)]
         answer = Send(member.endpoint, (tagging.tag(Enlisted(member.instance), self._run),))
         before = self._here.get(node)
         if before == member:
@@ -255,6 +260,7 @@ class FederationClient:
         self._server = server
         self._enlisted = False
         self._in_doubt = False
+        self._is_over = False
         self._give_up_at = 0.0
         self._order: Order | None = None
         self._filling: _Filling | None = None
@@ -278,14 +284,17 @@ class FederationClient:
         vector = np.ascontiguousarray(upload, "<f4")
         if not np.isfinite(vector).all():
             raise NotFiniteError(f"the upload of client {client} in round {number} is not finite")
-        return [Send(self._server, self._pieces(number, client, vector))] if number == self.round else []
+        if self._is_over or number != self.round:
+            return []
+        return [Send(self._server, self._pieces(number, client, vector))]
 
     def receive(self, message: Message, now: float) -> list[Action]:
         """Anything that a server says."""
         match message:
             case Enlisted():
                 self._check(message)
-                self._enlisted, self._in_doubt, self.deadline = True, False, now + KEEP_S
+                if not self._is_over:
+                    self._enlisted, self._in_doubt, self.deadline = True, False, now + KEEP_S
                 return []
             case Order():
                 self._check(message)
@@ -295,13 +304,14 @@ class FederationClient:
                 return self._take_piece(message)
             case Done():
                 self._check(message)
-                self.deadline = None
-                return [Closed()]
+                return self._finish()
             case _:
                 raise RemoteProtocolError(f"{type(message).__name__} to a client of a federation")
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """A server that was there, and can not be reached twice in a row, is gone; another may still come."""
+        if self._is_over:
+            return []
         if endpoint == self._server and self._in_doubt:
             return self._end(f"the server at {endpoint} is gone: {why}")
         if endpoint != self._server or not self._enlisted:
@@ -315,13 +325,21 @@ class FederationClient:
 
     def tick(self, now: float) -> list[Action]:
         """Enlist, for the first time or again."""
+        if self._is_over:
+            return []
         if not self._enlisted and now >= self._give_up_at:
             return self._end(f"no server at {self._server} answered within {ASSEMBLE_S:g} s")
         self.deadline = now + (KEEP_S if self._enlisted else KNOCK_S)
         return [Send(self._server, (self._enlist,))]
 
+    def _finish(self) -> list[Action]:
+        """The server's last word, which may come twice."""
+        ended: list[Action] = [] if self._is_over else [Closed()]
+        self._is_over, self.deadline, self._filling = True, None, None
+        return ended
+
     def _end(self, why: str) -> list[Action]:
-        self.deadline = None
+        self._is_over, self.deadline = True, None
         return [Fatal(why)]
 
     def _check(self, message: Enlisted | Order | Done) -> None:
@@ -330,6 +348,8 @@ class FederationClient:
             raise RemoteProtocolError(f"{type(message).__name__} to another instance")
 
     def _take_order(self, order: Order) -> list[Action]:
+        if self._is_over:
+            raise RemoteProtocolError("an order after the end")
         if order.round <= self.round:
             raise RemoteProtocolError(f"an order for round {order.round} in round {self.round}")
         self._order, self._filling = order, _Filling(self._dimension)
