@@ -122,14 +122,18 @@ async def after(count, call):
 
 
 async def started_again(folder):
-    """A start on the folder that is told to end before it has begun anything new."""
+    """What is told, and was told, when a start on the folder looks for its next group; it ends there."""
+    asyncio.get_running_loop().set_default_executor(AtOnce())
     node = Alone(folder, "none")
+    life = asyncio.create_task(until_over(node.peer))
+    await seeking(node)
+    told, said = lines(node), node.said.getvalue()
     node.peer.stopping.at_once()
-    await until_over(node.peer)
+    await life
     agrees(node, await node.peer.summarise())
-    told = lines(node)
+    assert lines(node) == told
     node.state.close()
-    return told, node.said.getvalue()
+    return told, said
 
 
 @pytest.mark.parametrize("half", ["", '{"round": 1, "outco', "\n"])
