@@ -246,6 +246,7 @@ def _settings(prepared: Prepared, key: NodeKey, endpoint: str) -> Settings:
         sums_timeout_s=section.sums_timeout_s,
         instance=os.urandom(16),
         started_ms=int(Clock().now() * 1000),
+        last_round=options.rounds or options.task.train.rounds,
         slots=prepared.weighting.slots,
     )
 

@@ -161,5 +161,10 @@ class Coordination:
         """Whether T_group is over; the offer and its READY are dropped."""
         if not self.seeker.expired(now):
             return False
-        self.drop(self._me)
+        self.give_up()
         return True
+
+    def give_up(self) -> None:
+        """Wait for no group any more; the READY is void."""
+        self.seeker.offer = None
+        self.drop(self._me)

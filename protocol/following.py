@@ -1,6 +1,6 @@
 """Rounds without an offer: a node whose privacy budget is spent goes on with the bases that others make.
 
-    idle --follow--> following --a base adopted | T_group | nobody is left who offers--> idle
+    idle --follow--> following --a base adopted | T_group | nobody is left who offers | all is over--> idle
 
 What must stay true:
 - once it follows, a node follows for good, over a restart too: it offers nothing, and says so;
@@ -43,17 +43,24 @@ class Follower:
         """This node stands on another base."""
         self._has_base = True
 
-    def end(self, expecting: bool, now: float) -> list[Action]:
+    def end(self, expecting: bool, all_over: bool, now: float) -> list[Action]:
         """The end of the round that runs, if it is over.
 
-        `expecting`: a base is being fetched or stored, or not everybody was heard yet.
+        `expecting`: a base is being fetched or stored, or not everybody was heard yet. `all_over`: the others
+        ended the last round.
         """
         if self.deadline is None:
             return []
-        if not (self._has_base or now >= self.deadline or (not expecting and self._nobody_offers())):
+        all_follow = self._nobody_offers()  # then their rounds end at once, one by one
+        is_last = all_over and not (expecting or all_follow)
+        nothing_comes = is_last or (all_follow and not expecting)
+        if not (self._has_base or now >= self.deadline or nothing_comes):
             return []
         self.deadline, self._has_base = None, False
-        self._standing.round = max(self._standing.round + 1, self._shown_round())
+        least = self._settings.last_round if is_last else self._standing.round + 1
+        round = max(self._standing.round + 1, least, self._shown_round())
+        self._members.skipped(round - self._standing.round - 1)
+        self._standing.round = round
         return [Failed(Reason.BUDGET_SPENT, self._standing.round, (), None)]
 
     def _nobody_offers(self) -> bool:
