@@ -112,10 +112,18 @@ class Engine:
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._closed = asyncio.Event()
         self.stopping = Stopping()
+        self._had_a_swarm = state.base.generation > 0
+        self.is_deserted = False
+        """Whether it ended early because its swarm is gone (protocol.lateness)."""
         self._meter = Meter(self.transport.counts)
         self.sight = Sight(plan, session, state, mechanism, self._shell, self._meter, self.transport.counts)
         self._training = NO_TRAINING
         self._aggregating_since = time.monotonic()
+
+    @property
+    def round(self) -> int:
+        """The last round that ended."""
+        return self._state.round
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -136,9 +144,17 @@ class Engine:
         await self._shell.feed(self._session.open)
         while not self._plan.over(self._session.round, self._state.base) and not self.stopping.asked:
             await self._round()
+            if self._session.round < self._plan.rounds and await self._came_back_to_nobody():
+                return
         if not self.stopping.asked:
             await self._shell.feed(self._session.close)
             await self.stopping.unless(self._closed.wait())
+
+    async def _came_back_to_nobody(self) -> bool:
+        """Whether the swarm that this node once had is gone, as a whole round has shown."""
+        if self._had_a_swarm and not self.stopping.asked:
+            self.is_deserted = await self._shell.look(lambda: self._session.lateness.is_deserted)
+        return self.is_deserted
 
     async def leave(self) -> None:
         """Say goodbye, and let what has begun come to its end: nothing is left half-stored or half-told.

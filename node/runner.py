@@ -27,8 +27,8 @@ from node.cli import INTERRUPTED
 from node.config import Task, canonical_parameters
 from node.data import load_dataset
 from node.devices import thread_count
-from node.ending import until_done_or_interrupted
-from node.errors import ConfigError
+from node.ending import deserted_text, until_done_or_interrupted
+from node.errors import ConfigError, UserError
 from node.gate import check_gate, gate_words, make_gate
 from node.health import health, missing_of
 from node.journal import PAGE, Journal
@@ -354,4 +354,11 @@ async def _live(
         await page.close()
         await peer.transport.close()
     journal.finished(await peer.summarise())
+    return _status(peer, plan, interrupted)
+
+
+def _status(peer: Engine, plan: Plan, interrupted: bool) -> int:
+    """The exit status. Raises UserError for a node that ended because nobody is there any more."""
+    if peer.is_deserted:
+        raise UserError(deserted_text(plan, peer.round))
     return INTERRUPTED if interrupted else 0

@@ -24,10 +24,11 @@ class Lateness:
     def is_over(self) -> bool:
         """Whether others ended the last round, those left make no group, and none has a better base.
 
-        A member's word is enough, also a goodbye: it could as well keep away, where it is needed for a group.
+        To be asked when everybody was heard who will be. A member's word is enough, also a goodbye: it could
+        as well keep away, where it is needed for a group.
         """
         members, mine, last = self._hellos.members, self._standing, self._settings.last_round
-        if self._hellos.joining or not any(member.announce.round >= last for member in members.every):
+        if not any(member.announce.round >= last for member in members.every):
             return False
         announces = (members.get(key) for key in members.candidates(mine.round))
         left = sum(announce is not None and announce.round < last for announce in announces)
@@ -43,5 +44,5 @@ class Lateness:
         if any(member.direct for member in self._hellos.members.every):
             return False
         tracker = self._settings.tracker if self._hellos.tracker_key else None
-        named = (greeting for end, greeting in self._hellos.greetings.items() if end != tracker)
-        return all(greeting.is_refused for greeting in named)
+        named = [greeting for end, greeting in self._hellos.greetings.items() if end != tracker]
+        return bool(named or tracker) and all(greeting.is_refused for greeting in named)

@@ -183,6 +183,12 @@ def test_a_swarm_is_gone_where_every_process_is(why, deserted):
     assert one.lateness.is_deserted is deserted
 
 
+def test_a_node_that_was_named_nobody_is_not_deserted_others_come_to_it():
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    assert not one.lateness.is_deserted
+
+
 @pytest.mark.parametrize("flags", [{}, {"leaving": True}])
 def test_a_swarm_is_not_gone_where_anybody_was_heard_since_the_start(flags):
     one = session(ONE, seeds=(endpoint(TWO),))
