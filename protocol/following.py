@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from protocol.actions import Action, Failed, Reason
+from protocol.lateness import Lateness
 from protocol.membership import Members
 from protocol.messages import Announce
 from protocol.standing import Settings, Standing
@@ -21,10 +22,11 @@ from protocol.standing import Settings, Standing
 class Follower:
     """This node's rounds without an offer, one at a time."""
 
-    def __init__(self, settings: Settings, standing: Standing, members: Members) -> None:
+    def __init__(self, settings: Settings, standing: Standing, members: Members, lateness: Lateness) -> None:
         self._settings = settings
         self._standing = standing
         self._members = members
+        self._lateness = lateness
         self._has_base = False
         """Whether a base was adopted since the last of these rounds ended."""
         self.deadline: float | None = None
@@ -43,16 +45,15 @@ class Follower:
         """This node stands on another base."""
         self._has_base = True
 
-    def end(self, expecting: bool, all_over: bool, now: float) -> list[Action]:
+    def end(self, expecting: bool, now: float) -> list[Action]:
         """The end of the round that runs, if it is over.
 
-        `expecting`: a base is being fetched or stored, or not everybody was heard yet. `all_over`: the others
-        ended the last round.
+        `expecting`: a base is being fetched or stored, or not everybody was heard yet.
         """
         if self.deadline is None:
             return []
         all_follow = self._nobody_offers()  # then their rounds end at once, one by one
-        is_last = all_over and not (expecting or all_follow)
+        is_last = not (expecting or all_follow) and self._lateness.is_over
         nothing_comes = is_last or (all_follow and not expecting)
         if not (self._has_base or now >= self.deadline or nothing_comes):
             return []

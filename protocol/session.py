@@ -78,9 +78,9 @@ class Session:
         self._offer: Offer | None = None
         self._early = Early(EARLY_BYTES, EARLY_BYTES)
         self._storing = False
-        self._follower = Follower(settings, standing, self._members)
-        self._closing = Closing(standing, self._members)
         self.lateness = Lateness(settings, standing, self._hellos)
+        self._follower = Follower(settings, standing, self._members, self.lateness)
+        self._closing = Closing(standing, self._members)
 
     # -- what the shell calls ----------------------------------------------------------------------
 
@@ -361,10 +361,8 @@ class Session:
 
     def _followed(self, now: float) -> list[Action]:
         """The end of a round without an offer, if it is over, and where this node stands then."""
-        if self._follower.deadline is None:
-            return []
         expecting = self._storing or self._healer.expecting or self._hellos.joining
-        ended = self._follower.end(expecting, self.lateness.is_over, now)
+        ended = self._follower.end(expecting, now)
         return [*ended, *self._broadcast(now)] if ended else []
 
     def _ban(self, key: Key) -> None:
