@@ -144,7 +144,7 @@ class Engine:
         await self._shell.feed(self._session.open)
         while not self._plan.over(self._session.round, self._state.base) and not self.stopping.asked:
             await self._round()
-            if self._session.round < self._plan.rounds and await self._came_back_to_nobody():
+            if await self._came_back_to_nobody():
                 return
         if not self.stopping.asked:
             await self._shell.feed(self._session.close)
@@ -152,7 +152,8 @@ class Engine:
 
     async def _came_back_to_nobody(self) -> bool:
         """Whether the swarm that this node once had is gone, as a whole round has shown."""
-        if self._had_a_swarm and not self.stopping.asked:
+        is_over = self._plan.over(self._session.round, self._state.base)
+        if self._had_a_swarm and not (is_over or self.stopping.asked):
             self.is_deserted = await self._shell.look(lambda: self._session.lateness.is_deserted)
         return self.is_deserted
 

@@ -226,7 +226,7 @@ def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:
     return listener
 
 
-def _settings(prepared: Prepared, key: NodeKey, endpoint: str) -> Settings:
+def _settings(prepared: Prepared, key: NodeKey, endpoint: str, plan: Plan) -> Settings:
     options, section = prepared.options, prepared.options.task.aggregation
     return Settings(
         key=key,
@@ -246,7 +246,8 @@ def _settings(prepared: Prepared, key: NodeKey, endpoint: str) -> Settings:
         sums_timeout_s=section.sums_timeout_s,
         instance=os.urandom(16),
         started_ms=int(Clock().now() * 1000),
-        last_round=options.rounds or options.task.train.rounds,
+        # Where enough is agreed by a base, rounds are tries: each node has a last one of its own.
+        last_round=plan.rounds if plan.generations is None else sys.maxsize,
         slots=prepared.weighting.slots,
     )
 
@@ -334,8 +335,9 @@ async def _live(
     live: Live,
 ) -> int:
     options, journal, access = prepared.options, watched.journal, watched.access
-    session = Session(_settings(prepared, key, endpoint), state.standing, state.past, os.urandom(32))
     plan = _plan(prepared, key, endpoint, state)
+    settings = _settings(prepared, key, endpoint, plan)
+    session = Session(settings, state.standing, state.past, os.urandom(32))
     folder = prepared.folder(out)
     if prepared.trainer.own_names:
         prepared.trainer.resume(folder.private())
