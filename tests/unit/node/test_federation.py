@@ -174,6 +174,27 @@ async def test_a_node_that_fails_raises_what_it_was_and_is_missed_from_then_on()
     assert any(line.startswith("node 1 lost: ") for line in nodes.said)
 
 
+async def test_a_node_that_has_failed_does_not_miss_its_server_as_well():
+    def train(client, number, model, stop):
+        raise UserError("training diverged")
+
+    async with federation(1) as nodes:
+        nodes.start(0, train)
+        node = nodes.clients[0]
+        close, where = node.transport.close, endpoint_of(nodes.listener, None)
+
+        async def closing_late():
+            for _ in range(2):
+                await node._shell.unreachable(where, "connection refused")
+            await close()
+
+        node.transport.close = closing_late
+        await nodes.serve(lambda gather: gather(1, zeros(), [0]))
+        with pytest.raises(UserError, match="training diverged"):
+            await nodes.tasks[0]
+        assert not node._shell.broken.done()
+
+
 async def test_a_node_that_left_may_come_again():
     def work(gather):
         first = gather(1, zeros(), [0, 1])
