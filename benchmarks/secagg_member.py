@@ -71,6 +71,7 @@ class Place:
             sums_timeout_s=PHASE_TIMEOUT_S,
             instance=os.urandom(16),
             started_ms=int(Clock().now() * 1000),
+            last_round=2**31,  # ended from outside
         )
 
 

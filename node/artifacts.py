@@ -22,6 +22,39 @@ class Traffic:
 
 
 @dataclass(frozen=True)
+class Ending:
+    """How a round ended, and what it cost: what its line is made of that can not be worked out again later.
+
+    It is stored with the round's number, so that a round that counts has its line, whatever comes in between.
+    """
+
+    round: int
+    outcome: str
+    reason: str | None
+    participants: int
+    bytes_sent: int
+    bytes_received: int
+    train_s: float
+    aggregate_s: float
+    train_loss: float | None
+    missing: tuple[str, ...]
+    clipped: int
+    phases: Mapping[str, Traffic]
+
+    def to_text(self) -> str:
+        """One line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Ending:
+        """What `to_text` wrote."""
+        values = json.loads(text)
+        values["missing"] = tuple(values["missing"])
+        values["phases"] = {name: Traffic(**traffic) for name, traffic in values["phases"].items()}
+        return cls(**values)
+
+
+@dataclass(frozen=True)
 class Record:
     """One line of history.jsonl. Accuracy, loss, metrics: the base's on the test (or validation) rows."""
 

@@ -2,6 +2,8 @@
 
 SIGTERM or SIGINT once: a round that has begun is ended, within a bound, then the others are told goodbye.
 Twice: nothing is waited for. Either way what is stored stays, and the same command line goes on from there.
+
+A node that comes back to a swarm of which nobody is there any more ends after one round of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import asyncio
 import signal
 
 from node.peer import Engine
+from node.plan import Plan
 from node.supervisor import STOPPING, notify
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -36,6 +39,15 @@ async def until_done_or_interrupted(peer: Engine, drain_timeout_s: float) -> boo
             loop.remove_signal_handler(number)
         await asyncio.gather(*drains)
     return bool(drains)
+
+
+def deserted_text(plan: Plan, round: int) -> str:
+    """The one line for a node that came back, after `round`, to a swarm that is gone."""
+    return (
+        "nobody of this swarm is there any more: every connection was refused for "
+        f"{plan.aggregation.group_timeout_s:g} s; it has ended, or is down; what was agreed is kept, after "
+        f"round {round} of {plan.rounds}: start the same command line again when the others are back"
+    )
 
 
 async def until_over(peer: Engine) -> None:

@@ -193,6 +193,8 @@ class ClientNode(_Node):
                 self._stop.set()
                 working.cancel()
                 closed.cancel()
+                # While the links are closed the server may go, too: that is no news to a node that has ended.
+                await self._shell.feed(self._shell.last(lambda now: []), light=True)
 
     async def _work(self) -> bool:
         while True:

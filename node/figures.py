@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mechanisms.accounting import Spent
-from node.artifacts import Record, Summary, Traffic
+from node.artifacts import Ending, Record, Summary, Traffic
 from node.counting import Meter
 from node.gate import Refused
 from node.plan import Plan
@@ -27,38 +27,57 @@ class Training:
     """Whether there is something to offer that the privacy budget still allows."""
 
 
-def round_record(
-    outcome: Completed | Failed,
-    base: Base,
-    accuracy_of: str,
-    training: Training,
-    evaluation: Evaluation,
-    spent: Spent | None,
-    aggregate_s: float,
-    meter: Meter,
-    refused: Refused | None,
-) -> Record:
-    """A round's line of history; `spent` is what the run has cost so far."""
+NO_TRAINING = Training(None, 0.0, False)
+"""Of a round in which there was none."""
+
+
+def ending_of(outcome: Completed | Failed, training: Training, aggregate_s: float, meter: Meter) -> Ending:
+    """How a round ended, and what it cost so far."""
     failed = outcome if isinstance(outcome, Failed) else None
-    return Record(
+    return Ending(
         round=outcome.round,
         outcome="fallback" if failed else "aggregated",
         reason=str(failed.reason) if failed else None,
         participants=0 if isinstance(outcome, Failed) else len(outcome.contributors),
-        loss=evaluation.loss,
-        accuracy=evaluation.accuracy,
-        epsilon=spent.epsilon if spent else None,
-        delta=spent.delta if spent else None,
         bytes_sent=meter.sent.total(),
         bytes_received=meter.received.total(),
         train_s=training.seconds,
         aggregate_s=aggregate_s,
-        base_digest=base.digest.hex(),
-        accuracy_of=accuracy_of,
         train_loss=training.loss,
         missing=tuple(key.hex()[:16] for key in failed.missing) if failed else (),
         clipped=meter.clipped,
         phases=meter.phases(training.seconds),
+    )
+
+
+def round_record(
+    ending: Ending,
+    base: Base,
+    accuracy_of: str,
+    evaluation: Evaluation,
+    spent: Spent | None,
+    refused: Refused | None,
+) -> Record:
+    """A round's line of history; `spent` is what the run has cost so far."""
+    return Record(
+        round=ending.round,
+        outcome=ending.outcome,
+        reason=ending.reason,
+        participants=ending.participants,
+        loss=evaluation.loss,
+        accuracy=evaluation.accuracy,
+        epsilon=spent.epsilon if spent else None,
+        delta=spent.delta if spent else None,
+        bytes_sent=ending.bytes_sent,
+        bytes_received=ending.bytes_received,
+        train_s=ending.train_s,
+        aggregate_s=ending.aggregate_s,
+        base_digest=base.digest.hex(),
+        accuracy_of=accuracy_of,
+        train_loss=ending.train_loss,
+        missing=ending.missing,
+        clipped=ending.clipped,
+        phases=ending.phases,
         metrics=evaluation.metrics,
         rolled_back=refused.losses if refused else None,
     )
@@ -73,7 +92,6 @@ def run_summary(
     privacy: Mapping[str, object] | None,
     plan: Plan,
     state: State,
-    round: int,
     sums: Mapping[str, object],
 ) -> Summary:
     """The run as a whole; `earlier` is what the starts before this one cost, `privacy` the ledger.
@@ -81,7 +99,7 @@ def run_summary(
     `sums`: what the last group's sums withstand.
     """
     return Summary(
-        rounds=round,
+        rounds=state.round,
         aggregated=sum(line.get("outcome") == "aggregated" for line in history),
         fallbacks=sum(line.get("outcome") == "fallback" for line in history),
         accuracy=evaluation.accuracy,
@@ -94,7 +112,7 @@ def run_summary(
         accuracy_of=plan.accuracy_of,
         task=plan.task,
         key=plan.key,
-        finished=plan.over(round, state.base),
+        finished=plan.over(state.round, state.base),
         offers=state.offers,
         dropped=dict(counts.dropped),
         privacy=privacy,

@@ -6,6 +6,7 @@ Small messages go on one websocket, bulk as POST bodies: bulk that waits for its
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 import os
 from collections.abc import Iterable, Sequence
@@ -17,6 +18,7 @@ from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 from node.errors import one_line
 from node.posting import Poster
 from protocol import codec
+from protocol.introductions import NOBODY_LISTENS
 from protocol.messages import Message
 
 if TYPE_CHECKING:
@@ -150,4 +152,6 @@ def _why(error: BaseException) -> str:
         return "does not answer in time"
     cause = getattr(error, "os_error", None) or error
     number = getattr(cause, "errno", None)
+    if number == errno.ECONNREFUSED:
+        return NOBODY_LISTENS
     return os.strerror(number).lower() if isinstance(number, int) and number > 0 else one_line(str(cause))

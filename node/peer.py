@@ -21,13 +21,14 @@ import numpy as np
 
 from mechanisms.mechanism import Mechanism, Memory
 from mechanisms.randomness import SystemWords
-from node.artifacts import Folder, Summary, total_of
+from node.artifacts import Ending, Folder, Summary
+from node.chronicle import Chronicle
 from node.counting import Meter
 from node.errors import ConfigError, UserError
-from node.figures import Training, round_record, run_summary
-from node.gate import Gate, Refused
+from node.figures import NO_TRAINING, Training, ending_of
+from node.gate import Gate
 from node.plan import Plan
-from node.privacy import NOTHING, can_offer, can_train, facts, receipt_of, spent_by
+from node.privacy import NOTHING, can_offer, can_train, receipt_of
 from node.reporting import Reporter, fatal_text, notice_text
 from node.serving import answer
 from node.shell import Shell
@@ -36,7 +37,7 @@ from node.state import Kept, State
 from node.stopping import Stopping
 from node.sums import withstands
 from node.tls import Tls
-from node.training import Evaluation, Interrupted, Learner
+from node.training import Interrupted, Learner
 from node.transport import Transport
 from node.vectors import Floats
 from node.weighting import WRONG_WEIGHTS, Weighting
@@ -100,12 +101,10 @@ class Engine:
         self._mechanism = mechanism
         self._weighting = weighting
         self._sums = withstands(plan.aggregation, plan.expected)
-        self._gate = gate
-        self._refused: Refused | None = None
         self._words = SystemWords()
         self._receipt = NOTHING
-        self._folder = folder
         self._report = reporter
+        self._chronicle = Chronicle(plan, state, trainer, mechanism, gate, folder, reporter)
         self._shell = Shell(session, self._send, self._perform, heavy)
         self.transport = Transport(
             self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy, tls
@@ -113,11 +112,18 @@ class Engine:
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._closed = asyncio.Event()
         self.stopping = Stopping()
+        self._had_a_swarm = state.base.generation > 0
+        self.is_deserted = False
+        """Whether it ended early because its swarm is gone (protocol.lateness)."""
         self._meter = Meter(self.transport.counts)
         self.sight = Sight(plan, session, state, mechanism, self._shell, self._meter, self.transport.counts)
-        self._began = time.monotonic()
-        self._earlier = total_of(folder.history())
-        self._evaluation: tuple[bytes, Evaluation] | None = None
+        self._training = NO_TRAINING
+        self._aggregating_since = time.monotonic()
+
+    @property
+    def round(self) -> int:
+        """The last round that ended."""
+        return self._state.round
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -134,18 +140,32 @@ class Engine:
             self._shell.broken.result()
 
     async def _rounds(self) -> None:
+        await self._chronicle.begin()
         await self._shell.feed(self._session.open)
         while not self._plan.over(self._session.round, self._state.base) and not self.stopping.asked:
             await self._round()
+            if await self._came_back_to_nobody():
+                return
         if not self.stopping.asked:
             await self._shell.feed(self._session.close)
             await self.stopping.unless(self._closed.wait())
-        await self._save_models()
+
+    async def _came_back_to_nobody(self) -> bool:
+        """Whether the swarm that this node once had is gone, as a whole round has shown."""
+        is_over = self._plan.over(self._session.round, self._state.base)
+        if self._had_a_swarm and not (is_over or self.stopping.asked):
+            self.is_deserted = await self._shell.look(lambda: self._session.lateness.is_deserted)
+        return self.is_deserted
 
     async def leave(self) -> None:
-        """Say goodbye, and let what has begun come to its end; nothing is left half-stored."""
-        await self._shell.feed(self._session.leave)
-        await self._shell.drain()
+        """Say goodbye, and let what has begun come to its end: nothing is left half-stored or half-told.
+
+        A round that ended while nobody waited for it any more has its line, too. From then on what others say
+        changes nothing.
+        """
+        await self._shell.finish(self._session.leave)
+        await self._chronicle.catch_up()
+        await self._chronicle.save_models()
 
     async def drain(self, within_s: float) -> None:
         """End soon: a session that has begun first comes to its end, and so does the closing, or the time."""
@@ -155,26 +175,32 @@ class Engine:
         await self._shell.feed(self._end_unless_in_the_midst, light=True)
 
     def _end_unless_in_the_midst(self, now: float) -> list[Action]:
-        if self._session.status.phase not in MIDST:
-            self.stopping.at_once()
-        return []
+        """Nobody counts on this node: it leaves in the same moment, before a group can come."""
+        if self._session.status.phase in MIDST:
+            return []
+        self.stopping.at_once()
+        return self._shell.last(self._session.leave)(now)
 
     async def _round(self) -> None:
         self._meter.begin()
+        self._training = NO_TRAINING
         self._report.training(self._session.round + 1)
-        self._refused = None
+        self._chronicle.new_round()
         with suppress(Interrupted):
-            training = await asyncio.to_thread(self._train, self._session.round + 1)
-            begun = time.monotonic()
-            outcome = await (self._aggregate() if training.offered else self._follow())
+            self._training = await asyncio.to_thread(self._train, self._session.round + 1)
+            self._aggregating_since = time.monotonic()
+            outcome = await (self._aggregate() if self._training.offered else self._follow())
             self._meter.enter("idle")
             if outcome is not None:
-                await self._end_round(outcome, training, time.monotonic() - begun)
+                await self._chronicle.write(self._ending(outcome))
+
+    def _ending(self, outcome: Completed | Failed) -> Ending:
+        return ending_of(outcome, self._training, time.monotonic() - self._aggregating_since, self._meter)
 
     def _train(self, number: int) -> Training:
         """Train, in a thread, and store what was learned as `fresh`: as far as the privacy budget goes."""
         state = self._state
-        self._judge()
+        self._chronicle.judge()
         waiting = self._trainer.once and state.fresh is not None
         if waiting or not can_train(self._mechanism, state.ledger, state.pending):
             offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)
@@ -186,13 +212,6 @@ class Engine:
             fresh += state.fresh
         state.trained(fresh, (*state.pending, *self._mechanism.per_training))
         return Training(trained.loss, trained.seconds, True)
-
-    def _judge(self) -> None:
-        """Ask the gate about the base, if it has not been asked yet, and tell the owner if it is refused."""
-        refused = self._gate.judge()
-        if refused is not None:
-            self._refused = refused
-            self._report.rolled_back(refused.text)
 
     async def _aggregate(self) -> Completed | Failed | None:
         """Offer `fresh` to a group; how that ended, None if this node is interrupted meanwhile."""
@@ -220,28 +239,6 @@ class Engine:
         self._receipt = receipt_of(self._mechanism, state.ledger, state.pending, offer.memory)
         return self._weighting.with_slots(offer.vector)
 
-    async def _end_round(self, outcome: Completed | Failed, training: Training, aggregate_s: float) -> None:
-        await asyncio.to_thread(self._judge)
-        evaluation = await self._evaluate()
-        spent = spent_by(self._mechanism, self._state.ledger)
-        figures = (training, evaluation, spent, aggregate_s, self._meter)
-        record = round_record(outcome, self._state.base, self._plan.accuracy_of, *figures, self._refused)
-        await asyncio.to_thread(self._folder.append, record)
-        await self._save_models()
-        self._report.round_ended(record, self._plan.rounds)
-
-    async def _evaluate(self) -> Evaluation:
-        """The base's accuracy and loss; worked out once for each base."""
-        digest, vector = self._state.base.digest, self._state.base_vector
-        if self._evaluation is None or self._evaluation[0] != digest:
-            self._evaluation = digest, await asyncio.to_thread(self._trainer.evaluate, vector)
-        return self._evaluation[1]
-
-    async def _save_models(self) -> None:
-        state, privacy = self._state, facts(self._mechanism, self._state.ledger)
-        parts = (self._trainer.tensors, state.base, (state.base_vector, state.working), privacy)
-        await asyncio.to_thread(self._folder.models, *parts)
-
     # -- actions -----------------------------------------------------------------------------------
 
     def _send(self, send: Send) -> None:
@@ -262,8 +259,7 @@ class Engine:
             case Adopted():
                 return await self._take_base(action.base, action.vector, None, self._state.memory, action)
             case Failed():
-                await asyncio.to_thread(self._state.fell_back, action.round)
-                self._settle(action)
+                await self._fall_back(action)
             case Serve():
                 await self._serve(action)
             case Evidence():
@@ -324,8 +320,7 @@ class Engine:
         """All of the group come to this: the base stays, and who lied is in the sum with the others."""
         self._report.warning(WRONG_WEIGHTS)
         if isinstance(action, Completed):
-            await asyncio.to_thread(self._state.fell_back, action.round)
-            self._settle(Failed(Reason.WRONG_WEIGHTS, action.round, (), action.sid))
+            await self._fall_back(Failed(Reason.WRONG_WEIGHTS, action.round, (), action.sid))
         return self._session.adopted(self._state.base, self._shell.clock.now())
 
     def _tell_of(self, group: Group) -> None:
@@ -342,7 +337,7 @@ class Engine:
         memory: Memory,
         why: Completed | Healed | Adopted,
     ) -> list[Action]:
-        round = why.round if isinstance(why, Completed) else self._session.round
+        round = self._ending(why) if isinstance(why, Completed) else self._session.round
         await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory)
         match why:
             case Completed():
@@ -353,6 +348,10 @@ class Engine:
                 trusted = ", ".join(key.hex()[:8] for key in why.trusted)
                 self._report.caught_up(base, f"on the word of {trusted}")
         return self._session.adopted(base, self._shell.clock.now())
+
+    async def _fall_back(self, failed: Failed) -> None:
+        await asyncio.to_thread(self._state.fell_back, self._ending(failed))
+        self._settle(failed)
 
     def _settle(self, outcome: Completed | Failed) -> None:
         if self._outcome is not None and not self._outcome.done():
@@ -373,18 +372,4 @@ class Engine:
 
     async def summarise(self) -> Summary:
         """The run as a whole, over restarts; written to summary.json."""
-        evaluation = await self._evaluate()
-        summary = run_summary(
-            history=self._folder.history(),
-            earlier=self._earlier,
-            seconds=time.monotonic() - self._began,
-            counts=self.transport.counts,
-            evaluation=evaluation,
-            privacy=facts(self._mechanism, self._state.ledger),
-            plan=self._plan,
-            state=self._state,
-            round=self._session.round,
-            sums=self._sums.facts,
-        )
-        self._folder.summary(summary)
-        return summary
+        return await self._chronicle.summarise(self.transport.counts, self._sums.facts)

@@ -27,8 +27,8 @@ from node.cli import INTERRUPTED
 from node.config import Task, canonical_parameters
 from node.data import load_dataset
 from node.devices import thread_count
-from node.ending import until_done_or_interrupted
-from node.errors import ConfigError
+from node.ending import deserted_text, until_done_or_interrupted
+from node.errors import ConfigError, UserError
 from node.gate import check_gate, gate_words, make_gate
 from node.health import health, missing_of
 from node.journal import PAGE, Journal
@@ -226,7 +226,7 @@ def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:
     return listener
 
 
-def _settings(prepared: Prepared, key: NodeKey, endpoint: str) -> Settings:
+def _settings(prepared: Prepared, key: NodeKey, endpoint: str, plan: Plan) -> Settings:
     options, section = prepared.options, prepared.options.task.aggregation
     return Settings(
         key=key,
@@ -246,6 +246,8 @@ def _settings(prepared: Prepared, key: NodeKey, endpoint: str) -> Settings:
         sums_timeout_s=section.sums_timeout_s,
         instance=os.urandom(16),
         started_ms=int(Clock().now() * 1000),
+        # Where enough is agreed by a base, rounds are tries: each node has a last one of its own.
+        last_round=plan.rounds if plan.generations is None else sys.maxsize,
         slots=prepared.weighting.slots,
     )
 
@@ -333,8 +335,9 @@ async def _live(
     live: Live,
 ) -> int:
     options, journal, access = prepared.options, watched.journal, watched.access
-    session = Session(_settings(prepared, key, endpoint), state.standing, state.past, os.urandom(32))
     plan = _plan(prepared, key, endpoint, state)
+    settings = _settings(prepared, key, endpoint, plan)
+    session = Session(settings, state.standing, state.past, os.urandom(32))
     folder = prepared.folder(out)
     if prepared.trainer.own_names:
         prepared.trainer.resume(folder.private())
@@ -353,4 +356,11 @@ async def _live(
         await page.close()
         await peer.transport.close()
     journal.finished(await peer.summarise())
+    return _status(peer, plan, interrupted)
+
+
+def _status(peer: Engine, plan: Plan, interrupted: bool) -> int:
+    """The exit status. Raises UserError for a node that ended because nobody is there any more."""
+    if peer.is_deserted:
+        raise UserError(deserted_text(plan, peer.round))
     return INTERRUPTED if interrupted else 0

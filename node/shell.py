@@ -71,6 +71,7 @@ class Shell:
         self._queued = 0
         """Who waits for the lock, or had to: it may be free, and the next one not yet woken."""
         self._running: set[asyncio.Task[None]] = set()
+        self._is_over = False
         self.clock = Clock()
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Ends with the first error that is this node's own: whoever runs the shell waits for it."""
@@ -118,19 +119,41 @@ class Shell:
         """Wait for the events that have begun."""
         await asyncio.gather(*self._running, return_exceptions=True)
 
+    def last(self, event: Event) -> Event:
+        """This event, after which the machine is told nothing more."""
+
+        def ending(now: float) -> list[Action]:
+            self._is_over = True
+            return event(now)
+
+        return ending
+
+    async def finish(self, event: Event) -> None:
+        """The `last` event, unless there was one; all is done when this returns.
+
+        Raises what this node itself got wrong until then.
+        """
+        await self.feed(self.last(event), light=True)
+        await self.drain()
+        if self.broken.done():
+            self.broken.result()
+
+    def _entered(self, event: Event) -> list[Action]:
+        return [] if self._is_over else event(self.clock.now())
+
     async def _in_turn(self, event: Event, aside: bool) -> None:
         """Wait for the events before, then enter: in a thread, where that is worth it."""
         async with self._turn():
             with self._told():
-                now = self.clock.now()
-                await self._do(await asyncio.to_thread(event, now) if aside else event(now))
+                enter = self._entered
+                await self._do(await asyncio.to_thread(enter, event) if aside else enter(event))
 
     def _begun(self, event: Event) -> list[Action]:
         """Enter and send; what remains to be done under the lock, which is let go where nothing does."""
         remaining: list[Action] = []
         try:
             with self._told():
-                remaining = self._sent(event(self.clock.now()))
+                remaining = self._sent(self._entered(event))
         finally:
             if not remaining:
                 self._lock.release()
@@ -186,7 +209,7 @@ class Shell:
         """Tick whenever the deadline is over; runs until it is cancelled."""
         while True:
             self._changed.clear()
-            deadline = self._machine.deadline
+            deadline = None if self._is_over else self._machine.deadline
             wait_s = None if deadline is None else max(0.0, deadline - self.clock.now())
             try:
                 async with asyncio.timeout(wait_s):

@@ -5,7 +5,8 @@ What must stay true, also if the process is killed between any two instructions:
 - the base that the database names is on disk, whole; so is the one before it;
 - what is spent never becomes fresh again;
 - the last base that this node's loss gate took for good is on disk, whole, for as long as there is a gate;
-- what training has cost stands beside `fresh` (`pending`), and is charged with the offer that holds it.
+- what training has cost stands beside `fresh` (`pending`), and is charged with the offer that holds it;
+- how the last round ended stands beside its number (`ending`), until the next one has ended.
 
 Training stores from a thread of its own, while other threads catch up and serve: one step at a time, and
 a step is the vector's file, the database, and what is remembered here.
@@ -27,6 +28,7 @@ import numpy as np
 
 from mechanisms.accounting import Event, Ledger, event_from_text, to_text
 from mechanisms.mechanism import Memory
+from node.artifacts import Ending
 from node.database import Database
 from node.errors import ConfigError
 from node.privacy import Receipt
@@ -128,6 +130,8 @@ class State:
         self.fresh = self._vector("fresh")
         self.pending = _read(self._database.fact("pending"))
         memory = self._database.fact("memory")
+        ending = self._database.fact("ending")
+        self.ending = Ending.from_text(ending) if isinstance(ending, str) else None
         self.memory: Memory = tuple(map(tuple, json.loads(memory))) if isinstance(memory, str) else ()
         rows = self._database.rows("select events from ledger")
         self.ledger = Ledger.of(event for (events,) in rows for event in _read(events))
@@ -250,28 +254,40 @@ class State:
         self.ledger = self.ledger.adding(receipt.events)
 
     @_alone
-    def fell_back(self, round: int) -> None:
+    def fell_back(self, ending: Ending) -> None:
         """A round ended with this node's own update."""
         with self._database.step():
-            self._database.set_facts(round=round)
-        self.round = round
+            self._database.set_facts(round=ending.round, ending=ending.to_text())
+        self.round, self.ending = ending.round, ending
 
     @_alone
-    def adopt(self, base: Base, vector: Floats, round: int, kept: Kept | None, memory: Memory) -> None:
+    def adopt(
+        self,
+        base: Base,
+        vector: Floats,
+        round: int | Ending,
+        kept: Kept | None,
+        memory: Memory,
+    ) -> None:
         """A new base: the one before it is remembered, `spent` is gone into it, `fresh` stays.
 
-        `memory`: what the mechanism remembers from now on.
+        `round`: how the round ended that made it; its number alone, where the base was fetched. `memory`:
+        what the mechanism remembers from now on.
         """
+        ending = round if isinstance(round, Ending) else self.ending
+        number = round.round if isinstance(round, Ending) else round
         name = self._files.put(vector)
         before = self._database.fact("base_file")
         with self._database.step() as connection:
-            self._database.set_facts(base=_packed(base), base_file=name, spent=None, round=round)
+            self._database.set_facts(base=_packed(base), base_file=name, spent=None, round=number)
+            self._database.set_facts(ending=ending.to_text() if ending else None)
             self._database.set_facts(previous=_packed(self.base), previous_file=before)
             self._database.set_facts(memory=json.dumps(memory))
             if kept is not None:
                 self._insert(connection, base.sid, base.generation, kept)
         self.previous, self.base = self.base, base
-        self.base_vector, self.spent, self.round, self.memory = vector, None, round, memory
+        self.base_vector, self.spent, self.memory = vector, None, memory
+        self.round, self.ending = number, ending
         if kept is not None:
             self.sessions[base.sid] = kept
         self._tidy()

@@ -41,6 +41,8 @@ class Reason(StrEnum):
     """The sum of the weights is none that honest members have; nobody can say whose is wrong."""
     BUDGET_SPENT = "budget-spent"
     """Nothing was offered: a round of a node that follows."""
+    SWARM_FINISHED = "swarm-finished"
+    """Nothing was offered: the others ended the last round, and too few are left for a group."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,3 +163,8 @@ class Coordination:
             return False
         self.drop(self._me)
         return True
+
+    def give_up(self) -> None:
+        """Wait for no group any more; the READY is void."""
+        self.seeker.give_up()
+        self.drop(self._me)

@@ -5,6 +5,7 @@ What stays true, beside the tables of their steps (protocol.federation_steps):
   record bears an HMAC under it. Who does not hold it changes nothing, and has nothing allocated for it.
 - A node is here from its Enlist to its end: unreachable, silent, or started anew as another instance. It says
   Enlist again and again, so one that was given up too early is back for the next round.
+- Done is the last word on both sides: a node that goes then is not lost, and neither is its server.
 - A round waits only for clients of nodes that are here; what others would have sent is missing.
 - A vector has one size, known before the first frame; its pieces are counted once each, and all are finite.
 
@@ -144,13 +145,14 @@ class FederationServer:
         ]
 
     def close(self, now: float) -> list[Action]:
-        """There is no more work."""
+        """There is no more work, and nobody is waited for any more."""
         self._course.step(ServerEvent.CLOSE)
-        done: list[Action] = [
-            Send(member.endpoint, (tagging.tag(Done(member.instance), self._run),))
-            for member in self._here.values()
-        ]
+        done = [self._done(member) for member in self._here.values()]
+        self._here, self._round = {}, None
         return [*done, Closed()]
+
+    def _done(self, member: _Member) -> Action:
+        return Send(member.endpoint, (tagging.tag(Done(member.instance), self._run),))
 
     def receive(self, message: Message, now: float) -> list[Action]:
         """An Enlist or a piece of an upload."""
@@ -187,6 +189,8 @@ class FederationServer:
         node, member = enlist.node, _Member(enlist.instance, enlist.endpoint)
         if node >= self._nodes:
             raise RemoteProtocolError(f"node {node} of {self._nodes}")
+        if self._course.phase is ServerPhase.CLOSED:
+            return [self._done(member)]
         answer = Send(member.endpoint, (tagging.tag(Enlisted(member.instance), self._run),))
         before = self._here.get(node)
         if before == member:
@@ -288,13 +292,19 @@ class FederationClient:
         vector = np.ascontiguousarray(upload, "<f4")
         if not np.isfinite(vector).all():
             raise NotFiniteError(f"the upload of client {client} in round {number} is not finite")
-        return [Send(self._server, self._pieces(number, client, vector))] if number == self.round else []
+        if self._link.phase is LinkPhase.ENDED or number != self.round:
+            return []
+        return [Send(self._server, self._pieces(number, client, vector))]
 
     def receive(self, message: Message, now: float) -> list[Action]:
         """Anything that a server says."""
-        if self._link.phase is LinkPhase.ENDED:
-            raise RemoteProtocolError(f"{type(message).__name__} to a client that has ended")
+        is_over = self._link.phase is LinkPhase.ENDED
         match message:
+            case Enlisted() | Done() if is_over:
+                self._check(message)  # it crossed the end
+                return []
+            case _ if is_over:
+                raise RemoteProtocolError(f"{type(message).__name__} to a client that has ended")
             case Enlisted():
                 self._check(message)
                 self._link.step(LinkEvent.ENLISTED)

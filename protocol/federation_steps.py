@@ -40,7 +40,12 @@ SERVER: Table[ServerPhase, ServerEvent] = {
         ServerPhase.IDLE,
         "Gathered: each node at work has sent every UploadPiece, is gone, or was silent for long",
     ),
-    (ServerPhase.IDLE, ServerEvent.CLOSE): Step(ServerPhase.CLOSED, "Done to every node; Closed"),
+    (ServerPhase.IDLE, ServerEvent.CLOSE): Step(
+        ServerPhase.CLOSED, "Done to every node, and to whoever enlists from then on; Closed"
+    ),
+    (ServerPhase.GATHERING, ServerEvent.CLOSE): Step(
+        ServerPhase.CLOSED, "the same: who is still at work is not waited for"
+    ),
 }
 
 

@@ -1,7 +1,7 @@
 """Rounds without an offer: a node whose privacy budget is spent goes on with the bases that others make.
 
-Such a round is the phase `following` of protocol.session_steps; it ends with a base, at T_group, or where
-nobody is left who offers.
+Such a round is the phase `following` of protocol.session_steps; it ends with a base, at T_group, where
+nobody is left who offers, or where all is over.
 
 What must stay true:
 - once it follows, a node follows for good, over a restart too: it offers nothing, and says so;
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from protocol.actions import Action, Failed, Reason
+from protocol.lateness import Lateness
 from protocol.membership import Members
 from protocol.messages import Announce
 from protocol.standing import Settings, Standing
@@ -22,10 +23,11 @@ from protocol.standing import Settings, Standing
 class Follower:
     """This node's rounds without an offer, one at a time."""
 
-    def __init__(self, settings: Settings, standing: Standing, members: Members) -> None:
+    def __init__(self, settings: Settings, standing: Standing, members: Members, lateness: Lateness) -> None:
         self._settings = settings
         self._standing = standing
         self._members = members
+        self._lateness = lateness
         self._has_base = False
         """Whether a base was adopted since the last of these rounds ended."""
         self.deadline: float | None = None
@@ -51,10 +53,16 @@ class Follower:
         """
         if self.deadline is None:
             return []
-        if not (self._has_base or now >= self.deadline or (not expecting and self._nobody_offers())):
+        all_follow = self._nobody_offers()  # then their rounds end at once, one by one
+        is_last = not (expecting or all_follow) and self._lateness.is_over
+        nothing_comes = is_last or (all_follow and not expecting)
+        if not (self._has_base or now >= self.deadline or nothing_comes):
             return []
         self.deadline, self._has_base = None, False
-        self._standing.round = max(self._standing.round + 1, self._shown_round())
+        least = self._settings.last_round if is_last else self._standing.round + 1
+        round = max(self._standing.round + 1, least, self._shown_round())
+        self._members.skipped(round - self._standing.round - 1)
+        self._standing.round = round
         return [Failed(Reason.BUDGET_SPENT, self._standing.round, (), None)]
 
     def _nobody_offers(self) -> bool:

@@ -25,6 +25,8 @@ _FIRST_RETRY_S = 0.1
 _LAST_RETRY_S = 4.0
 _MAX_GREETINGS = 4096
 OTHER_SWARM = "other task or parameters"
+NOBODY_LISTENS = "connection refused"
+"""Why an endpoint is unreachable where the machine is there, and no process listens."""
 
 
 class Phase(Enum):
@@ -63,6 +65,11 @@ class Greeting:
     """Why nobody could be reached there at the last try."""
     noticed: bool = False
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether nobody listens there, as of the last try."""
+        return not self.answered and self.why == NOBODY_LISTENS
+
 
 class Introductions:
     """This node's acquaintances. `rand`: 32 secret bytes that name its hellos."""
@@ -88,6 +95,11 @@ class Introductions:
     def greetings(self) -> dict[str, Greeting]:
         """Whom this node says hello to, or has said it to, by endpoint."""
         return dict(self._greetings)
+
+    def count(self, round: int) -> None:
+        """This node's last round is this one now; whom it knew before it still knows."""
+        self.members.skipped(round - self._standing.round - 1)
+        self._standing.round = round
 
     # -- out ---------------------------------------------------------------------------------------
 

@@ -71,6 +71,11 @@ class Members:
         if key in self._members:
             self._members[key].suspect = True
 
+    def skipped(self, rounds: int) -> None:
+        """This node's number went on by so many rounds that it was not in: nobody was silent in them."""
+        for member in self._members.values():
+            member.heard_round += max(0, rounds)
+
     def get(self, key: Key) -> Announce | None:
         """The newest announcement of a peer."""
         member = self._members.get(key)

@@ -42,7 +42,7 @@ class Event(Enum):
     ACCEPTED = "Accepted"
     VOID = "void, or no answer"
     GROUP = "a Group with it"
-    EXPIRED = "T_group is over"
+    EXPIRED = "T_group is over, or the swarm"
 
 
 _OWN = "the round ends with one's own update"
@@ -199,9 +199,13 @@ class Seeker:
         """Whether T_group is over; then the offer is dropped."""
         if self.offer is None or now < self.offer.deadline:
             return False
+        self.give_up()
+        return True
+
+    def give_up(self) -> None:
+        """No group will come: the offer is dropped."""
         self._course.step(Event.EXPIRED)
         self.offer = None
-        return True
 
     @property
     def deadline(self) -> float | None:

@@ -26,6 +26,7 @@ from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolEr
 from protocol.following import Follower
 from protocol.healing import Healer
 from protocol.introductions import Introductions
+from protocol.lateness import Lateness
 from protocol.machine import SessionMachine
 from protocol.machines import farewell, machine_for
 from protocol.masked_messages import MaskedMessage, ResultCertificate, TotalPiece, session_of
@@ -76,7 +77,8 @@ class Session:
         self._offer: Offer | None = None
         self._early = Early(EARLY_BYTES, EARLY_BYTES)
         self._storing = False
-        self._follower = Follower(settings, standing, self._members)
+        self.lateness = Lateness(settings, standing, self._hellos)
+        self._follower = Follower(settings, standing, self._members, self.lateness)
         self._closing = Closing(standing, self._members)
         self._course = Course(STEPS, Phase.IDLE)
 
@@ -148,7 +150,7 @@ class Session:
         actions += self._coordination.tick(now)
         if self._coordination.expired(now):
             self._course.step(Event.NO_GROUP)
-            actions += [self._alone(), *self._broadcast(now)]
+            actions += self._alone(Reason.GROUP_TIMEOUT, self.round + 1, now)
         if self._hellos.announcing_due(now):
             actions += self._broadcast(now)
         return self._after(actions, now)
@@ -341,15 +343,23 @@ class Session:
 
     def _end(self, round: int) -> None:
         self._course.step(Event.ENDED)
-        self._standing.round = round
+        self._hellos.count(round)
         self._machine = None
         self._early.drop()
 
-    def _alone(self) -> Failed:
-        """No group came: one fallback round."""
-        self._standing.round += 1
+    def _alone(self, reason: Reason, round: int, now: float) -> list[Action]:
+        """No group came, or will come: one fallback round."""
+        self._hellos.count(round)
         self._early.drop()
-        return Failed(Reason.GROUP_TIMEOUT, self._standing.round, (), None)
+        return [Failed(reason, round, (), None), *self._broadcast(now)]
+
+    def _too_late(self, now: float) -> list[Action]:
+        """The end of an offer that nobody waits for: the others have ended the last round."""
+        if self._seeker.offer is None or not self.lateness.is_over:
+            return []
+        self._course.step(Event.TOO_LATE)
+        self._coordination.give_up()
+        return self._alone(Reason.SWARM_FINISHED, max(self.round, self._settings.last_round), now)
 
     def _followed(self, now: float) -> list[Action]:
         """The end of a round without an offer, if it is over, and where this node stands then."""
@@ -372,7 +382,7 @@ class Session:
         if self._machine is None and not self._storing:
             actions = [*actions, *self._healer.look(now)]
         if not (self._hellos.joining or self._healer.busy or self._storing):
-            actions = [*actions, *self._coordination.seek(now)]
+            actions = [*actions, *self._too_late(now), *self._coordination.seek(now)]
         actions = [*actions, *self._coordination.close_groups(now), *self._followed(now)]
         actions = self._to_myself(self.addresses.addressed(actions), now)
         return [*actions, *self._closed(now)]

@@ -24,6 +24,7 @@ class Event(Enum):
     OFFER = "offer"
     GROUP = "a Group"
     NO_GROUP = "T_group is over"
+    TOO_LATE = "the others have ended"
     ENDED = "the session's end"
     NOT_BEGUN = "it never began"
     FOLLOW = "follow"
@@ -40,6 +41,9 @@ STEPS: Table[Phase, Event] = {
         Phase.RUNNING, "a session of the additive or the masked machine starts with the offer"
     ),
     (Phase.SEEKING, Event.NO_GROUP): Step(Phase.IDLE, "Failed, the offer still fresh; Hello to all"),
+    (Phase.SEEKING, Event.TOO_LATE): Step(
+        Phase.IDLE, "Failed, as the last round, which the others have ended; Hello to all"
+    ),
     (Phase.RUNNING, Event.ENDED): Step(
         Phase.IDLE, "Completed, and the new base is stored; or Failed, and Hello to all"
     ),

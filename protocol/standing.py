@@ -21,7 +21,8 @@ class Settings:
     `parameters` is the canonical text that all members share; `dimension` is a base's, and `slots` says how
     many words a summed vector has behind it; `masked` is None where even large groups use `shares`; `seeds`
     are the endpoints to greet; `tracker` is the one introducer, or None where the peers coordinate
-    themselves; `allow` is None where anyone may join; `instance` is 16 random bytes, new at each start.
+    themselves; `allow` is None where anyone may join; `instance` is 16 random bytes, new at each start;
+    `last_round` is the last one that this node takes part in.
     """
 
     key: NodeKey
@@ -41,6 +42,7 @@ class Settings:
     sums_timeout_s: float
     instance: bytes
     started_ms: int
+    last_round: int
     slots: int = 0
 
     @property

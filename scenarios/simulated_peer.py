@@ -126,6 +126,7 @@ class SimulatedPeer(Host):
             sums_timeout_s=plan.timeouts.sums_s,
             instance=self.network.random.randbytes(16),
             started_ms=int(now * 1000),
+            last_round=plan.rounds,
             slots=plan.slots,
         )
 

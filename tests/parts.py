@@ -71,6 +71,7 @@ def settings(key: NodeKey, **changes: Any) -> Settings:
         "sums_timeout_s": 15.0,
         "instance": bytes(16),
         "started_ms": int(NOW * 1000),
+        "last_round": 1000,
     }
     return Settings(**{**values, **changes})
 

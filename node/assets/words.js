@@ -62,6 +62,7 @@ const REASONS = {
   "wrong-count": "a masked vector was wrong",
   "wrong-weights": "the weights were wrong",
   caught: "somebody lied and is banned",
+  "swarm-finished": "the others had ended",
 };
 
 export const outcome = (round) => {

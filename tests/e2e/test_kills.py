@@ -166,3 +166,22 @@ def test_a_peer_that_leaves_is_not_waited_for(make_swarm) -> None:
         later = [line for line in history(swarm.out(number)) if line["round"] > left_after + 1]
         assert all(line["participants"] == 3 for line in later)
         assert median(line["aggregate_s"] for line in later) < 1.0  # the shortest wait for one not READY
+
+
+def test_who_comes_back_to_nobody_ends_after_one_round_of_its_own(make_swarm, tmp_path: Path) -> None:
+    """The others have finished without it, and are gone: there is nothing to wait for."""
+    swarm: Swarm = make_swarm(4, 5, ADDITIVE, "aggregation.group_timeout_s=4")
+    offers = tmp_path / "offers"
+    nodes = swarm.start_all({MEMBER: Orders(fate=Fate("train", nth=3), offers=offers)})
+    victim, others = nodes[MEMBER], [node for node in nodes if node is not nodes[MEMBER]]
+    assert victim.status() == -signal.SIGKILL
+    one_digest([node.ends_well() for node in others])
+    line = swarm.start(MEMBER, orders=Orders(offers=offers)).fails(1)
+    assert "nobody of this swarm is there any more: every connection was refused for 4 s" in line
+    assert "after round 3 of 5" in line
+    told = history(swarm.out(MEMBER))
+    assert [(each["round"], each["reason"]) for each in told] == [(1, None), (2, None), (3, "group-timeout")]
+    ended = summary(swarm.out(MEMBER))
+    assert (ended["rounds"], ended["finished"], ended["offers"]) == (3, False, 2)
+    assert ended["base_digest"] == told[-1]["base_digest"]
+    nothing_twice(swarm.out(MEMBER), offers)

@@ -66,7 +66,8 @@ def of_federations() -> None:
         begin().tick(parts.NOW + 1000)
     _in_doubt().unreachable(federations.SERVER, "refused", parts.NOW)
     _in_doubt().receive(tag(Enlisted(federations.instance(0)), federations.RUN), parts.NOW)
-    federations.Federation(2).open().server.close(parts.NOW)
+    for federation in (federations.Federation(2).open(), federations.waiting()):
+        federation.server.close(parts.NOW)
     late = federations.Federation(2).open(0).server
     late.tick(parts.NOW + 1000)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
+
 from node.data import load_dataset
 from node.gate import make_gate
 from node.options import parse_arguments
@@ -13,11 +15,13 @@ from node.reporting import JsonReporter
 from node.runner import prepare
 from node.state import State
 from node.tls import make_tls
+from protocol.actions import Completed
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
-from protocol.messages import Base
+from protocol.messages import Base, Certificate
 from protocol.session import Session
 from protocol.vectors import base_digest
+from tests import parts
 from tests.parts import settings
 
 SEED, HERE = bytes(32), "127.0.0.1:1"
@@ -59,3 +63,18 @@ class Alone:
 
     def base(self, generation, vector):
         return Base(generation, base_digest(self.parameters, generation, vector), 3, bytes([generation]) * 32)
+
+
+def ended(node, mean, members=3, contributors=None):
+    """A session on the base that this node has, with `members` in its group."""
+    keys = parts.members(members)
+    readys = (parts.ready(key, keys[0].public, base=node.state.base) for key in keys)
+    there = tuple(key.public for key in keys[: contributors or members])
+    group = parts.group_of(readys, keys[0])
+    return Completed(group, b"s" * 32, 1, mean, there, Certificate(b"s" * 32, ()))
+
+
+def words(node, value, weight=None):
+    """A session's mean: everywhere `value`, and the mean weight behind it where there is one."""
+    vector = np.full(node.state.dimension, value, np.float32)
+    return vector if weight is None else np.append(vector, np.float32(weight * node.prepared.bound))

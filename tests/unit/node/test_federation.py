@@ -110,6 +110,33 @@ async def test_rounds_go_through_and_all_nodes_end_when_the_work_is_done(dimensi
     assert not nodes.server.transport.counts.dropped
 
 
+async def test_nodes_that_end_before_their_server_does_are_not_lost():
+    """On a slow machine the server is still closing its links when the far ends are gone already."""
+    async with federation(2) as nodes:
+        gone: set[str] = set()
+        all_gone = asyncio.Event()
+        transport = nodes.server.transport
+        lost, close = transport.lost, transport.close
+
+        async def noting(endpoint, why):
+            await lost(endpoint, why)
+            gone.add(endpoint)
+            if len(gone) == 2:
+                all_gone.set()
+
+        async def closing_late():
+            await asyncio.gather(*nodes.tasks.values())
+            await all_gone.wait()
+            await close()
+
+        transport.lost, transport.close = noting, closing_late
+        nodes.start(0)
+        nodes.start(1)
+        await nodes.serve(lambda gather: gather(1, zeros(), [0, 1]))
+
+    assert sorted(line.split(":")[0] for line in nodes.said) == ["node 0 joined", "node 1 joined"]
+
+
 async def test_a_node_may_be_there_before_its_server():
     async with federation(1) as nodes:
         where = nodes.listener.getsockname()
@@ -145,6 +172,27 @@ async def test_a_node_that_fails_raises_what_it_was_and_is_missed_from_then_on()
 
     assert [list(sent) for sent in uploads] == [[0, 2], [0, 2]]
     assert any(line.startswith("node 1 lost: ") for line in nodes.said)
+
+
+async def test_a_node_that_has_failed_does_not_miss_its_server_as_well():
+    def train(client, number, model, stop):
+        raise UserError("training diverged")
+
+    async with federation(1) as nodes:
+        nodes.start(0, train)
+        node = nodes.clients[0]
+        close, where = node.transport.close, endpoint_of(nodes.listener, None)
+
+        async def closing_late():
+            for _ in range(2):
+                await node._shell.unreachable(where, "connection refused")
+            await close()
+
+        node.transport.close = closing_late
+        await nodes.serve(lambda gather: gather(1, zeros(), [0]))
+        with pytest.raises(UserError, match="training diverged"):
+            await nodes.tasks[0]
+        assert not node._shell.broken.done()
 
 
 async def test_a_node_that_left_may_come_again():

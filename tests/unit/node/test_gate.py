@@ -92,21 +92,27 @@ async def test_what_was_refused_is_said_once_with_both_losses(alone):
     node = alone("none", GATE)
     node.peer._train(1)
     await take(node, 1, spoilt(node))
-    node.peer._judge()
-    node.peer._judge()
+    node.peer._chronicle.judge()
+    node.peer._chronicle.judge()
     lowest = node.prepared.trainer.own_loss(node.state.last_good)
     loss = node.prepared.trainer.own_loss(node.state.base_vector)
-    assert node.peer._refused == Refused(1, lowest, loss)
+    assert node.peer._chronicle._refused == Refused(1, lowest, loss)
     (text,) = warnings(node)
     assert text.startswith(f"rolled back: loss on own rows {lowest:.4g} -> {loss:.4g} with the base of gen")
     assert "\n" not in text
+
+
+async def falls_back(node, training):
+    """The end of a round for which no group came, up to its line."""
+    node.peer._training = training
+    await node.peer._chronicle.write(node.peer._ending(Failed(Reason.GROUP_TIMEOUT, 1, (), None)))
 
 
 async def test_a_round_s_line_says_that_it_was_rolled_back(alone):
     node = alone("none", GATE)
     training = node.peer._train(1)
     await take(node, 1, spoilt(node))
-    await node.peer._end_round(Failed(Reason.GROUP_TIMEOUT, 1, (), None), training, 0.1)
+    await falls_back(node, training)
     (line,) = map(json.loads, (node.folder / "history.jsonl").read_text().splitlines())
     assert line["rolled_back"] == [
         round(value, 6)
@@ -123,7 +129,7 @@ async def test_without_a_gate_a_round_s_line_has_no_losses_and_any_base_is_train
     training = node.peer._train(1)
     bad = spoilt(node)
     await take(node, 1, bad)
-    await node.peer._end_round(Failed(Reason.GROUP_TIMEOUT, 1, (), None), training, 0.1)
+    await falls_back(node, training)
     (line,) = map(json.loads, (node.folder / "history.jsonl").read_text().splitlines())
     assert line["rolled_back"] is None
     np.testing.assert_array_equal(node.state.working, bad + node.state.fresh)
@@ -142,15 +148,15 @@ def with_loss(node, good, rise):
 
 async def test_the_lowest_loss_counts_and_after_a_restart_the_last_good_base_s(alone):
     node = alone("none", "aggregation.loss_gate=0.3")
-    node.peer._judge()
+    node.peer._chronicle.judge()
     first = node.state.base_vector
     await take(node, 1, with_loss(node, first, 0.2))
-    node.peer._judge()
-    assert node.peer._refused is None
+    node.peer._chronicle.judge()
+    assert node.peer._chronicle._refused is None
     await take(node, 2, with_loss(node, first, 0.4))
     again = OwnGate(0.3, node.prepared.trainer, node.state)
-    node.peer._judge()
-    assert node.peer._refused is not None, "0.4 above the lowest"
+    node.peer._chronicle.judge()
+    assert node.peer._chronicle._refused is not None, "0.4 above the lowest"
     await take(node, 3, with_loss(node, first, 0.4))
     assert again.judge() is None, "0.2 above the last good one, which is all that a restart knows"
     await take(node, 4, spoilt(node))
@@ -159,10 +165,10 @@ async def test_the_lowest_loss_counts_and_after_a_restart_the_last_good_base_s(a
 
 async def test_a_node_that_is_started_without_its_gate_goes_on_from_the_base(alone):
     node = alone("none", GATE)
-    node.peer._judge()
+    node.peer._chronicle.judge()
     bad = spoilt(node)
     await take(node, 1, bad)
-    node.peer._judge()
+    node.peer._chronicle.judge()
     assert not np.array_equal(node.state.working, bad)
     gate = make_gate(load_task("digits", []), node.prepared.trainer, node.state)
     assert gate.judge() is None
@@ -171,10 +177,10 @@ async def test_a_node_that_is_started_without_its_gate_goes_on_from_the_base(alo
 
 async def test_a_base_of_no_finite_loss_is_refused_and_can_be_written_down(alone):
     node = alone("none", GATE)
-    node.peer._judge()
+    node.peer._chronicle.judge()
     await take(node, 1, np.full(node.state.dimension, 3e38, np.float32))
-    node.peer._judge()
-    refused = node.peer._refused
+    node.peer._chronicle.judge()
+    refused = node.peer._chronicle._refused
     assert refused.losses == (round(refused.lowest_loss, 6), None)
     assert np.isfinite(node.state.working).all()
 

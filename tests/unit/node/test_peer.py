@@ -9,9 +9,8 @@ import pytest
 
 from mechanisms.accounting import Ledger
 from node.privacy import NOTHING, Receipt
-from protocol.actions import Adopted, Completed, Spend
-from protocol.messages import Certificate
-from tests import parts
+from protocol.actions import Adopted, Spend
+from tests.unit.node.alone import ended, words
 
 
 async def test_training_is_charged_beside_what_pends_already(alone):
@@ -97,21 +96,6 @@ async def begun(node, round=1):
     node.peer._protected()
     node.peer._outcome = asyncio.get_running_loop().create_future()
     await node.peer._perform(Spend(b"s" * 32, round, 0))
-
-
-def ended(node, mean, members=3, contributors=None):
-    """A session on the base that this node has, with `members` in its group."""
-    keys = parts.members(members)
-    readys = (parts.ready(key, keys[0].public, base=node.state.base) for key in keys)
-    there = tuple(key.public for key in keys[: contributors or members])
-    group = parts.group_of(readys, keys[0])
-    return Completed(group, b"s" * 32, 1, mean, there, Certificate(b"s" * 32, ()))
-
-
-def words(node, value, weight=None):
-    """A session's mean: everywhere `value`, and the mean weight behind it where there is one."""
-    vector = np.full(node.state.dimension, value, np.float32)
-    return vector if weight is None else np.append(vector, np.float32(weight * node.prepared.bound))
 
 
 async def test_a_weighted_offer_has_its_weight_behind_it_and_before_the_noise(alone):

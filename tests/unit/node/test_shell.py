@@ -135,3 +135,31 @@ async def test_an_event_is_not_lost_whenever_its_bringer_is_cancelled(steps):
 
     assert machine.events == ["a", "b", "c"]
     assert len(performed) == 7
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+async def test_after_the_last_event_a_machine_is_told_nothing_and_what_has_begun_is_done(heavy):
+    machine, performed, shell = make(heavy)
+    before = asyncio.create_task(shell.receive("a"))
+    await asyncio.sleep(0)
+    ending = asyncio.create_task(shell.finish(lambda now: [Notice(Note.LEFT, "goodbye")]))
+    await asyncio.sleep(0)
+    late = asyncio.create_task(shell.receive("b"))
+    await ending
+    assert [action.who for action in performed] == ["a 1", "after", "a 2", "goodbye"]
+    await asyncio.gather(before, late)
+    await shell.unreachable("127.0.0.1:1", "gone")
+    await shell.finish(lambda now: [Notice(Note.LEFT, "once more")])
+    machine.deadline = 0.0
+    timer = asyncio.create_task(shell.keep_time())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    timer.cancel()
+    assert (machine.events, len(performed)) == (["a"], 4)
+
+
+async def test_an_error_of_ones_own_before_the_end_is_raised_at_the_end():
+    _, _, shell = make()
+    await shell.receive("fault")
+    with pytest.raises(ZeroDivisionError):
+        await shell.finish(lambda now: [])

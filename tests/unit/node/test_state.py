@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting import Event, Gaussian, Ledger, Pure, SampledGaussian, Spent
+from node.artifacts import Ending, Traffic
 from node.errors import ConfigError, UserError
 from node.privacy import NOTHING, Receipt
 from node.serving import answer
@@ -43,6 +44,11 @@ def reopened(state: State, folder) -> State:
 def base(generation: int, value: float) -> Base:
     digest = base_digest(PARAMETERS, generation, vector(value))
     return Base(generation, digest, 3, bytes([generation]) * 32)
+
+
+def ending(round: int, outcome: str = "fallback") -> Ending:
+    phases = {"train": Traffic(0.5), "sums": Traffic(0.25, 7, 8)}
+    return Ending(round, outcome, "sums-timeout", 0, 10, 20, 0.5, 0.25, 0.125, ("ab", "cd"), 3, phases)
 
 
 def kept(state: State, new: Base) -> Kept:
@@ -178,8 +184,23 @@ def test_a_round_without_an_aggregate_leaves_ledger_and_memory(tmp_path):
     state = opened(tmp_path)
     charged(state, 1, receipt(RELEASE))
     before = private_parts(state)
-    state.fell_back(1)
+    state.fell_back(ending(1))
     assert private_parts(reopened(state, tmp_path)) == before
+
+
+def test_how_a_round_ended_is_stored_with_its_number_until_the_next_one_has_ended(tmp_path):
+    """Its line of history may be missing when the process is killed: it is made of this."""
+    state = reopened(opened(tmp_path), tmp_path)
+    assert (state.round, state.ending) == (0, None)
+    state.fell_back(ending(1))
+    state = reopened(state, tmp_path)
+    assert (state.round, state.ending) == (1, ending(1))
+    state.adopt(base(1, 5), vector(5), 1, None, ())  # a fetched base ends no round
+    state = reopened(state, tmp_path)
+    assert (state.round, state.ending) == (1, ending(1))
+    state.adopt(base(2, 6), vector(6), ending(2, "aggregated"), None, ())
+    state = reopened(state, tmp_path)
+    assert (state.round, state.ending, state.base.generation) == (2, ending(2, "aggregated"), 2)
 
 
 def test_a_database_of_another_version_is_refused_and_left_alone(tmp_path):
@@ -445,7 +466,7 @@ def test_every_step_of_a_way_back_is_there_after_a_restart(tmp_path):
     steps = [
         (lambda: state.trained(vector(8), ()), 9, -1),
         (lambda: state.spend(b"s" * 32, 3, 0, 1000, NOTHING), 9, -1),
-        (lambda: state.fell_back(3), 9, -1),
+        (lambda: state.fell_back(ending(3)), 9, -1),
         (lambda: state.trained(vector(16), ()), 25, -1),
         (lambda: state.spend(b"t" * 32, 4, 0, 1000, NOTHING), 25, -1),
         (lambda: state.adopt(base(3, 4), vector(4), 4, None, ()), 4, None),

@@ -1,5 +1,7 @@
 """The two machines of a federation with a server: rounds, and nodes that come and leave."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from protocol import tagging
 from protocol.actions import Assembled, Closed, Fatal, Gathered, Notice, Send, Train
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.federation import ASSEMBLE_S, KEEP_S, KNOCK_S, SILENCE_S, FederationServer
-from protocol.messages import Enlisted
+from protocol.messages import Done, Enlisted, ModelPiece, Order
 from protocol.vectors import PIECE_WORDS
 from tests.federations import (
     LARGE,
@@ -94,6 +96,55 @@ def test_the_end_is_told_to_every_node():
         endpoint(1),
     ]
     assert [machine.deadline for machine in federation.clients.values()] == [None, None]
+
+
+def test_after_the_end_the_server_misses_nobody_and_knows_only_that_it_is_over():
+    """A node ends as soon as it was told, and its links with it: no loss, whatever comes in between."""
+    federation = Federation(2).open()
+    server = federation.server
+    server.close(NOW)
+    done = [Send(endpoint(0), (tagging.tag(Done(instance(0)), RUN),))]
+    for _ in range(2):
+        assert server.receive(enlist(0), NOW) == done  # it crossed the end, or did not hear of it
+        for node in (0, 1):
+            assert server.unreachable(endpoint(node), "connection refused", NOW) == []
+            assert server.reconnected(endpoint(node), NOW) == []
+        assert server.tick(NOW + SILENCE_S) == []
+    assert (server.nodes, server.deadline) == ((), None)
+
+
+def test_a_server_that_ends_inside_a_round_waits_for_nobody():
+    federation = waiting()
+    federation.server.close(NOW)
+    assert federation.server.deadline is None
+    assert federation.server.unreachable(endpoint(0), "refused", NOW) == []
+    with pytest.raises(RemoteProtocolError, match="nobody waits for"):
+        federation.server.receive(upload(0, 0), NOW)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_after_the_end_a_client_s_node_misses_no_server_and_says_nothing(order):
+    federation = waiting(1)
+    machine = federation.clients[endpoint(0)]
+    federation.act(SERVER, federation.server.close(NOW))
+    later = [
+        lambda: machine.receive(tagging.tag(Enlisted(instance(0)), RUN), NOW),
+        lambda: machine.receive(tagging.tag(Done(instance(0)), RUN), NOW),
+        lambda: machine.unreachable(SERVER, "connection refused", NOW),
+        lambda: machine.tick(NOW + KEEP_S) + machine.trained(1, 0, np.zeros(SMALL, np.float32), NOW),
+    ]
+    assert [later[event]() for event in (*order, *order)] == [[]] * 8
+    assert machine.deadline is None
+
+
+def test_after_the_end_a_client_s_node_takes_no_work():
+    machine = client()
+    machine.open(NOW)
+    machine.receive(tagging.tag(Order(instance(0), 1, (0,)), RUN), NOW)
+    machine.receive(tagging.tag(Done(instance(0)), RUN), NOW)
+    for message in (Order(instance(0), 2, (0,)), ModelPiece(1, 0, payload=bytes(4 * SMALL))):
+        with pytest.raises(RemoteProtocolError, match="to a client that has ended"):
+            machine.receive(tagging.tag(message, RUN), NOW)
 
 
 # -- coming ------------------------------------------------------------------------------------------------

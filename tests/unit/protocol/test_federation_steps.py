@@ -57,8 +57,9 @@ def test_who_has_ended_does_nothing_more(begin, end, said):
     assert [type(action) for action in end(machine)] == [said]
     assert machine.deadline is None
     assert machine.tick(NOW + ASSEMBLE_S) == machine.unreachable(SERVER, "refused", NOW) == []
+    assert machine.receive(ENLISTED, NOW) == machine.receive(DONE, NOW) == [], "they crossed the end"
     with pytest.raises(RemoteProtocolError, match="to a client that has ended"):
-        machine.receive(ENLISTED, NOW)
+        machine.receive(tagging.tag(Order(instance(0), 1, (0,)), RUN), NOW)
 
 
 def test_a_client_node_fills_the_model_of_its_last_order_and_is_idle_when_it_is_whole():

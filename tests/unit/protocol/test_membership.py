@@ -202,3 +202,12 @@ def test_of_one_base_those_that_offer_are_shown_before_followers():
     found = knowing(*followers, *offering)
 
     assert [key for _, key in found.showing(0)] == [THREE, ONE, TWO, FOUR]
+
+
+def test_rounds_that_this_node_was_not_in_make_nobody_silent():
+    found = knowing(announce(KEYS[0]), announce(KEYS[1]), round=2)
+    found.skipped(6)
+    found.learn(announce(KEYS[0]), 9, NOW, direct=True)
+    assert (found.known(13), found.known(14)) == ({ONE, TWO}, {ONE})
+    found.skipped(-1)
+    assert found.known(13) == {ONE, TWO}

@@ -1,0 +1,31 @@
+"""A peer is killed, and comes back about when the others end: it waits only where nobody is left."""
+
+import pytest
+
+from protocol.actions import Reason
+from scenarios.plans import Conditions, Crash, Plan
+from tests.simulation.runs import outcomes, run
+
+ROUNDS = 3
+WAITED, LATE = Reason.GROUP_TIMEOUT, Reason.SWARM_FINISHED
+
+
+@pytest.mark.parametrize("tracker", [False, True])
+@pytest.mark.parametrize("victim", [0, 3])
+def test_who_comes_back_waits_for_nobody_who_has_finished(victim, tracker):
+    plan = Plan(4, ROUNDS, tracker=tracker)
+    sends = run(plan, 1).hosts[victim].sends
+    reasons = []
+    for at_send in range(2, sends + 1, 3):
+        for back_after_s in (0.5, 2.0):
+            crash = Crash(victim, at_send, back_after_s)
+            network = run(
+                Plan(4, ROUNDS, Conditions(notices_loss=False, crashes=(crash,)), tracker=tracker), 1
+            )
+            mine = [outcome.reason for outcome in outcomes(network, victim)]
+            assert WAITED not in mine or network.peers[victim].session.lateness.is_deserted, crash
+            assert mine.count(LATE) <= 1, crash
+            assert LATE not in mine or outcomes(network, victim)[-1].round == ROUNDS, crash
+            assert LATE not in mine or len({peer.base.digest for peer in network.peers}) == 1, crash
+            reasons += mine
+    assert LATE in reasons
