@@ -27,6 +27,7 @@ from benchmarks.shares import SHARES
 from benchmarks.spec import Figure, Row
 from node.cli import guarded
 from node.errors import ConfigError, UserError, reason
+from node.starting import begun, leave
 
 BENCHMARKS = {
     benchmark.name: benchmark
@@ -86,6 +87,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _run(arguments: argparse.Namespace, command: str) -> int:
+    begun()
     if arguments.name == "list":
         for benchmark in BENCHMARKS.values():
             print(f"{benchmark.name:12} {benchmark.summary}")
@@ -133,4 +135,4 @@ def _write(path: Path, figures: list[dict[str, object]]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())
