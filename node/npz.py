@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.errors import ConfigError, shown
+from node.regular import check_regular
 
 MOST_BYTES = 16 << 30
 """Of one array, unpacked."""
@@ -19,6 +20,7 @@ MOST_BYTES = 16 << 30
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray]:
     """The arrays called `names`. ConfigError, or what numpy and zipfile raise for a damaged file."""
+    check_regular(path)
     with path.open("rb") as file:
         if not zipfile.is_zipfile(file):
             raise ConfigError(f"data file {shown(str(path))} is not an npz file; numpy.savez makes one")
@@ -33,6 +35,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray]:
 def array_names(path: Path) -> list[str]:
     """Which arrays there are; [] for a file that is none, which is told when it is read."""
     try:
+        check_regular(path)
         with zipfile.ZipFile(path) as members:
             return [member.removesuffix(".npy") for member in members.namelist()]
     except (OSError, zipfile.BadZipFile):
