@@ -19,7 +19,7 @@ from contextlib import suppress
 import numpy as np
 
 from protocol.acquaintances import Acquaintance, acquaintances_of
-from protocol.actions import Action, Adopted, Completed, Evidence, Failed, Healed, Reason, Send
+from protocol.actions import Action, Adopted, Completed, Evidence, Failed, Fatal, Healed, Reason, Send
 from protocol.addressing import Addresses
 from protocol.closing import Closing
 from protocol.coordination import Coordination
@@ -30,7 +30,7 @@ from protocol.following import Follower
 from protocol.healing import Healer
 from protocol.introductions import Introductions
 from protocol.machine import SessionMachine
-from protocol.machines import farewell, machine_for
+from protocol.machines import farewell, machine_for, too_long
 from protocol.masked_messages import MaskedMessage, ResultCertificate, TotalPiece, session_of
 from protocol.messages import (
     Accepted,
@@ -294,6 +294,8 @@ class Session:
             raise RemoteProtocolError("a GROUP on a base that is being replaced")
         for announce in others:
             self._members.learn(announce, self.round, now, direct=True)
+        if (why := too_long(self._settings, len(group.readys))) is not None:
+            return [Fatal(why)]
         self._healer.abandon(now)
         offer, ephemeral = self._seeker.found(now)
         machine = machine_for(group, ephemeral, self._settings, self._paces)
