@@ -35,6 +35,7 @@ MOMENTS = [
     *((("node.key", "node.key"), module) for module in ("node.cli", "numpy")),
     *((TRACKER, module) for module in ("asyncio", "aiohttp", "node.web")),
     *((LIST, module) for module in ("argparse", "rich", "scenarios.wide_deep")),
+    (("node.agree", "--data", "a.csv", "--peers", "127.0.0.1:1"), "numpy"),
     (("benchmarks", "list"), "argparse"),
 ]
 NOBODY = "error: the output can not be written: what reads it has ended; let it run, or write to a file\n"

@@ -19,6 +19,7 @@ from node.modelfile import write_model
 from node.options import parse_arguments
 from node.pictures import read_images
 from node.prediction import SavedModel, answer
+from node.ranges import by_rows
 from node.reading import read_with_schema
 from node.runner import _existing_key
 from node.schema import NumberTarget
@@ -103,7 +104,7 @@ def test_a_target_of_lists(here, capsys):
     ],
 )
 def test_arrays_that_nothing_can_be_learned_from(here, changed, kind, line):
-    assert told(look, arrays(**changed), None, kind, ()) == f"data file 'a.npz'{line}"
+    assert told(look, arrays(**changed), None, kind, (), by_rows) == f"data file 'a.npz'{line}"
 
 
 def test_a_damaged_array_under_a_schema(here):
