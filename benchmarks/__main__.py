@@ -28,6 +28,7 @@ from benchmarks.spec import Figure, Row
 from benchmarks.tls import TLS
 from node.cli import guarded
 from node.errors import ConfigError, UserError, reason
+from node.starting import begun, leave
 
 BENCHMARKS = {
     benchmark.name: benchmark
@@ -88,6 +89,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _run(arguments: argparse.Namespace, command: str) -> int:
+    begun()
     if arguments.name == "list":
         for benchmark in BENCHMARKS.values():
             print(f"{benchmark.name:12} {benchmark.summary}")
@@ -135,4 +137,4 @@ def _write(path: Path, figures: list[dict[str, object]]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from node.starting import loading
+
 if TYPE_CHECKING:
     from node.artifacts import Record, Summary
     from node.config import Task, load_task
@@ -29,6 +31,9 @@ _PLACES = {
     "load_task": "node.config",
 }
 __all__ = ["ConfigError", "Peer", "Record", "Results", "Summary", "Swarm", "Task", "UserError", "load_task"]
+
+
+loading()
 
 
 def __getattr__(name: str) -> object:

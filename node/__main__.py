@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from node.cli import guarded, print_error
 from node.logs import complain, logging_to
 from node.options import NodeOptions, parse_arguments
+from node.starting import leave
 
 
 def main(argv: Sequence[str]) -> int:
@@ -28,4 +29,4 @@ def _run(options: NodeOptions) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -10,6 +10,7 @@ from node.cli import guarded, print_error
 from node.errors import ConfigError, shown
 from node.logs import complain, logging_to
 from node.options import NodeOptions, parse_arguments, reachable_path
+from node.starting import leave
 
 _USAGE = """\
 usage: python -m node.agree TASK --data PATH (--peers HOST:PORT,... | --tracker URL)
@@ -76,4 +77,4 @@ def _written(task: str, argv: Sequence[str]) -> tuple[Path, list[str]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

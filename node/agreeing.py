@@ -28,7 +28,6 @@ from mechanisms.record_sums import FINEST, RecordSums, record_sums
 from node.agreed_file import agreed_text
 from node.agreement import Agreed, agreed, totals
 from node.artifacts import Folder, Record, Summary
-from node.cli import INTERRUPTED
 from node.config import Task, canonical_parameters, read_task
 from node.config_values import shared_values
 from node.ending import until_done_or_interrupted
@@ -42,6 +41,7 @@ from node.report import Report
 from node.reporting import JsonReporter, PlainReporter
 from node.runner import Prepared, allowed, check_others, run_as
 from node.schema import Schema
+from node.starting import INTERRUPTED
 from node.survey import Sums, norm, parts, survey
 from node.training import Evaluation, Trained, Vector
 from node.vectors import Floats, replace_file

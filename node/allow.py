@@ -6,6 +6,7 @@ from pathlib import Path
 
 from node.addresses import parse_key
 from node.errors import ConfigError, reason, shown
+from node.regular import check_regular
 
 
 def read_allow_list(path: Path) -> frozenset[bytes]:
@@ -14,6 +15,7 @@ def read_allow_list(path: Path) -> frozenset[bytes]:
     Raises ConfigError if the file can not be read, a line is no key, or there is no key.
     """
     try:
+        check_regular(path)
         lines = path.read_text("utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
         raise ConfigError(f"allow-list {shown(str(path))} can not be read: {reason(error)}") from None

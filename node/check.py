@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from node.cli import guarded, print_error
 from node.errors import ConfigError, UserError
 from node.options import NodeOptions, parse_arguments
+from node.starting import leave
 
 _USAGE = """\
 usage: python -m node.check TASK [--data PATH | --shard I/N] [--peers HOST:PORT,... | --tracker URL]
@@ -61,4 +62,4 @@ def _options(argv: Sequence[str], met: bool) -> NodeOptions:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

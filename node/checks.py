@@ -18,7 +18,7 @@ from node.errors import UserError, one_line, shown
 from node.free_memory import free_bytes
 from node.keyfile import read_key
 from node.listening import listen
-from node.meeting import Meeting, meet
+from node.meeting import Meeting, meet_all
 from node.options import NodeOptions
 from node.outfolder import KEY
 from node.privacy import can_train, make_mechanism, offer_bound
@@ -274,15 +274,15 @@ def _peers(options: NodeOptions, here: str | None) -> Iterator[Finding]:
         yield Finding("problem", "peers", f"{text}: name the others")
     pins = {peer.endpoint: frozenset({peer.key}) for peer in options.peers if peer.key is not None}
     tls = make_dialling(options.tls, lambda endpoint: pins.get(endpoint, frozenset()))
-    for endpoint in [options.tracker] if options.tracker else others:
-        try:
-            yield _answer(endpoint, meet(endpoint, tls), options)
-        except WrongPeer as error:
-            text = f"{error}; correct --peers, or find out who listens there"
-            yield Finding("problem", f"peer {endpoint}", text)
+    asked = [options.tracker] if options.tracker else others
+    for endpoint, found in zip(asked, meet_all(asked, tls), strict=True):
+        yield _answer(endpoint, found, options)
 
 
-def _answer(endpoint: str, found: Meeting | str, options: NodeOptions) -> Finding:
+def _answer(endpoint: str, found: Meeting | str | WrongPeer, options: NodeOptions) -> Finding:
+    if isinstance(found, WrongPeer):
+        text = f"{found}; correct --peers, or find out who listens there"
+        return Finding("problem", f"peer {endpoint}", text)
     if isinstance(found, str):
         return Finding("warning", f"peer {endpoint}", found)
     task = options.task.task.name

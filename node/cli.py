@@ -9,9 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from node.errors import UserError, one_line
+from node.starting import INTERRUPTED
 from node.system_errors import refusal
-
-INTERRUPTED = 130
 
 Complain = Callable[[str, int], None]
 """Says why a command ends with a status."""
@@ -25,9 +24,7 @@ def print_error(text: str, status: int) -> None:
 def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
     """Run; errors become one line and a status, tracebacks only with `debug`."""
     try:
-        status = call()
-        print(end="", flush=True)  # what can not be written is told here, not by Python's last flush
-        return status
+        return _written(call)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -46,6 +43,17 @@ def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
             traceback.print_exc()
         complain(refusal(error) or fault_text(error), 1)
         return 1
+
+
+def _written(call: Callable[[], int]) -> int:
+    """The call's status. What it printed and can not be written is told here, not by Python's last flush."""
+    try:
+        status = call()
+    except SystemExit:  # --help was printed
+        print(end="", flush=True)
+        raise
+    print(end="", flush=True)
+    return status
 
 
 def _leave_output() -> None:

@@ -30,6 +30,7 @@ from node.config_values import (
 )
 from node.errors import ConfigError, one_line, reason, shown
 from node.overrides import Override, apply_override, parse_override
+from node.regular import check_regular
 from node.schema import Schema, agreed_schema, schema_rule
 from protocol.shares import MAX_MEMBERS
 
@@ -294,6 +295,7 @@ def _read_table(name_or_path: str) -> dict[str, Any]:
 def _read_file(path: Path) -> dict[str, Any]:
     """The parsed TOML of `path`; ConfigError if it can not be read or is not TOML."""
     try:
+        check_regular(path)
         return tomllib.loads(path.read_bytes().decode("utf-8"))
     except OSError as error:
         raise ConfigError(f"task file {shown(str(path))} can not be read: {reason(error)}") from None

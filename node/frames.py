@@ -19,6 +19,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from node.errors import ConfigError, one_line, reason, shown
+from node.regular import check_regular
 from node.separated import header_of, read_head, separator_of
 
 MOST_ROWS = 50_000_000
@@ -118,6 +119,7 @@ def check_columns(path: Path, header: Sequence[str], wanted: Sequence[str]) -> N
 
 
 def _read_parquet(path: Path, wanted: Sequence[str] | None, limits: Limits) -> Frame:
+    check_regular(path)
     with pq.ParquetFile(path) as file:
         schema, metadata = file.schema_arrow, file.metadata
         unpacked = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))

@@ -15,6 +15,7 @@ from node.cli import guarded, print_error
 from node.config import read_task
 from node.errors import ConfigError, reason, shown
 from node.options import NodeParser, reachable_path, whole_number
+from node.starting import begun, leave
 
 if TYPE_CHECKING:
     from node.looking import Look
@@ -193,6 +194,7 @@ def _epsilon(written: str | None) -> float | None:
 def save(out: Path, text: str) -> None:
     """Write the file, if it is a task; ConfigError if it can not be written."""
     read_task(tomllib.loads(text))
+    begun()
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -200,4 +202,4 @@ def save(out: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

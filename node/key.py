@@ -10,6 +10,7 @@ from node.cli import guarded, print_error
 from node.errors import ConfigError, reason
 from node.keyfile import new_seed, read_key, write_key
 from node.options import NodeParser, a_path
+from node.starting import begun, leave
 from protocol.identity import NodeKey
 
 _DESCRIPTION = """\
@@ -32,6 +33,7 @@ def _main(argv: Sequence[str]) -> int:
 
 def _new_key(path: Path) -> NodeKey:
     seed = new_seed()
+    begun()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -41,4 +43,4 @@ def _new_key(path: Path) -> NodeKey:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from node.addresses import parse_key
 from node.errors import ConfigError, reason
+from node.regular import check_regular
 from protocol.identity import KEY_BYTES, NodeKey
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -40,6 +41,7 @@ def read_secret(path: Path, what: str, digits: int) -> str | None:
     ConfigError, which calls it the `what` file, if it can not be read, or others could read it.
     """
     try:
+        check_regular(path)
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             written = file.read(digits + 2)

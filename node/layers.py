@@ -17,6 +17,7 @@ from typing import Any
 
 from node.errors import ConfigError, reason, shown
 from node.overrides import Override, leaves, parse_override
+from node.regular import check_regular
 
 CONFIG = "config"
 OVERRIDES = "overrides"
@@ -176,6 +177,7 @@ def _one(
 def _table(path: Path) -> dict[str, Any]:
     """The parsed file; ConfigError if it can not be read, is too large, or is not TOML."""
     try:
+        check_regular(path)
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:

@@ -11,7 +11,7 @@ import numpy as np
 from node.errors import ConfigError, reason, shown
 from node.formats import kind_of
 from node.frames import fail, read_frame
-from node.npz import finite, read_arrays
+from node.npz import finite, labels, read_arrays
 from node.pictures import list_folder, size_of
 from node.ranges import Scale, Scaling
 from node.reading import X, Y, label_word
@@ -39,11 +39,18 @@ class Look:
 def look(path: Path, target: str | None, kind: TargetKind, unwanted: Sequence[str], scaling: Scaling) -> Look:
     """Look at a file or folder; `target` is a column or array, None for the last column or "y"."""
     if path.is_dir():
+        _refuse("--target", target, "the classes are the names of the folders")
+        _refuse("--leave-out", next(iter(unwanted), None), "images have no columns")
         return _images(path)
     if kind_of(path) == "npz":
+        _refuse("--leave-out", next(iter(unwanted), None), "an npz has arrays, not columns")
         return _npz(path, target or Y, kind, scaling)
     frame = read_frame(path, None)
     aim = target if target is not None else list(frame.columns)[-1]
+    if aim in unwanted:
+        raise ConfigError(
+            f"--leave-out {shown(aim)} is refused: it is the target; name another column with --target"
+        )
     found = understand(frame, aim, kind, unwanted, scaling)
     columns, width = counted(len(found.schema.columns), "column"), found.schema.shape[0]
     headline = (
@@ -52,6 +59,12 @@ def look(path: Path, target: str | None, kind: TargetKind, unwanted: Sequence[st
     )
     report = Report(headline, (*found.kept, *found.left_out), ())
     return Look(found.schema, found.rows, found.left_out, report)
+
+
+def _refuse(option: str, value: str | None, why: str) -> None:
+    """ConfigError for an option that means nothing for this kind of data."""
+    if value is not None:
+        raise ConfigError(f"{option} {shown(value)} is refused: {why}; leave the option out")
 
 
 def _images(path: Path) -> Look:
@@ -113,7 +126,7 @@ def _array_schema(target: Target, shape: tuple[int, ...], scales: Sequence[Scale
 
 
 def _npz_target(path: Path, name: str, y: np.ndarray, kind: TargetKind, scaling: Scaling) -> Target:
-    words = np.unique(y)
+    words = np.unique(labels(path, name, y))
     numeric = y.dtype.kind in "biuf"
     few = len(words) <= _FEW_CLASSES and (not numeric or bool(np.all(words == np.floor(words))))
     if kind == "classes" or (kind == "auto" and (few or not numeric)):

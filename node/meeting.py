@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import ssl
+import threading
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -15,6 +19,7 @@ from node.errors import reason
 from node.tls import Dialling, WrongPeer, not_met
 
 PATIENCE_S = 3.0
+"""To be reached, and as long again for the whole answer."""
 _MOST_BYTES = 1 << 16
 
 
@@ -27,6 +32,19 @@ class Meeting:
 
     task: str | None
     ahead_s: float | None
+
+
+def meet_all(endpoints: Sequence[str], tls: Dialling) -> list[Meeting | str | WrongPeer]:
+    """What each says, in their order. All are asked at once: who does not answer holds up nobody else."""
+
+    def met(endpoint: str) -> Meeting | str | WrongPeer:
+        try:
+            return meet(endpoint, tls)
+        except WrongPeer as error:
+            return error
+
+    with ThreadPoolExecutor(max(1, len(endpoints))) as pool:
+        return list(pool.map(met, endpoints))
 
 
 def meet(endpoint: str, tls: Dialling) -> Meeting | str:
@@ -44,6 +62,9 @@ def meet(endpoint: str, tls: Dialling) -> Meeting | str:
                 f"nobody answers ({reason(error)}); start it, or look at address and firewall (fine for a "
                 "peer that is not started yet)"
             )
+        # A socket's time limit is one for each read: a byte now and then would be waited for without end.
+        end = threading.Timer(PATIENCE_S, connection.sock.shutdown, (socket.SHUT_RDWR,))
+        end.start()
         try:
             if context is not None:
                 _under_tls(connection, context, endpoint, tls)
@@ -54,6 +75,8 @@ def meet(endpoint: str, tls: Dialling) -> Meeting | str:
             raise
         except (OSError, http.client.HTTPException):
             return f"{not_met(under_tls=context is not None)}, unless it is another program"
+        finally:
+            end.cancel()
     return Meeting(_task(body), _ahead(date))
 
 

@@ -21,6 +21,7 @@ from safetensors.numpy import save_file
 from node.config import Task
 from node.config_values import toml_name
 from node.errors import ConfigError, UserError, reason, shown
+from node.regular import check_regular
 from protocol.messages import Base
 
 Tensors = Mapping[str, NDArray[np.generic]]
@@ -91,6 +92,7 @@ def write_model(path: Path, tensors: Tensors, about: Mapping[str, object]) -> No
 def read_tensors(path: Path) -> dict[str, NDArray[np.generic]]:
     """All tensors of a model file; UserError if it can not be read."""
     try:
+        check_regular(path)
         with safe_open(path, "np") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dictionary
     except (OSError, SafetensorError) as error:
@@ -100,6 +102,7 @@ def read_tensors(path: Path) -> dict[str, NDArray[np.generic]]:
 def read_about(path: Path) -> dict[str, Any]:
     """What a model file says of itself; ConfigError if it is none of a node's."""
     try:
+        check_regular(path)
         with safe_open(path, "np") as file:
             about = json.loads((file.metadata() or {}).get(KEY, "null"))
     except (OSError, SafetensorError, ValueError, RecursionError) as error:

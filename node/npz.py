@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from node.errors import ConfigError, shown
+from node.regular import check_regular
 
 MOST_BYTES = 16 << 30
 """Of one array, unpacked."""
@@ -19,6 +20,7 @@ MOST_BYTES = 16 << 30
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray]:
     """The arrays called `names`. ConfigError, or what numpy and zipfile raise for a damaged file."""
+    check_regular(path)
     with path.open("rb") as file:
         if not zipfile.is_zipfile(file):
             raise ConfigError(f"data file {shown(str(path))} is not an npz file; numpy.savez makes one")
@@ -33,6 +35,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray]:
 def array_names(path: Path) -> list[str]:
     """Which arrays there are; [] for a file that is none, which is told when it is read."""
     try:
+        check_regular(path)
         with zipfile.ZipFile(path) as members:
             return [member.removesuffix(".npy") for member in members.namelist()]
     except (OSError, zipfile.BadZipFile):
@@ -47,7 +50,12 @@ def _check_member(path: Path, members: zipfile.ZipFile, name: str) -> None:
         raise ConfigError(f"data file {shown(str(path))} has no array {shown(name)}; it has {told}")
     information = members.getinfo(f"{name}.npy")
     with members.open(information) as member:
-        size = _declared(member)
+        size, dtype = _declared(member)
+    if dtype.hasobject:
+        raise ConfigError(
+            f"data file {shown(str(path))}: array {shown(name)} holds Python objects, which are not read; "
+            "allowed: numbers, or text for labels; save it as such, as with array.astype(str)"
+        )
     if size > MOST_BYTES or size > information.file_size:
         most = min(MOST_BYTES, information.file_size)
         raise ConfigError(
@@ -56,12 +64,12 @@ def _check_member(path: Path, members: zipfile.ZipFile, name: str) -> None:
         )
 
 
-def _declared(member: IO[bytes]) -> int:
-    """The bytes that an array's header announces; ValueError for a header that is none."""
+def _declared(member: IO[bytes]) -> tuple[int, np.dtype]:
+    """The bytes that an array's header announces, and of what; ValueError for a header that is none."""
     version = np.lib.format.read_magic(member)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(member)
-    return prod(shape) * int(dtype.itemsize)
+    return prod(shape) * int(dtype.itemsize), dtype
 
 
 def finite(path: Path, name: str, array: NDArray) -> NDArray:
@@ -79,3 +87,14 @@ def finite(path: Path, name: str, array: NDArray) -> NDArray:
             "number"
         )
     return array
+
+
+def labels(path: Path, name: str, array: NDArray) -> NDArray:
+    """`array`, if it can name classes: finite numbers, or text. ConfigError."""
+    if array.dtype.kind in "US":
+        return array
+    if array.dtype.kind not in "biuf":
+        raise ConfigError(
+            f"data file {shown(str(path))}: array {shown(name)} holds {array.dtype}; allowed: numbers or text"
+        )
+    return finite(path, name, array)

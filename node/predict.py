@@ -11,6 +11,7 @@ from pathlib import Path
 from node.cli import guarded, print_error
 from node.errors import ConfigError, one_line, reason, shown
 from node.options import NodeParser, reachable_path
+from node.starting import begun, leave
 
 _BEGINNING = b"row,prediction"
 """Of a file that this command wrote: it may be replaced."""
@@ -64,6 +65,7 @@ def _main(argv: Sequence[str]) -> int:
     found = {} if rows.y is None else figures(saved, outputs, rows.y)
     say = _as_json if given.json else _as_text
     text = say(len(outputs), given.out, found, saved.about)
+    begun()
     _write(out, written(saved, outputs))
     print(text)
     return 0
@@ -125,4 +127,4 @@ def _spent(privacy: Mapping[str, object]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -25,7 +25,7 @@ from node.encoding import (
 from node.errors import ConfigError, reason, shown
 from node.formats import kind_of
 from node.frames import MOST_BYTES, MOST_ROWS, Frame, Limits, check_columns, fail, read_frame
-from node.npz import array_names, finite, read_arrays
+from node.npz import array_names, finite, labels, read_arrays
 from node.pictures import read_images
 from node.report import Entry
 from node.schema import ArraySchema, ClassTarget, Schema, TableSchema
@@ -153,7 +153,7 @@ def _labels(
     if not isinstance(target, ClassTarget):
         values = cut(finite(path, name, y), target.low, target.high)
         return ((values - target.mean) / target.std).astype(np.float32), "learned as (value - mean) / std"
-    words, places = np.unique(y, return_inverse=True)
+    words, places = np.unique(labels(path, name, y), return_inverse=True)
     table = [class_number(target, label_word(word)) for word in words]
     if -1 in table:
         bad = label_word(words[table.index(-1)])
@@ -162,8 +162,8 @@ def _labels(
             f", array {shown(name)}: {shown(bad)} is no class of the task; allowed: "
             f"{shown(', '.join(target.values))}; mend it, or have it added to the schema by all",
         )
-    labels = np.array(table, np.int64)[places]
-    return labels, class_counts(target, labels)
+    numbers = np.array(table, np.int64)[places]
+    return numbers, class_counts(target, numbers)
 
 
 def label_word(label: object) -> str:

@@ -23,7 +23,6 @@ from node.access import Access, access_of, kept_token
 from node.addresses import is_loopback
 from node.allow import read_allow_list
 from node.artifacts import Folder
-from node.cli import INTERRUPTED
 from node.config import Task, canonical_parameters
 from node.data import load_dataset
 from node.devices import thread_count
@@ -50,6 +49,7 @@ from node.reporting import Reporter, make_reporter
 from node.rounds import Rounds
 from node.shell import Clock
 from node.sight import NodeSight
+from node.starting import INTERRUPTED, begun
 from node.state import State
 from node.sums import check_length, masked_settings, withstands
 from node.supervisor import READY, notify
@@ -122,6 +122,7 @@ def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
 def run_as(prepared: Prepared, listener: socket.socket | None, reporter: Reporter, live: Live) -> int:
     """A node that tells `reporter` what it does, and whose life is `live`; the exit status."""
     options = prepared.options
+    begun()
     seed = None if _key_file_exists(options) else new_seed()
     key = NodeKey(seed) if seed is not None else _existing_key(options)
     out = options.out or Path("runs") / f"{options.task.task.name}-{key.public.hex()[:8]}"

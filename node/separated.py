@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from node.errors import ConfigError, shown
+from node.regular import check_regular
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 HEAD_BYTES = 1 << 20
@@ -17,7 +18,8 @@ _LOOKED_AT = 20  # rows
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """The bytes of `path`, unpacked as they are read where its name ends in .gz."""
+    """The bytes of `path`, unpacked as they are read if its name ends in .gz; OSError for no regular file."""
+    check_regular(path)
     packed = path.suffix.lower() == ".gz"
     return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
 

@@ -31,6 +31,7 @@ from node.prometheus import Figures, TrackerTally, new_registry, tracker_familie
 from node.reporting import notice_text
 from node.shell import Shell
 from node.sight import TrackerSight
+from node.starting import begun, leave
 from node.supervisor import READY, STOPPING, notify
 from node.tls import add_tls, make_tls, protection, url
 from node.transport import Transport
@@ -137,6 +138,7 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def _run(options: TrackerOptions) -> int:
+    begun()
     allow = None if options.allow is None else read_allow_list(options.allow)
     listener = listen(options.listen)
     with listener:
@@ -229,4 +231,4 @@ async def _until_interrupted(shell: Shell, stopped: asyncio.Event) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

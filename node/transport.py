@@ -111,6 +111,7 @@ class Transport:
         self._connect_pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
         self._client: ClientSession | None = None
         self._runner: web.AppRunner | None = None
+        self._listener: socket.socket | None = None
         self._encoded: deque[tuple[Message, codec.Frame]] = deque(maxlen=ENCODED)
         self.counts = Counts()
 
@@ -140,6 +141,7 @@ class Transport:
         await runner.setup()
         await web.SockSite(runner, listener, ssl_context=self.tls.listening if self.tls else None).start()
         self._runner = runner
+        self._listener = listener
         timeout = ClientTimeout(total=None, sock_connect=CONNECT_CAP_S)
         self._client = ClientSession(connector=TCPConnector(limit=0), timeout=timeout)
 
@@ -151,8 +153,19 @@ class Transport:
                 await asyncio.wait_for(ws.close(), 1.0)
         if self._client is not None:
             await self._client.close()
+        await self._accept_no_more()
         if self._runner is not None:
             await self._runner.cleanup()
+
+    async def _accept_no_more(self) -> None:
+        """Accept nobody else, and let the server take over whom it has accepted.
+
+        That is in the loop's next turn, and a server that closes before it leaves such a connection open
+        (https://github.com/python/cpython/issues/109564).
+        """
+        if self._listener is not None and self._listener.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            await asyncio.sleep(0)
 
     # -- in ----------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from node.config import Task
 from node.errors import ConfigError, reason, shown
+from node.regular import check_regular
 from node.tables import read_table
 
 _WITHOUT_TARGETS = "x"
@@ -80,6 +81,7 @@ def _npz(path: Path, task: Task) -> Read:
     names = task.data.features
     x_name, y_name = (names or (_WITHOUT_TARGETS,))[0], task.data.target or "y"
     try:
+        check_regular(path)
         with np.load(path, allow_pickle=False) as arrays:
             there = list(arrays)
             x = np.asarray(arrays[x_name]) if x_name in there and y_name not in there else None

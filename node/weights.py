@@ -14,6 +14,7 @@ from torch import nn
 
 from node.config import ModelSection
 from node.errors import ConfigError, reason, shown
+from node.regular import check_regular
 from node.scope import plain_tensors
 
 
@@ -25,6 +26,7 @@ def load_weights(model: nn.Module, path: Path, asked: str) -> tuple[str, ...]:
     """
     there, where = plain_tensors(model), f"{asked}: {shown(str(path))}"
     try:
+        check_regular(path)
         with safe_open(path, "pt") as file:
             names = tuple(file.keys())
             for name in names:

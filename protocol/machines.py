@@ -9,6 +9,7 @@ from protocol.additive import Additive
 from protocol.deadlines import PhasePaces
 from protocol.fixedpoint import FixedPoint
 from protocol.layout import Layout
+from protocol.lengths import fits_additive, fits_masked, most_additive, most_masked
 from protocol.machine import SessionMachine
 from protocol.masked import DoubleMasked
 from protocol.messages import Announce, Group, Key
@@ -38,6 +39,23 @@ def machine_for(group: Group, ephemeral: Ephemeral, settings: Settings, paces: P
         return Additive(seat, settings.shares.for_group(members))
     layout = Layout(seat.dimension, members, masked.all_to_all_bytes)
     return DoubleMasked(seat, tolerance(members, masked.dropouts), FixedPoint(masked.clip, members), layout)
+
+
+def too_long(settings: Settings, members: int) -> str | None:
+    """Why this node's vectors are too long for a group of so many; None if they are not.
+
+    A node refuses that when it starts, for the group that it expects; with a tracker, or with peers that it
+    was not told of, there may come more.
+    """
+    masked = settings.masked is not None and members >= LEAST_MEMBERS
+    if (fits_masked if masked else fits_additive)(settings.summed, members):
+        return None
+    kind = "masked sums" if masked else "additive shares"
+    most = (most_masked if masked else most_additive)(members)
+    return (
+        f"a group of {members} peers was formed, and {settings.summed} parameters are too many for {kind} of "
+        f"so many; allowed: at most {most}; share fewer of them (train.parameters), or have fewer peers come"
+    )
 
 
 def farewell(machine: SessionMachine, announce: Announce, is_ready: bool) -> Farewell | None:

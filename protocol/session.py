@@ -16,7 +16,18 @@ from contextlib import suppress
 import numpy as np
 
 from protocol.acquaintances import Acquaintance, acquaintances_of
-from protocol.actions import Action, Adopted, Closed, Completed, Evidence, Failed, Healed, Reason, Send
+from protocol.actions import (
+    Action,
+    Adopted,
+    Closed,
+    Completed,
+    Evidence,
+    Failed,
+    Fatal,
+    Healed,
+    Reason,
+    Send,
+)
 from protocol.addressing import Addresses
 from protocol.closing import Closing
 from protocol.coordination import Coordination
@@ -28,7 +39,7 @@ from protocol.healing import Healer
 from protocol.introductions import Introductions
 from protocol.lateness import Lateness
 from protocol.machine import SessionMachine
-from protocol.machines import farewell, machine_for
+from protocol.machines import farewell, machine_for, too_long
 from protocol.masked_messages import MaskedMessage, ResultCertificate, TotalPiece, session_of
 from protocol.messages import (
     Accepted,
@@ -294,6 +305,8 @@ class Session:
             raise RemoteProtocolError("a GROUP on a base that is being replaced")
         for announce in others:
             self._members.learn(announce, self.round, now, direct=True)
+        if (why := too_long(self._settings, len(group.readys))) is not None:
+            return [Fatal(why)]
         self._healer.abandon(now)
         offer, ephemeral = self._seeker.found(now)
         machine = machine_for(group, ephemeral, self._settings, self._paces)

@@ -2,3 +2,7 @@
 
 `python -m scenarios list` names them, `python -m scenarios run NAME` runs one.
 """
+
+from node.starting import loading
+
+loading()

@@ -15,11 +15,11 @@ from rich.table import Table
 
 from node.cli import guarded
 from node.errors import ConfigError
+from node.starting import INTERRUPTED, begun, leave
 from scenarios import downloads
 from scenarios.catalogue import SCENARIOS
 from scenarios.datasets import ALL, data_folder
 from scenarios.harness import run
-from scenarios.processes import INTERRUPTED
 from scenarios.spec import Request, Scenario
 
 DESCRIPTION = "Runs of whole swarms, judged by the claims that they make."
@@ -50,6 +50,7 @@ def _complain(text: str, status: int) -> None:
 
 
 def _dispatch(arguments: argparse.Namespace) -> int:
+    begun()
     console = Console()
     match arguments.command:
         case "list":
@@ -155,4 +156,4 @@ def overview() -> Table:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

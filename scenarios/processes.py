@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait as wait_for_any
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -28,12 +29,12 @@ from types import TracebackType
 from typing import Any
 
 from node.errors import UserError
+from node.starting import INTERRUPTED
 
 # Imported once, here: torch's first optimiser imports torch._dynamo, and digits scikit-learn (seconds each).
 PRELOAD = ("scenarios.peer_worker", "scenarios.baseline_worker", "sklearn.datasets", "torch._dynamo")
 INTERRUPT_GRACE_S = 15.0
 KILL_GRACE_S = 5.0
-INTERRUPTED = 130
 
 FAILED = 1
 
@@ -41,7 +42,13 @@ FAILED = 1
 def warm_up(preload: Sequence[str] = PRELOAD) -> None:
     """Start the fork-server with `preload` imported; returns at once, the imports go on beside the caller."""
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(preload))
-    multiprocessing.forkserver.ensure_running()
+    resource_tracker.ensure_running()  # else it is started in between, and unblocks what is blocked here
+    # A Ctrl-C at the terminal goes to the fork-server, too, which ignores it only once it has imported all.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        multiprocessing.forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(frozen=True)
@@ -152,6 +159,7 @@ def _enter(log: str, target: str, arguments: tuple[Any, ...]) -> None:
     os.setpgid(0, 0)
     _redirect(log)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_follow_parent, daemon=True).start()
     sys.exit(_status(target, arguments))
 

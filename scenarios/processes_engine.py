@@ -25,6 +25,7 @@ import numpy as np
 
 from node.errors import ConfigError
 from node.listening import DEFAULT, endpoint_of, listen
+from node.starting import INTERRUPTED
 from protocol.codec import MAX_ORDERED
 from scenarios.cells import Cell, Outcome, Shelf
 from scenarios.dataset import Dataset
@@ -34,7 +35,7 @@ from scenarios.federated_worker import SERVER_GONE, Post
 from scenarios.inline_engine import InlineEngine, LocalRoom, rounds_said
 from scenarios.partitions import Parts, Rows
 from scenarios.peer_cells import SwarmCell, run_nodes
-from scenarios.processes import INTERRUPTED, Child, Children, warm_up
+from scenarios.processes import Child, Children, warm_up
 from scenarios.vertical import DATA_SET, VerticalCell, plan_of
 from scenarios.vertical_parties import dealt
 from scenarios.vertical_worker import Told

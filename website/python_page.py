@@ -12,7 +12,8 @@ from website.tables import code
 _EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 _INTRODUCTION = """\
 A node, or a whole swarm, from a program or a notebook. The names below are in the package `node`. In a
-notebook `await` and `async for` stand at the top of a cell; `run()` works there as well."""
+notebook `await` and `async for` stand at the top of a cell; `run()` works there as well. All of
+these were tried in a Jupyter kernel (ipykernel 7.4); so was interrupting a cell, and another swarm then."""
 _SHOWN = ("Peer", "Swarm", "Results")
 
 

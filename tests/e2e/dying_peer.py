@@ -181,6 +181,7 @@ def run(module: str, argv: list[str], out: Connection, err: Connection, orders: 
         os.dup2(stream.fileno(), number)
         stream.close()
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # as the fork-server was started
     if orders.namespace is not None:
         enter(orders.namespace)
     if orders != Orders():

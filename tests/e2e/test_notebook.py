@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
 import subprocess
 import sys
@@ -64,7 +63,6 @@ def _nothing_left(tmp_path, monkeypatch):
     (tmp_path / "temporary").mkdir()
     before = {thread.ident for thread in threading.enumerate()}, sockets(), torch_threads()
     yield
-    gc.collect()
     after = {thread.ident for thread in threading.enumerate()}, sockets(), torch_threads()
     assert after == before
     assert not list((tmp_path / "temporary").glob("murmuration*"))

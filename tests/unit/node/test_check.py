@@ -1,7 +1,7 @@
 import socket
 import threading
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -310,6 +310,53 @@ def test_a_peer_that_speaks_no_http(task, run):
         ": who listens there does not answer without TLS; take the same --tls here and there, unless it is "
         "another program"
     )
+
+
+def test_peers_are_asked_side_by_side(task, run):
+    """Ten that answer only once all of them have been asked."""
+    others = 10
+    together = threading.Barrier(others)
+
+    class Waiting(_Node):
+        def do_GET(self):
+            together.wait(20)
+            super().do_GET()
+
+    with ExitStack() as stack:
+        servers = [stack.enter_context(HTTPServer(("127.0.0.1", 0), Waiting)) for _ in range(others)]
+        threads = [threading.Thread(target=server.handle_request) for server in servers]
+        for server, thread in zip(servers, threads, strict=True):
+            server.body, server.time_s = b'{"task": "ward"}', time.time()
+            thread.start()
+        endpoints = [f"127.0.0.1:{server.server_port}" for server in servers]
+        argv = ("--listen", "127.0.0.1:0", "--peers", ",".join(endpoints))
+        status, found, _, _ = run(task(), "--data", "ward.csv", *argv)
+        for thread in threads:
+            thread.join()
+    assert (status, [found[f"peer {endpoint}"][0] for endpoint in endpoints]) == (0, ["ok"] * others)
+
+
+def test_a_peer_that_answers_for_ever_is_not_waited_for(task, run, monkeypatch):
+    """A byte at a time: each is in time, and there is always another."""
+    monkeypatch.setattr("node.meeting.PATIENCE_S", 0.5)
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        endpoint = f"127.0.0.1:{server.getsockname()[1]}"
+
+        def answer():
+            with closing(server.accept()[0]) as link, suppress(OSError):
+                while True:
+                    link.sendall(b"y")
+                    link.settimeout(0.01)
+                    with suppress(TimeoutError):
+                        if not link.recv(1 << 16):
+                            break
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        peers = ("--listen", "127.0.0.1:0", "--peers", f"{endpoint},{THERE},{YONDER}")
+        status, found, _, _ = run(task(), "--data", "ward.csv", *peers)
+        thread.join()
+    assert (status, found[f"peer {endpoint}"][0]) == (0, "warning")
 
 
 KEY, OTHER = NodeKey(b"1" * 32), NodeKey(b"2" * 32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import gc
 import importlib
 
 import pytest
@@ -11,13 +10,11 @@ import pytest
 MODULES = ["node", "node.rows", "node.notebook", "node.swarm"]
 
 
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # a connection accepted at the very end
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module_are_true(name):
     module = importlib.import_module(name)
 
     result = doctest.testmod(module, optionflags=doctest.ELLIPSIS, raise_on_error=False)
 
-    gc.collect()
     assert result.attempted > 0
     assert result.failed == 0

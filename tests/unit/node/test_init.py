@@ -189,6 +189,73 @@ def test_what_somebody_gets_wrong_is_one_line_and_no_file(data, capsys, monkeypa
     assert not (data.parent / "task.toml").exists()
 
 
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (
+            ("w.csv", "--leave-out", "y"),
+            "--leave-out 'y' is refused: it is the target; name another column with --target",
+        ),
+        (
+            ("w.csv", "--target", "a", "--leave-out", "a"),
+            "--leave-out 'a' is refused: it is the target; name another column with --target",
+        ),
+        (
+            ("rows.npz", "--leave-out", "y"),
+            "--leave-out 'y' is refused: an npz has arrays, not columns; leave the option out",
+        ),
+        (
+            ("scans", "--leave-out", "ill"),
+            "--leave-out 'ill' is refused: images have no columns; leave the option out",
+        ),
+        (
+            ("scans", "--target", "ill"),
+            "--target 'ill' is refused: the classes are the names of the folders; leave the option out",
+        ),
+        (
+            ("rows.npz", "--target", "complex"),
+            "data file 'rows.npz': array 'complex' holds complex128; allowed: numbers or text",
+        ),
+        (
+            ("rows.npz", "--target", "days"),
+            "data file 'rows.npz': array 'days' holds datetime64[D]; allowed: numbers or text",
+        ),
+        (
+            ("rows.npz", "--target", "objects"),
+            (
+                "data file 'rows.npz': array 'objects' holds Python objects, which are not read; allowed: "
+                "numbers, or text for labels; save it as such, as with array.astype(str)"
+            ),
+        ),
+        (
+            ("rows.npz", "--target", "gaps", "--target-kind", "classes"),
+            "data file 'rows.npz': gaps[1] = nan is not a finite float32 number",
+        ),
+        (
+            ("rows.npz", "--target", "words", "--target-kind", "number"),
+            "data file 'rows.npz': array 'words' holds <U1, not numbers",
+        ),
+    ],
+)
+def test_a_choice_that_the_data_has_no_place_for(tmp_path, monkeypatch, capsys, argv, line):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.csv").write_text("a,b,y\n" + "1,2,0\n2,1,1\n" * 10)
+    for name in ("ill", "well"):
+        picture(tmp_path / "scans" / name / "a.png", (1, 2, 3))
+    y = np.arange(20) % 2
+    targets = {
+        "y": y,
+        "complex": y + 1j,
+        "days": y.astype("datetime64[D]"),
+        "objects": y.astype(object),
+        "gaps": np.where(y, np.nan, 0.0),
+        "words": y.astype("U1"),
+    }
+    np.savez("rows.npz", x=np.arange(60.0).reshape(20, 3), **targets)
+    status, lines, errors = run(capsys, "--data", *argv)
+    assert (status, lines, errors) == (2, [], [f"error: {line}"])
+
+
 def test_folders_that_are_no_set_of_images(tmp_path, capsys):
     picture(tmp_path / "scans" / "ill" / "a.png", (1, 2, 3))
     picture(tmp_path / "scans" / "ill" / "b.png", (1, 2, 3))

@@ -84,8 +84,19 @@ def test_numbers_to_regress_on(save):
         ({"x": x(1), "y": ["cat"]}, " has 1 rows; at least 2 are needed, to train and to validate"),
         (
             {"x": x(), "y": np.array([{}] * 4)},
-            (" can not be read: Object arrays cannot be loaded when allow_pickle=False"),
+            (
+                ": array 'y' holds Python objects, which are not read; allowed: numbers, or text for labels; "
+                "save it as such, as with array.astype(str)"
+            ),
         ),
+        ({"x": x(), "y": np.ones(4) + 1j}, ": array 'y' holds complex128; allowed: numbers or text"),
+        (
+            {"x": x(), "y": np.zeros(4, "datetime64[D]")},
+            ": array 'y' holds datetime64[D]; allowed: numbers or text",
+        ),
+        ({"x": x(), "y": np.zeros(4, "V4")}, ": array 'y' holds |V4; allowed: numbers or text"),
+        ({"x": x(), "y": np.array([0, 1, np.nan, 1])}, ": y[2] = nan is not a finite float32 number"),
+        ({"x": x() + 1j, "y": ["cat"] * 4}, ": array 'x' holds complex128, not numbers"),
     ],
 )
 def test_a_bad_npz(save, arrays, line):

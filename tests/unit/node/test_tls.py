@@ -15,8 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from node.posting import Poster
 from node.tls import _NAME, VOUCHER, WrongPeer, certificate, make_tls, protection, url, vouched_for
 from node.transport import Transport
+from protocol import codec
 from protocol import masked_messages as masked
 from protocol.identity import NodeKey
 from protocol.messages import Accepted
@@ -168,6 +170,16 @@ async def test_who_holds_another_key_than_expected_hears_nothing():
         assert (
             why == f"who answers holds the key {OTHER.public.hex()[:16]}..., not {ONE.public.hex()[:16]}..."
         )
+        assert there.got.empty()
+
+
+async def test_bulk_has_a_connection_of_its_own_which_is_checked_too():
+    async with two("on", "on") as (here, there):
+        here.expected = frozenset({ONE.public})
+        poster = Poster(there.endpoint, 5.0, 5.0, here.transport.tls)
+        with pytest.raises(WrongPeer, match=f"holds the key {OTHER.public.hex()[:16]}"):
+            await poster.post(codec.encode(BULK))
+        poster.close()
         assert there.got.empty()
 
 

@@ -395,6 +395,7 @@ def test_the_later_of_two_nodes_with_one_key_gives_up():
     found = introduced()
     actions = twin(found, greeted(found, TWO), MS - 1)
 
+    assert only(actions, Fatal).text.endswith(": give each node its own --key or --out")
     assert "already runs with this key" in only(actions, Fatal).text
 
 

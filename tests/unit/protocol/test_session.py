@@ -20,6 +20,8 @@ from protocol.actions import (
     Serve,
 )
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
+from protocol.lengths import most_additive, most_masked
+from protocol.machines import too_long
 from protocol.messages import (
     Accepted,
     BasePiece,
@@ -37,6 +39,8 @@ from protocol.messages import (
 from protocol.recovery import PATIENCE_S, Past
 from protocol.seeking import MAX_TRIES
 from protocol.session import Session
+from protocol.tolerance import MaskedSettings
+from protocol.vectors import PIECE_WORDS
 from tests.parts import (
     NOW,
     PARAMETERS,
@@ -221,6 +225,18 @@ def asking() -> tuple[Session, list[Ready]]:
     return two, [mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))]
 
 
+def meeting(keys, **changes) -> tuple[tuple[Session, Ready], list[Ready]]:
+    """The second of `keys`, whose READY is at the first; and the READYs of the others."""
+    node = session(keys[1], seeds=tuple(endpoint(key) for key in keys[:1]), **changes)
+    node.open(NOW)
+    others = [key for key in keys if key != keys[1]]
+    for key in others:
+        node.receive(Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    zeros = np.broadcast_to(np.float32(0), changes["dimension"])
+    (mine,) = outbox(node.offer(zeros, rand(0), NOW), endpoint(keys[0]))
+    return (node, mine), [ready(key, keys[0].public, base=INITIAL) for key in others]
+
+
 def test_a_group_is_joined_once():
     two, readys = asking()
     group = group_of(readys, ONE)
@@ -246,6 +262,35 @@ def test_a_group_with_a_ready_that_expired_long_ago_is_refused_and_nothing_hangs
         two.receive(group_of([mine, first, old], ONE), NOW)
 
     assert (two.status.phase, two.deadline is not None) == ("group", True)
+
+
+@pytest.mark.parametrize(
+    ("masked", "most", "kind"),
+    [
+        (None, most_additive(64), "additive shares"),
+        (MaskedSettings(4.0, None), most_masked(64), "masked sums"),
+    ],
+)
+def test_a_group_that_grew_beyond_what_the_model_s_length_allows_ends_the_node(masked, most, kind):
+    """Each node expects three, and a tracker or a stranger brings more; nothing has been sent or spent."""
+    beyond = PIECE_WORDS * 64 + most
+    keys = members(64)
+    (two, mine), others = meeting(keys, dimension=beyond, masked=masked)
+    assert two.receive(group_of([mine, *others], keys[0]), NOW) == [
+        Fatal(
+            f"a group of 64 peers was formed, and {beyond} parameters are too many for {kind} of so many; "
+            f"allowed: at most {most}; share fewer of them (train.parameters), or have fewer peers come"
+        )
+    ]
+    assert two.status.phase == "group"
+
+
+@pytest.mark.parametrize("masked", [None, MaskedSettings(4.0, None)])
+def test_a_smaller_group_takes_the_same_model(masked):
+    keys = members(64)[:5]
+    most = most_additive(64) if masked is None else most_masked(64)
+    assert too_long(settings(keys[1], dimension=most + PIECE_WORDS * 64, masked=masked), 5) is None
+    assert too_long(settings(keys[1], dimension=most, masked=masked), 64) is None
 
 
 def test_a_group_with_an_ephemeral_key_of_small_order_is_refused_before_anything_is_sent():

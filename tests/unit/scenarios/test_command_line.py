@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from node.errors import ConfigError
 from scenarios.__main__ import main, parse, request
 
 
@@ -102,3 +103,10 @@ def test_every_option_reaches_the_request() -> None:
     assert (asked.peers, asked.rounds, asked.seed, asked.engine, asked.jobs) == (4, 3, 2, "ray", 6)
     assert (asked.data_dir, asked.out, asked.quick) == (Path("d"), Path("o"), True)
     assert asked.overrides == ("a.b=1", "c.d=2")
+
+
+def test_an_option_that_is_none_is_told_with_where_to_read_on():
+    with pytest.raises(
+        ConfigError, match=r"^unrecognized arguments: --nope; see `python -m scenarios --help`$"
+    ):
+        parse(["list", "--nope"])

@@ -26,8 +26,8 @@ def test_the_same_run_goes_on_in_its_folder(tmp_path: Path) -> None:
             {"scenario": "swarm", "configuration": {"peers": 5, "task": {"train": {"rounds": 9}}}},
             "another task.train.rounds (9, not 20)",
         ),
-        ({"something": "else"}, "is no scenario's"),
-        ([], "is no scenario's"),
+        ({"something": "else"}, "is no scenario's; give another folder"),
+        ([], "is no scenario's; give another folder"),
     ],
 )
 def test_another_runs_folder_is_refused_and_left_alone(tmp_path: Path, content: object, said: str) -> None:
