@@ -11,7 +11,7 @@ from protocol.actions import Action, Note, Notice, Send
 from protocol.errors import RemoteProtocolError
 from protocol.introductions import Introductions
 from protocol.matchmaking import Matchmaker
-from protocol.messages import Accepted, Announce, Key, Ready, Redirect
+from protocol.messages import Accepted, Announce, Group, Key, Ready, Redirect
 from protocol.seeking import MAX_TRIES, Seeker
 from protocol.standing import Settings, Standing
 
@@ -156,6 +156,20 @@ class Coordination:
         announce = self._members.get(silent)
         who = announce.endpoint if announce else silent.hex()[:8]
         return [Notice(Note.COORDINATOR, who, "does not answer; the next one is asked")]
+
+    def check(self, group: Group) -> None:
+        """RemoteProtocolError unless this node's offer may join the GROUP."""
+        self.seeker.check(group, self.known)
+        if not all(self._hellos.accepts(announce) for announce in self._others(group)):
+            raise RemoteProtocolError("a GROUP with a member that this node does not accept")
+
+    def learn(self, group: Group, now: float) -> None:
+        """What its READYs say of the other members."""
+        for announce in self._others(group):
+            self._members.learn(announce, self._standing.round, now, direct=True)
+
+    def _others(self, group: Group) -> list[Announce]:
+        return [ready.announce for ready in group.readys if ready.key != self._me]
 
     def expired(self, now: float) -> bool:
         """Whether T_group is over; the offer and its READY are dropped."""

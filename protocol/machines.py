@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from protocol.actions import Action
+from protocol.actions import Action, Fatal
 from protocol.additive import Additive
 from protocol.deadlines import PhasePaces
 from protocol.fixedpoint import FixedPoint
@@ -41,21 +41,22 @@ def machine_for(group: Group, ephemeral: Ephemeral, settings: Settings, paces: P
     return DoubleMasked(seat, tolerance(members, masked.dropouts), FixedPoint(masked.clip, members), layout)
 
 
-def too_long(settings: Settings, members: int) -> str | None:
-    """Why this node's vectors are too long for a group of so many; None if they are not.
+def too_long(settings: Settings, members: int) -> list[Action]:
+    """That this node's vectors are too long for a group of so many: Fatal; nothing if they are not.
 
     A node refuses that when it starts, for the group that it expects; with a tracker, or with peers that it
     was not told of, there may come more.
     """
     masked = settings.masked is not None and members >= LEAST_MEMBERS
     if (fits_masked if masked else fits_additive)(settings.summed, members):
-        return None
+        return []
     kind = "masked sums" if masked else "additive shares"
     most = (most_masked if masked else most_additive)(members)
-    return (
+    why = (
         f"a group of {members} peers was formed, and {settings.summed} parameters are too many for {kind} of "
         f"so many; allowed: at most {most}; share fewer of them (train.parameters), or have fewer peers come"
     )
+    return [Fatal(why)]
 
 
 def farewell(machine: SessionMachine, announce: Announce, is_ready: bool) -> Farewell | None:

@@ -16,18 +16,7 @@ from contextlib import suppress
 import numpy as np
 
 from protocol.acquaintances import Acquaintance, acquaintances_of
-from protocol.actions import (
-    Action,
-    Adopted,
-    Closed,
-    Completed,
-    Evidence,
-    Failed,
-    Fatal,
-    Healed,
-    Reason,
-    Send,
-)
+from protocol.actions import Action, Adopted, Closed, Completed, Evidence, Failed, Healed, Reason, Send
 from protocol.addressing import Addresses
 from protocol.closing import Closing
 from protocol.coordination import Coordination
@@ -40,13 +29,11 @@ from protocol.introductions import Introductions
 from protocol.lateness import Lateness
 from protocol.machine import SessionMachine
 from protocol.machines import farewell, machine_for, too_long
-from protocol.masked_messages import MaskedMessage, ResultCertificate, TotalPiece, session_of
+from protocol.masked_messages import MaskedMessage, session_of
 from protocol.messages import (
     Accepted,
     Announce,
     Base,
-    BasePiece,
-    Certificate,
     Group,
     Hello,
     Key,
@@ -192,12 +179,9 @@ class Session:
     @property
     def deadline(self) -> float | None:
         """When tick should be called at the latest."""
-        times = [
-            *(self._hellos.deadline, self._healer.deadline, self._coordination.deadline),
-            self._follower.deadline,
-            self._closing.until if self._course.phase is Phase.CLOSING else None,
-            self._machine.deadline if self._machine else None,
-        ]
+        parts = (self._hellos, self._healer, self._coordination, self._follower, self._machine)
+        times = [part.deadline for part in parts if part is not None]
+        times += [self._closing.until] if self._course.phase is Phase.CLOSING else []
         return min((at for at in times if at is not None), default=None)
 
     @property
@@ -239,7 +223,7 @@ class Session:
                 return self._sum(message, now)
             case _ if isinstance(message, Share | MaskedMessage):
                 return self._bulk(message, now)
-            case Certificate() | BasePiece() | TotalPiece() | ResultCertificate():
+            case _ if isinstance(message, Fetched):
                 return self._fetched(message, now)
             case _:
                 return self._healer.serve(message, self._hellos.accepts)
@@ -293,20 +277,15 @@ class Session:
         self._members.suspect(key)
         self._healer.unreachable(key, now)
         self._coordination.lost(key)
-        machine = self._machine
-        return self._of_machine(machine.unreachable(key, now), now) if machine else []
+        return self._of_machine(self._machine.unreachable(key, now), now) if self._machine else []
 
     def _group(self, group: Group, now: float) -> list[Action]:
-        self._seeker.check(group, self._coordination.known)
-        others = [ready.announce for ready in group.readys if ready.key != self._settings.key.public]
-        if not all(self._hellos.accepts(announce) for announce in others):
-            raise RemoteProtocolError("a GROUP with a member that this node does not accept")
+        self._coordination.check(group)
         if self._storing:
             raise RemoteProtocolError("a GROUP on a base that is being replaced")
-        for announce in others:
-            self._members.learn(announce, self.round, now, direct=True)
-        if (why := too_long(self._settings, len(group.readys))) is not None:
-            return [Fatal(why)]
+        self._coordination.learn(group, now)
+        if refusal := too_long(self._settings, len(group.readys)):
+            return refusal
         self._healer.abandon(now)
         offer, ephemeral = self._seeker.found(now)
         machine = machine_for(group, ephemeral, self._settings, self._paces)
@@ -415,8 +394,7 @@ class Session:
         """
         mine = [a for a in actions if isinstance(a, Send) and a.to == self._settings.endpoint]
         out = [action for action in actions if action not in mine] if mine else actions
-        groups = (message for send in mine for message in send.messages if isinstance(message, Group))
-        for group in groups:
+        for group in (message for send in mine for message in send.messages if isinstance(message, Group)):
             with suppress(RemoteProtocolError):  # a member that is not accepted here: T_group decides
                 out += self.addresses.addressed(self._group(group, now))
         return out

@@ -24,9 +24,13 @@ from tests.tables import Taken, noted, tables
 from tests.unit.protocol import test_federation_schedules, test_session
 
 
+OUTRANKED = (28, 35)
+"""Seeds of plans in which a peer comes whose key is lower than that of the coordinator who holds a Ready."""
+
+
 def of_nodes() -> None:
     """Whole nodes, with whatever may happen to them."""
-    for seed in range(20):
+    for seed in (*range(20), *OUTRANKED):
         run(random_plan(seed), seed)
     a_session_starts_while_a_base_is_fetched()
 

@@ -209,17 +209,6 @@ def test_a_node_whose_server_is_gone_ends_and_others_do_not_matter():
     assert machine.deadline is None
 
 
-def test_a_node_that_has_ended_hears_nothing_and_asks_nothing():
-    """A late answer would have it enlist for ever."""
-    federation = Federation(1).open()
-    machine = federation.clients[endpoint(0)]
-    federation.act(SERVER, federation.server.close(NOW))
-    with pytest.raises(RemoteProtocolError, match="Enlisted to a client that has ended"):
-        machine.receive(tagging.tag(Enlisted(instance(0)), RUN), NOW)
-    assert machine.tick(NOW + KEEP_S) == machine.unreachable(SERVER, "refused", NOW) == []
-    assert machine.deadline is None
-
-
 def test_a_server_that_could_not_be_reached_once_is_still_the_server():
     federation = Federation(1).open()
     machine = federation.clients[endpoint(0)]

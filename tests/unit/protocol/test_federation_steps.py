@@ -83,9 +83,9 @@ def test_a_server_that_has_closed_begins_nothing_and_closes_once():
         federation.server.close(NOW)
 
 
-def test_a_server_closes_in_no_other_phase():
-    """Inside a round somebody waits for it, and before the nodes are here nothing has been done."""
-    assembling = Federation(2).open(0).server
-    for server, phase in ((assembling, "ASSEMBLING"), (waiting().server, "GATHERING")):
+def test_a_server_closes_once_and_not_before_the_nodes_are_here():
+    assembling, closed = Federation(2).open(0).server, waiting().server
+    closed.close(NOW)
+    for server, phase in ((assembling, "ASSEMBLING"), (closed, "CLOSED")):
         with pytest.raises(LocalProtocolError, match=f"CLOSE in {phase}"):
             server.close(NOW)
