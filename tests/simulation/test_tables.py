@@ -23,7 +23,6 @@ from tests.simulation.test_masked_lies import LIAR, WrongMaskKey, truth
 from tests.tables import Taken, noted, tables
 from tests.unit.protocol import test_federation_schedules, test_session
 
-
 OUTRANKED = (28, 35)
 """Seeds of plans in which a peer comes whose key is lower than that of the coordinator who holds a Ready."""
 

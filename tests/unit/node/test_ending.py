@@ -15,6 +15,7 @@ from safetensors.numpy import load_file
 
 from node.ending import until_over
 from protocol.actions import Failed, Reason, Spend
+from protocol.session_steps import Event
 from tests.unit.node.alone import Alone, ended, words
 
 SID = b"s" * 32
@@ -49,8 +50,14 @@ def falls_back(node):
 
 
 def end(node):
-    node.peer._session._seeker.offer = None
-    node.peer._session._end(1)
+    """As a session that took the offer, or one of a node that has not sought a group yet."""
+    session = node.peer._session
+    if session._seeker.offer is None:
+        session._course.step(Event.OFFER)
+    else:
+        session._seeker.give_up()
+    session._course.step(Event.GROUP)
+    session._end(1)
 
 
 async def turns(count):

@@ -23,7 +23,6 @@ from node.ranges import by_rows
 from node.reading import read_with_schema
 from node.runner import _existing_key
 from node.schema import NumberTarget
-from node.training import _on
 from tests.own_data import IMAGES, frame, picture, schema, task, told
 
 N = 20
@@ -141,20 +140,6 @@ def test_a_model_that_there_is_no_room_for(here):
         write_model(here / "none" / "model.safetensors", {"a": np.zeros(2)}, {})
     assert str(caught.value).startswith(f"{here}/none/model.safetensors can not be written: ")
     assert str(caught.value).endswith("; make room there")
-
-
-class Large(torch.Tensor):
-    """As a device answers that has no room for it."""
-
-    def to(self, *_):
-        raise torch.OutOfMemoryError("out of memory")
-
-
-def test_rows_that_do_not_fit_on_the_device():
-    rows = torch.zeros(2, 2).as_subclass(Large)
-    with pytest.raises(UserError) as caught:
-        _on(torch.device("meta"), SimpleNamespace(train_x=rows))
-    assert str(caught.value) == "the rows do not fit on train.device = 'meta'; set 'cpu'"
 
 
 def test_predictions_where_nothing_can_be_read(here, capsys):
