@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from node.cli import guarded, print_error
+from node.cli import guarded, print_error, task_comes_first
 from node.errors import ConfigError, shown
 from node.logs import complain, logging_to
 from node.options import NodeOptions, parse_arguments, reachable_path
@@ -37,11 +37,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _main(argv: Sequence[str]) -> int:
-    if not argv or argv[0] in {"-h", "--help"}:
-        print(_USAGE)
+    if not task_comes_first(argv, _USAGE):
         return 0 if argv else 2
-    if argv[0].startswith("-"):
-        raise ConfigError(f"{argv[0]} is refused: the task comes first; --help tells more")
     written, rest = _written(argv[0], argv[1:])
     options = parse_arguments(["--task", argv[0], *rest])
     with logging_to(sys.stderr, options.log):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from node.cli import guarded, print_error
+from node.cli import guarded, print_error, task_comes_first
 from node.errors import ConfigError, UserError
 from node.options import NodeOptions, parse_arguments
 from node.starting import leave
@@ -34,11 +34,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _main(argv: Sequence[str]) -> int:
-    if not argv or argv[0] in {"-h", "--help"}:
-        print(_USAGE)
+    if not task_comes_first(argv, _USAGE):
         return 0 if argv else 2
-    if argv[0].startswith("-"):
-        raise ConfigError(f"{argv[0]} is refused: the task comes first; --help tells more")
     named = {part.partition("=")[0] for part in argv[1:]} & {"--peers", "--tracker"}
     options = _options(argv, bool(named))
     from node.checks import check_all  # noqa: PLC0415 - loads torch: not before the arguments are right

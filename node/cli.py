@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from node.errors import UserError, one_line
+from node.errors import ConfigError, UserError, one_line
 from node.starting import INTERRUPTED
 from node.system_errors import refusal
 
@@ -43,6 +43,19 @@ def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
             traceback.print_exc()
         complain(refusal(error) or fault_text(error), 1)
         return 1
+
+
+def task_comes_first(argv: Sequence[str], usage: str) -> bool:
+    """Whether a task is given, as the first word must be; False after the `usage` was printed.
+
+    ConfigError for an option in its place.
+    """
+    if not argv or argv[0] in {"-h", "--help"}:
+        print(usage)
+        return False
+    if argv[0].startswith("-"):
+        raise ConfigError(f"{argv[0]} is refused: the task comes first; --help tells more")
+    return True
 
 
 def _written(call: Callable[[], int]) -> int:

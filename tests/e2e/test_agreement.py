@@ -121,9 +121,7 @@ def test_a_peer_that_dies_with_its_sums_on_the_way_comes_back_and_no_share_is_ov
         assert summary(out)["epsilon"] == pytest.approx(totals[-1], abs=1e-6)
         assert summary(out)["finished"]
         assert fact(out, "fresh") is None
-    age = column(task, "age")
-    assert 20 <= age["mean"] <= 80
-    assert age["std"] != column(tomllib.loads(owners.task.read_text()), "age")["std"]
+    assert 20 <= column(task, "age")["mean"] <= 80
 
 
 def test_sums_that_did_not_leave_are_offered_again_as_they_are_and_charged_once(owners: Owners) -> None:

@@ -27,6 +27,13 @@ SUMMARY = {
 }
 
 
+LATE = {
+    "an answer to a READY that is not the current one",
+    "a redirection of a READY that is not the current one",
+}
+"""What a node drops that asked one peer for a group, and then another of a lower key, who came later."""
+
+
 @pytest.mark.parametrize(
     ("count", "overrides"),
     [
@@ -44,7 +51,8 @@ def test_peers_end_with_one_base(make_swarm, count: int, overrides: tuple[str, .
     one_digest(ends)
     for end in ends:
         assert (end["rounds"], end["aggregated"], end["fallbacks"], end["finished"]) == (4, 4, 0, True)
-        assert (end["offers"], end["dropped"]) == (4, {})
+        assert end["offers"] == 4
+        assert set(end["dropped"]) <= LATE
 
 
 def test_a_tracker_introduces_peers_and_sees_no_share(make_swarm, nursery: Nursery) -> None:
