@@ -132,3 +132,19 @@ def test_without_a_cluster_on_this_machine_auto_is_one_line(tmp_path: Path) -> N
     with pytest.raises(UserError, match="a cluster at auto can not be used") as raised:
         RayEngine(1, RaySection(address="auto")).run([PLAIN], place(tmp_path), Told())
     assert raised.value.status == 1
+
+
+def test_a_cluster_of_this_machine_that_can_not_be_started_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ray answers where there is no room for its store; nothing of our own is replaced."""
+
+    def no_room(*_: object, **__: object) -> None:
+        raise ValueError("the store has\nno room")
+
+    monkeypatch.setattr("ray.init", no_room)
+    with pytest.raises(UserError) as raised:
+        RayEngine(1, HERE).run([PLAIN], place(tmp_path), Told())
+    assert str(raised.value) == (
+        "--engine ray: a cluster of this machine can not be started (the store has no room)"
+    )
