@@ -21,6 +21,7 @@ import msgpack
 
 from protocol import codec
 from protocol.masked_messages import MaskedMessage, session_of
+from protocol.messages import Share, Sum
 from tests.e2e.namespaces import enter
 
 
@@ -53,8 +54,7 @@ class Watch:
     done: bool = False
 
     def saw(self, way: str, message: Any) -> None:
-        masked = isinstance(message, MaskedMessage)
-        sid = session_of(message) if masked else getattr(message, "sid", None)
+        sid = _session_of(message)
         if sid is not None and sid not in self.sids:
             self.sids.append(sid)
         if self.fate is None or self.done:
@@ -81,6 +81,13 @@ class Watch:
         if self.record is not None and threading.current_thread() is threading.main_thread():
             with self.record.open("ab") as file:
                 file.write(msgpack.packb([way, type(message).__name__, frame]))
+
+
+def _session_of(message: Any) -> bytes | None:
+    """The session that a message is part of; None for what only names one, such as a question about it."""
+    if isinstance(message, MaskedMessage):
+        return session_of(message)
+    return message.sid if isinstance(message, Share | Sum) else None
 
 
 def read_record(path: Path) -> list[tuple[str, str, bytes]]:
