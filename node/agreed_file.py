@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
 from node.agreement import Agreed
 from node.config import BUILT_IN_SOURCES, Task
-from node.config_values import key_name, toml_name
+from node.config_values import key_name
+from node.modelfile import LOCAL_PATHS
 from node.schema import Schema
-from node.task_file import toml
+from node.task_file import plain, toml
 from protocol.messages import Base
-
-_LOCAL_PATHS = (("data", "source"), ("model", "weights"))
 
 
 def agreed_text(draft: Task, found: Agreed, base: Base, path: Path) -> str:
@@ -33,11 +32,11 @@ def _head(draft: Task, found: Agreed, base: Base) -> Iterator[str]:
     if draft.privacy.mechanism == "none":
         yield "# The sums have no noise: they are exact, over all peers."
     else:
-        yield from _budget(draft, found.task)
+        yield from _budget(draft)
     yield ""
 
 
-def _budget(draft: Task, left: Task) -> Iterator[str]:
+def _budget(draft: Task) -> Iterator[str]:
     """What the agreement cost, and what is left; basic composition (Dwork & Roth 2014, Theorem 3.16)."""
     whole, share = draft.privacy, draft.agreement.share
     cost = f"epsilon {whole.epsilon * share:.6g}, delta {whole.delta * share:.6g}"
@@ -57,8 +56,8 @@ def _sections(task: Task, folder: Path) -> Iterator[str]:
             yield f"[{section.name}]"
             yield from (f"{name} = {toml(value)}" for name, value in values.items())
             yield ""
-        if isinstance(task.data.schema, Schema) and schema is not None:
-            yield from _schema(_plain(task.data.schema))
+        if schema is not None:
+            yield from _schema(schema)
             yield ""
 
 
@@ -69,7 +68,7 @@ def _values(section: Any, name: str, folder: Path) -> dict[str, Any]:
         for entry in fields(section)
         if getattr(section, entry.name) != _default(entry)
     }
-    for where, key in _LOCAL_PATHS:
+    for where, key in LOCAL_PATHS:
         path = chosen.get(key)
         if (
             where == name
@@ -85,22 +84,13 @@ def _default(entry: Field[Any]) -> Any:
     return entry.default_factory() if entry.default_factory is not MISSING else entry.default
 
 
-def _schema(table: Mapping[str, Any]) -> Iterator[str]:
+def _schema(schema: Schema) -> Iterator[str]:
     """The columns in a line each."""
     yield "[data.schema]"
-    for name, value in table.items():
+    for name, value in plain(schema).items():
         if name == "columns":
             yield "columns = ["
             yield from (f"  {toml(column)}," for column in value)
             yield "]"
         else:
             yield f"{name} = {toml(value)}"
-
-
-def _plain(value: Any) -> Any:
-    """Tables and lists, without keys that say nothing; the name of a column first."""
-    if is_dataclass(value):
-        given = {toml_name(entry): getattr(value, entry.name) for entry in fields(value)}
-        said = {name: _plain(item) for name, item in given.items() if item is not None and item is not False}
-        return {"name": said.pop("name"), **said} if "name" in said else said
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value

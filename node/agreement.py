@@ -12,7 +12,7 @@ base), so all come to the same task.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -126,31 +126,23 @@ def _schema(
     schema: Schema, found: Totals, least_records: int, wider: bool
 ) -> tuple[Schema, tuple[Entry, ...]]:
     """The schema as the totals have it; without `wider` its rows stay as wide as they are."""
-    of = {_name(part): part for part in parts(schema)}
-    entries: list[Entry] = []
-    target = schema.target
+    _, *rest = parts(schema)
+    target, entries = schema.target, []
     if isinstance(target, NumberTarget):
-        target, entry = _number(target, of["target"], found)
+        part, *rest = rest
+        target, entry = _number(target, part, found)
         entries.append(entry)
     match schema:
         case TableSchema():
             columns: list[Column] = []
-            for column in schema.columns:
-                chosen, entry = _column(column, of[f"column {column.name}"], found, least_records, wider)
+            for column, part in zip(schema.columns, rest, strict=True):
+                chosen, entry = _column(column, part, found, least_records, wider)
                 columns.append(chosen)
                 entries.append(entry)
             return TableSchema("table", target, tuple(columns)), tuple(entries)
         case ArraySchema():
-            return _array(replace(schema, target=target), found, entries)
-
-
-def _name(part: Part) -> str:
-    match part.of:
-        case NumberTarget():
-            return "target"
-        case NumberColumn() | BooleanColumn() | CategoryColumn():
-            return f"column {part.of.name}"
-    return f"place {part.of}"
+            scaled, entry = _array(schema, rest, found)
+            return replace(scaled, target=target), (*entries, entry)
 
 
 def _column(
@@ -208,17 +200,12 @@ def _category(
     return replace(column, values=kept), Entry(column.name, f"category of {len(kept)} values", told)
 
 
-def _array(schema: ArraySchema, found: Totals, entries: list[Entry]) -> tuple[ArraySchema, tuple[Entry, ...]]:
+def _array(schema: ArraySchema, places: Sequence[Part], found: Totals) -> tuple[ArraySchema, Entry]:
     """With the mean and spread of each place; all values of a row count the same."""
     rows, scales = float(found.sums[0]), []
-    for part, extent in zip(_places(schema), array_ranges(schema), strict=True):
+    for part, extent in zip(places, array_ranges(schema), strict=True):
         total, squares = found.sums[part.place].tolist()
         scales.append(_scale(extent, rows, total, squares, found.doubt))
     told = "; ".join(sorted({remark for _, _, remark in scales if remark}))
-    entry = Entry("x", counted(len(scales), "scale"), told)
     means, stds = tuple(mean for mean, _, _ in scales), tuple(std for _, std, _ in scales)
-    return replace(schema, mean=means, std=stds), (*entries, entry)
-
-
-def _places(schema: ArraySchema) -> list[Part]:
-    return [part for part in parts(schema) if isinstance(part.of, int)]
+    return replace(schema, mean=means, std=stds), Entry("x", counted(len(scales), "scale"), told)

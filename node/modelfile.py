@@ -27,7 +27,7 @@ from protocol.messages import Base
 Tensors = Mapping[str, NDArray[np.generic]]
 
 KEY = "murmuration"
-_PATHS = (("data", "source"), ("model", "weights"))
+LOCAL_PATHS = (("data", "source"), ("model", "weights"))
 """Keys of a task that are paths on one machine: a model file may be given away."""
 
 
@@ -62,7 +62,7 @@ class Card:
 def task_table(task: Task) -> dict[str, Any]:
     """`task` as the TOML that it came from would be parsed, without paths and without what is not set."""
     table: dict[str, Any] = _plain(task)
-    for section, name in _PATHS:
+    for section, name in LOCAL_PATHS:
         table[section].pop(name, None)
     return table
 

@@ -49,8 +49,6 @@ _NUMBER = 3  # sums of a column of numbers: how many there are, u, u^2
 class Part:
     """Where the sums of one thing stand, and how many of them one row can move by 1 at once."""
 
-    of: Column | NumberTarget | int | None
-    """A column, the target, an array's place among mean and std; None: all rows."""
     start: int
     width: int
     moved: int
@@ -62,32 +60,34 @@ class Part:
 
 
 def parts(schema: Schema) -> tuple[Part, ...]:
-    """All parts, in their order; ConfigError for a schema without what they need: public ranges."""
+    """All rows, the target if it is a number, then each column, or each of an array's mean and std.
+
+    ConfigError for a schema without what they need: public ranges.
+    """
     found: list[Part] = []
-    for of, width, moved in _things(schema):
+    for width, moved in _sizes(schema):
         start = found[-1].start + found[-1].width if found else 0
-        found.append(Part(of, start, width, moved))
+        found.append(Part(start, width, moved))
     if len(found) == 1:
         raise ConfigError("data.schema has no number and no category to agree on: learn with it as it is")
     return tuple(found)
 
 
-def _things(schema: Schema) -> Iterator[tuple[Column | NumberTarget | int | None, int, int]]:
-    yield None, 1, 1
+def _sizes(schema: Schema) -> Iterator[tuple[int, int]]:
+    """How many sums each part has, and how many of them a row moves."""
+    yield 1, 1
     if isinstance(schema.target, NumberTarget):
         range_of(schema.target)
-        yield schema.target, _NUMBER, _NUMBER
+        yield _NUMBER, _NUMBER
     match schema:
         case TableSchema():
             for column in schema.columns:
-                yield column, *_column(column)
+                yield _column(column)
         case ArraySchema(kind="array"):
-            for place in range(len(array_ranges(schema))):
-                yield place, 2, 2
+            yield from ((2, 2) for _ in array_ranges(schema))
 
 
 def _column(column: Column) -> tuple[int, int]:
-    """How many sums it has, and how many of them a row moves."""
     match column:
         case NumberColumn():
             range_of(column)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from node.config import AgreementSection, TrainSection
-from node.config_values import key_name
+from node.config_values import key_name, toml_name
 from node.errors import one_line
 from node.proposal import TEST_FRACTION, Model, Privacy, Training
 from node.schema import (
@@ -170,7 +170,7 @@ def _data(proposal: Proposal) -> Iterator[str]:
     yield "# not fit is refused; other columns than these are ignored."
     yield "[data.schema]"
     yield f"kind = {toml(schema.kind)}"
-    yield f"target = {toml(_plain(schema.target))}    {MARK}"
+    yield f"target = {toml(plain(schema.target))}    {MARK}"
     yield from _columns(schema) if isinstance(schema, TableSchema) else _array(schema)
     for name in proposal.left_out:
         yield f"# left out: {_comment(name)}    {MARK}"
@@ -179,7 +179,7 @@ def _data(proposal: Proposal) -> Iterator[str]:
 def _columns(schema: TableSchema) -> Iterator[str]:
     yield f"columns = [    {MARK}: all names below, and what is marked"
     for column in schema.columns:
-        yield f"  {toml(_plain(column))},{_mark(column)}"
+        yield f"  {toml(plain(column))},{_mark(column)}"
     yield "]"
 
 
@@ -202,11 +202,13 @@ def _array(schema: ArraySchema) -> Iterator[str]:
         yield f"high = {toml(schema.high)}    {mark}"
 
 
-def _plain(item: Column | Target) -> dict[str, Any]:
-    """The keys of a column or target that say something, the name first."""
-    values = {key_name(entry): getattr(item, entry.name) for entry in fields(item)}
-    said = {name: value for name, value in values.items() if value is not False and value is not None}
-    return {"name": said.pop("name"), **said} if "name" in said else said
+def plain(value: Any) -> Any:
+    """A schema, a column or a target as tables and lists: the keys that say something, the name first."""
+    if is_dataclass(value):
+        given = {toml_name(entry): getattr(value, entry.name) for entry in fields(value)}
+        said = {name: plain(item) for name, item in given.items() if item is not None and item is not False}
+        return {"name": said.pop("name"), **said} if "name" in said else said
+    return [plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def toml(value: object) -> str:
