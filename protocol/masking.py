@@ -146,8 +146,7 @@ class Masking:
         if isinstance(reply, ResultCertificate):
             self._result.take(reply)
             return self._advance(now)
-        kept = self._summing.take_piece(reply)
-        return [*kept, *self._result.got(reply.index, now), *self._advance(now)]
+        return [*self._summing.take_piece(reply), *self._advance(now)]
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -155,7 +154,8 @@ class Masking:
         """Acknowledge, release, open, complete: whatever is possible by now."""
         if self._summing.caught is not None:
             return self._fail(Reason.CAUGHT, (self._summing.caught,))
-        actions = [*self._acknowledge(), *self._release()]
+        still = self._result.left(self._summing.totals.missing, now)
+        actions = [*still, *self._acknowledge(), *self._release()]
         if self._result.certificate is None:
             match self._releasing.opened():
                 case Evidence() as evidence:
@@ -257,7 +257,7 @@ class Masking:
         holds = self._viewing.holds
         entered = self._summing.enter(view, lambda key, owner, index: holds(view.number, key, owner, index))
         again = self._again(view)
-        return [*entered, *again, *self._take_lock(view, propose.proofs, now)]
+        return [*entered, *again, *self._fetch_locked(view, now)]
 
     def _again(self, view: View) -> list[Action]:
         """Where what this member acknowledged is proposed again: what it said of it may have been lost."""
@@ -266,13 +266,14 @@ class Masking:
             return []
         return [*self._to_all(lock), *(self._to_all(release) if release is not None else [])]
 
-    def _take_lock(self, view: View, proofs: tuple[Proof, ...], now: float) -> list[Action]:
-        """Totals that somebody acknowledged: fetch them, and check them by their proof."""
-        if not view.locks or not view.reducers or self._summing.verified or not proofs:
+    def _fetch_locked(self, view: View, now: float) -> list[Action]:
+        """What is missing of totals that somebody acknowledged, from who has them."""
+        if not view.proofs or not self._summing.totals.missing:
             return []
-        lock, proof = view.locks[0], proofs[0]
-        actions = self._summing.want(lock.included, proof.digests, proof.checks)
-        return [*actions, *self._pull((lock.sender,), now)]
+        lock = view.locks[0]
+        known = self._releasing.digests_of(Choice(lock.included, lock.totals))
+        others = (key for key in known[1] if key != lock.sender) if known else ()
+        return self._pull((lock.sender, *others), now)
 
     # -- time and loss -----------------------------------------------------------------------------
 

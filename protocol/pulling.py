@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from protocol import codec
 from protocol.actions import Action, Send
@@ -43,10 +43,13 @@ class Pull:
         seat = self._seat
         return codec.sign(PieceRequest(seat.sid, NOBODY, index, seat.me), seat.key)
 
-    def got(self, index: int, now: float) -> list[Action]:
-        """A chunk came."""
-        self._missing.remove(index)
-        self._asked.discard(index)
+    def left(self, missing: Collection[int], now: float) -> list[Action]:
+        """Only these are wanted still: others came, as they were asked for or in another way."""
+        came = [index for index in self._missing if index not in missing]
+        if not came:
+            return []
+        self._missing = [index for index in self._missing if index in missing]
+        self._asked.difference_update(came)
         return self.ask(now)
 
     def tick(self, now: float) -> list[Action]:
@@ -99,9 +102,9 @@ class Result:
         self._pull = Pull(self._seat, missing, [*sorted(self.asked), *sources])
         return self._pull.ask(now)
 
-    def got(self, index: int, now: float) -> list[Action]:
-        """One of them came."""
-        return self._pull.got(index, now) if self._pull is not None else []
+    def left(self, missing: Collection[int], now: float) -> list[Action]:
+        """Only these are wanted still."""
+        return self._pull.left(missing, now) if self._pull is not None else []
 
     def tick(self, now: float) -> list[Action]:
         """Turn to another source if one does not answer."""

@@ -26,6 +26,7 @@ from protocol.masked_messages import (
     Dispute,
     Masked,
     MaskedHead,
+    Proof,
     Total,
     TotalHead,
     TotalPiece,
@@ -95,15 +96,17 @@ class Summing:
     def enter(self, view: View, holds: Callable[[Key, Key, int], bool]) -> list[Action]:
         """A new view: chunks go to who lacks them. `holds`: whether a member said that it has a chunk.
 
-        Where a lock is proposed again, and everybody adds up, whoever is locked passes on the chunks of
-        those who are silent now.
+        Where a lock is proposed again, whoever is locked passes on what others lack: where everybody adds up,
+        the chunks of those who are silent now; where chunks have reducers, the totals (`_enter_proved`).
         """
+        if view.proofs:
+            return self._enter_proved(view, view.proofs[0])
         locked = self.verified and view.included == self.view.included and bool(view.locks)
         if not locked:
             self._begin(view)
         self.view = view
         owners: tuple[Key, ...] = (self._seat.me,) if self._is_included else ()
-        if locked and not view.reducers:
+        if locked:
             owners = self.included
         sends: list[Action] = []
         for key in self._seat.others:
@@ -113,6 +116,13 @@ class Summing:
             if lacks:
                 sends.append(Send(key, self.chunks.of(lacks)))
         return [*sends, *self._progress()]
+
+    def _enter_proved(self, view: View, proof: Proof) -> list[Action]:
+        """Totals that somebody acknowledged count now: what is here of them stays, the rest is asked for."""
+        if view.included != self.view.included:
+            self._begin(view)
+        self.view = view
+        return [*self.want(view.included, proof.digests, proof.checks), *self._progress()]
 
     def _own(self, indices: Iterable[int]) -> Iterator[Masked]:
         return self.chunks.of((self._seat.me, index) for index in indices)
@@ -135,13 +145,14 @@ class Summing:
     def _progress(self) -> list[Action]:
         """Whatever can be added up, voted on or judged by now."""
         actions: list[Action] = []
-        for index in self.totals.missing:
+        for index in () if self.view.proofs else self.totals.missing:
             if self._adds_up(index) and self.lacking(index) == ():
                 actions += self._add_up(index)
         for index in self._doubted:
             if self.lacking(index) == ():
                 actions += self._judge(index)
-        if not self.totals.missing and self.caught is None:
+        is_of_view = self.totals.included == self.view.included
+        if not self.totals.missing and self.caught is None and is_of_view:
             actions += self._settle()
         return actions
 
@@ -210,19 +221,23 @@ class Summing:
 
     def take_piece(self, piece: TotalPiece) -> list[Action]:
         """A chunk of totals that others voted for, from who has them."""
-        if self.totals.wanted is None or piece.index not in self.totals.missing:
+        if self.totals.wanted is None or piece.index >= self._layout.chunks:
             raise RemoteProtocolError("a piece of a total that was not asked for")
+        if piece.index not in self.totals.missing:
+            return []  # it came from its reducer, between request and answer
         digest = hashlib.sha256(piece.payload).digest()
         self.totals.take(piece.index, piece.payload, digest)
         return self._progress()
 
     def want(self, included: int, digests: tuple[bytes, ...], checks: Iterable[CheckVote]) -> list[Action]:
         """From now on it is these totals that count; the votes are those that are known of them."""
-        if self.totals.included != included or self.totals.missing or self.totals.digests != digests:
-            self.totals = Totals(self._seat.sid, included, self._layout, digests)
+        if self.totals.included != included or self.totals.digests != digests:
+            self.totals = self.totals.wanting(included, digests)
             self._products = []
             self._heads = [None] * self._layout.chunks
             self.disputed, self._cleared = set(), set()
+            self.verified = False
+        self.totals.forget_other_checks()
         return [action for vote in checks for action in self._note(vote)]
 
     # -- the check ---------------------------------------------------------------------------------
@@ -236,7 +251,7 @@ class Summing:
         if not self._products:
             coefficients = self.totals.coefficients
             self._products = [self.totals.products(coefficients, c) for c in range(self._layout.chunks)]
-            said = self._say(coefficients) if self._is_included else []
+            said = self._say(coefficients) if self._is_included and not self.view.proofs else []
         return [*said, *self._compare()]
 
     def _say(self, coefficients: lincheck.Coefficients) -> list[Action]:
@@ -378,6 +393,8 @@ class Summing:
         if self.verified:
             return ()
         missing = self.totals.missing
+        if missing and self.view.locks:
+            return tuple(lock.sender for lock in self.view.locks)
         late = {key for index in missing if self._adds_up(index) for key in self.lacking(index)}
         late |= {
             key for index in missing if (key := self.reducer(index)) not in (None, self._seat.me) and key

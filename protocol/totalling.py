@@ -34,6 +34,16 @@ class Totals:
         self._coefficients: Coefficients | None = None
         self.checks: dict[Key, CheckVote] = {}
 
+    def wanting(self, included: int, wanted: Sequence[bytes]) -> Totals:
+        """Totals with these digests, of which what is here already is kept; no check of them is known."""
+        totals = Totals(self._sid, included, self._layout, wanted)
+        for index, digest in enumerate(wanted):
+            if self._digests[index] == digest:
+                totals._payloads[index] = self._payloads[index]
+                totals._carries[index] = self._carries[index]
+                totals._digests[index] = digest
+        return totals
+
     @property
     def missing(self) -> tuple[int, ...]:
         """The chunks that are not here."""
@@ -52,6 +62,11 @@ class Totals:
     def digest(self) -> bytes:
         """What votes name, once no chunk is missing."""
         return totals_digest(self._sid, self.included, self.digests)
+
+    def forget_other_checks(self) -> None:
+        """Only checks of these very totals are kept, so that who told of others before is heard again."""
+        digest = totals_digest(self._sid, self.included, self.wanted or self.digests)
+        self.checks = {key: vote for key, vote in self.checks.items() if vote.totals == digest}
 
     def take(self, index: int, payload: bytes | memoryview, digest: bytes) -> None:
         """A chunk and its SHA-256; RemoteProtocolError unless length, carries and digest are right."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from protocol.errors import RemoteProtocolError
-from protocol.masked_messages import AckVote
+from protocol.masked_messages import AckVote, Proof
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ class View:
     included: int
     reducers: tuple[int, ...]
     locks: tuple[AckVote, ...]
+    proofs: tuple[Proof, ...] = ()
+    """Of the locks, where chunks have reducers: nothing is added up in such a view, only fetched."""
 
 
 class NotYet(RemoteProtocolError):

@@ -53,7 +53,8 @@ STEPS: Table[Phase, Event] = {
     (Phase.IN_VIEW, Event.PROPOSAL): Step(Phase.IN_VIEW, "a proposal that overtook its votes: as below"),
     (Phase.VOTED, Event.VOTE): Step(Phase.VOTED, "ViewChange to all, for the view after that"),
     (Phase.VOTED, Event.PROPOSAL): Step(
-        Phase.IN_VIEW, "by the leader: Propose to all; then Masked chunks to who lacks them"
+        Phase.IN_VIEW,
+        "by the leader: Propose to all; then Masked chunks to who lacks them, or a PieceRequest for locked totals",
     ),
 }
 
@@ -250,7 +251,8 @@ class Viewing:
         self._check_included(propose)
         self._check_proofs(head.locks, propose.proofs)
         self._proposals[head.view] = propose
-        return View(head.view, head.included, head.reducers, head.locks)
+        proofs = propose.proofs if self._layout.reducers else ()
+        return View(head.view, head.included, head.reducers, head.locks, proofs)
 
     def _check_votes(self, propose: Propose) -> None:
         head, votes = propose.head, propose.votes

@@ -52,8 +52,6 @@ KILLS = [
     Kill("reducer-sent-some-totals", _at("Total", 3), True, (4, 5), WIDE),
     Kill("some-checks-sent", _at("Check", 2), True, (4, 5), WIDE),
 ]
-MAY_TIME_OUT = {"some-checks-sent"}
-"""Deaths after which a round may wait for its deadline: see docs/faults.md, what is not reached."""
 
 
 @pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.name)
@@ -89,9 +87,6 @@ def _at_rest(out: Path, kill: Kill) -> None:
 def _went_on(lines: list[Event], kill: Kill, died_in: int) -> None:
     """The round of the death ended, and nobody waited for a deadline, in no round."""
     (line,) = (line for line in lines if line["round"] == died_in)
-    if kill.name in MAY_TIME_OUT and line["reason"] == "masks-timeout":
-        assert line["participants"] == 0, line
-        return
     if kill.members:
         assert (line["reason"], line["missing"]) == (None, []), line
         assert line["participants"] in kill.members

@@ -1,8 +1,10 @@
 """One member of a masked session dies instead of any one of its sends, in both layouts.
 
-All survivors end in time. Either all of them complete, on one set of members, or nobody released anything.
+All survivors end in time. Where the network loses nothing and no more die than are tolerated, they all
+complete, on one set of members, once a single offer is spent: a death costs no round.
 """
 
+import random
 from dataclasses import replace
 from itertools import product
 
@@ -32,8 +34,8 @@ def check_everywhere(calm: Schedule) -> int:
     with remembered():
         swarms = crash_everywhere(calm)
     for swarm in swarms:
-        assert swarm.all_or_nothing, f"{swarm.schedule}: {swarm.reasons}, {len(swarm.releases)} releases"
         assert not _is_split(swarm), f"{swarm.schedule}: some began that others could not follow"
+        _all_complete(swarm)
     assert sum(not swarm.releases for swarm in swarms) < len(swarms) / 2
     return len(swarms)
 
@@ -57,14 +59,68 @@ def test_every_member_killed_at_every_send_many_times(members, dropouts, layout,
         )
 
 
+def _all_complete(swarm: Swarm) -> None:
+    """Or nobody has begun."""
+    begun = any(member.spent for member in swarm.survivors)
+    assert not begun or len(swarm.completed) == len(swarm.survivors), (swarm.schedule, swarm.reasons)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 def test_every_pair_of_ten_dies_at_like_places(layout):
     """f = 2 of n = 10."""
     with remembered():
         for place in range(1, 70, 4):
             crashes = (Crash(place % 10, 9 + place), Crash((place + 3) % 10, 12 + place))
-            swarm = Swarm(Schedule(place, 10, layout, crashes=crashes)).run()
-            assert swarm.all_or_nothing, f"{swarm.schedule}: {swarm.reasons}, {len(swarm.releases)} releases"
+            _all_complete(Swarm(Schedule(place, 10, layout, crashes=crashes)).run())
+
+
+@pytest.mark.parametrize(
+    ("seed", "layout", "crash"),
+    [
+        (17, REDUCERS, Crash(1, 22)),
+        (14, REDUCERS, Crash(2, 24)),
+        (38, REDUCERS, Crash(1, 22)),
+        (6, EVERYBODY_ADDS, Crash(0, 15)),
+        (60, EVERYBODY_ADDS, Crash(3, 14)),
+    ],
+)
+def test_one_that_alone_had_all_of_a_dead_member_brings_the_others_to_its_totals(seed, layout, crash):
+    """What a dead member sent last reached one member, which acknowledged the totals with it in them."""
+    with remembered():
+        swarm = Swarm(Schedule(seed, 5, layout, crashes=(crash,), groups=16)).run()
+    assert [len(member.end.contributors) for member in swarm.completed] == [5] * 4
+
+
+@pytest.mark.parametrize("first", [0, 500])
+def test_as_many_as_are_tolerated_die_anywhere(first):
+    with remembered():
+        for seed in range(first, first + 500):
+            _all_complete(Swarm(_deaths(seed)).run())
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(1000, 20_000, 1000))
+def test_as_many_as_are_tolerated_die_anywhere_many_times(first):
+    with remembered():
+        for seed in range(first, first + 1000):
+            _all_complete(Swarm(_deaths(seed)).run())
+
+
+def _deaths(seed: int) -> Schedule:
+    """Of five to ten members as many as they tolerate, at most, at any place behind the first JOINs."""
+    rng = random.Random(seed)
+    members = rng.randint(5, 10)
+    calm = Schedule(
+        seed=seed,
+        members=members,
+        all_to_all_bytes=rng.choice([EVERYBODY_ADDS, REDUCERS]),
+        delay_s=(0.001, rng.choice([0.05, 0.2])),
+        duplication=rng.choice([0.0, 0.2]),
+        notices=rng.random() < 0.7,
+    )
+    dead = rng.sample(range(members), rng.randint(1, calm.tolerance.dropouts))
+    positions = 2 * (members - 1), 8 * (members - 1) + 10
+    return replace(calm, crashes=tuple(Crash(member, rng.randint(*positions)) for member in dead))
 
 
 def test_planted_fault_without_the_echo_of_the_certificate_some_begin_and_others_can_not_follow():

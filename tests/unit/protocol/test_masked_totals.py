@@ -15,7 +15,9 @@ from protocol.judging import WRONG_CHECK
 from protocol.lincheck import Coefficients
 from protocol.masked import DoubleMasked
 from protocol.masked_messages import (
+    Ack,
     AckVote,
+    Check,
     CheckVote,
     Masked,
     MaskedHead,
@@ -23,9 +25,12 @@ from protocol.masked_messages import (
     ProposalHead,
     Propose,
     ResultCertificate,
+    Total,
+    TotalHead,
     TotalPiece,
     ViewVote,
 )
+from protocol.messages import PieceRequest
 from protocol.recovery import Past, ResultFetch
 from protocol.tolerance import MaskedSettings, Tolerance
 from protocol.totalling import Totals, payload_bytes, product_bytes
@@ -55,12 +60,16 @@ def signed(record: Any) -> Any:
     return codec.sign(record, KEYS[record.sender])
 
 
+def said(actions: list[Any]) -> list[Any]:
+    return [message for action in actions if isinstance(action, Send) for message in action.messages]
+
+
 # -- totals that come with a certificate ---------------------------------------------------------------------
 
 
-def finished_without(lost: int) -> Swarm:
+def finished_without(lost: int, layout: int) -> Swarm:
     """A session of the same members, in which one dies before its vector is out."""
-    calm = Schedule(0, MEMBERS, EVERYBODY_ADDS, groups=1)
+    calm = Schedule(0, MEMBERS, layout, groups=1)
     swarms = (Swarm(replace(calm, crashes=(Crash(lost, at),))).run() for at in range(9, 20))
     return next(swarm for swarm in swarms if swarm.completed and lost not in contributors(swarm))
 
@@ -70,7 +79,7 @@ def contributors(swarm: Swarm) -> set[int]:
 
 
 def test_a_vector_that_comes_when_others_have_finished_without_it_is_not_added_to_their_total():
-    here, swarm = at_masks(EVERYBODY_ADDS), finished_without(4)
+    here, swarm = at_masks(EVERYBODY_ADDS), finished_without(4, EVERYBODY_ADDS)
     source = next(member for member in swarm.completed if member.number != 0)
     vectors = {m.head.sender: m for m in real_messages(EVERYBODY_ADDS) if isinstance(m, Masked)}
     last = vectors.pop(sorted(OTHERS)[3])
@@ -88,6 +97,18 @@ def test_a_vector_that_comes_when_others_have_finished_without_it_is_not_added_t
     assert ended.mean.tobytes() == source.end.mean.tobytes()
 
 
+def test_totals_that_come_with_a_certificate_are_of_another_view_and_are_not_checked_as_ones_own():
+    here, swarm = at_masks(REDUCERS), finished_without(4, REDUCERS)
+    source = next(member for member in swarm.completed if member.number != 0)
+    here.finished(source.seat.me, NOW)
+    actions = here.receive(source.end.certificate, NOW)
+    for index in range(LAYOUT.chunks):
+        actions += here.receive(source.pieces[index], NOW)
+    assert {type(message) for message in said(actions)} == {PieceRequest}
+    assert isinstance(actions[-1], Completed)
+    assert actions[-1].mean.tobytes() == source.end.mean.tobytes()
+
+
 def test_totals_that_are_here_already_are_kept_when_others_vouch_for_them():
     summing = Swarm(SCHEDULE).run().members[0].machine._masking._summing
     totals = summing.totals
@@ -95,8 +116,11 @@ def test_totals_that_are_here_already_are_kept_when_others_vouch_for_them():
 
     assert summing.want(totals.included, totals.digests, checks) == []
     assert summing.totals is totals
+    assert summing.verified
     assert summing.want(totals.included, totals.digests[::-1], ()) == []
-    assert summing.totals.missing == tuple(range(LAYOUT.chunks))
+    middle = LAYOUT.chunks // 2
+    assert summing.totals.missing == tuple(index for index in range(LAYOUT.chunks) if index != middle)
+    assert not summing.verified
 
 
 def test_of_a_total_that_is_not_whole_no_product_is_known():
@@ -119,15 +143,21 @@ def proposed_again() -> Propose:
     totals = totals_digest(sid, WITHOUT_ME, digests)
     wrong = b"\1" * product_bytes(LAYOUT)
     checks = tuple(signed(CheckVote(sid, key, WITHOUT_ME, totals, wrong)) for key in sorted(OTHERS))
-    lock = signed(AckVote(sid, FIRST, WITHOUT_ME, totals))
+    return proposed(WITHOUT_ME, Proof(digests, checks))
+
+
+def proposed(included: int, proof: Proof) -> Propose:
+    """By all others, with a lock on these totals."""
+    sid = SEAT.sid
+    lock = signed(AckVote(sid, FIRST, included, totals_digest(sid, included, proof.digests)))
     viewing = at_masks(REDUCERS)._masking._viewing
     view = next(view for view in (1, 2, 3) if viewing.leader(view) in OTHERS)
     votes = tuple(
         signed(ViewVote(sid, key, view, b"", (lock,) if key == FIRST else ())) for key in sorted(OTHERS)
     )
-    reducers = tuple(r or 1 for r in LAYOUT.reducers)
-    head = ProposalHead(sid, viewing.leader(view), view, WITHOUT_ME, reducers, votes_digest(votes), (lock,))
-    return Propose(signed(head), votes, (Proof(digests, checks),))
+    reducers = tuple(r if included >> r & 1 else 1 for r in LAYOUT.reducers)
+    head = ProposalHead(sid, viewing.leader(view), view, included, reducers, votes_digest(votes), (lock,))
+    return Propose(signed(head), votes, (proof,))
 
 
 def chunk(sender: bytes, index: int) -> Masked:
@@ -148,6 +178,63 @@ def test_a_lock_on_totals_that_fit_nothing_ends_it_and_names_who_is_locked_and_w
     assert {(each.sender, each.what) for each in evidence} == {(key, WRONG_CHECK) for key in OTHERS}
     assert isinstance(actions[-1], Failed)
     assert (actions[-1].reason.value, actions[-1].missing) == ("caught", (FIRST,))
+
+
+def calm_totals() -> tuple[list[Any], Proof, list[TotalPiece]]:
+    """What member 0 is sent where nobody dies, and the proof of the totals of all, and they."""
+    swarm = Swarm(SCHEDULE).run()
+    source = swarm.members[1]
+    totals = source.machine._masking._summing.totals
+    sent = [message for _, to, message in swarm.transcript if to == SEAT.me]
+    checks = tuple(totals.checks[key.public] for key in parts.members(MEMBERS))
+    return sent, Proof(totals.digests, checks), [source.pieces[index] for index in range(LAYOUT.chunks)]
+
+
+@pytest.mark.parametrize("is_liar", [False, True], ids=["dead", "another check before"])
+def test_a_lock_brings_the_check_that_is_missing_and_nothing_is_fetched_twice(is_liar):
+    here, (sent, proof, _) = at_masks(REDUCERS), calm_totals()
+    last = next(message for message in sent if isinstance(message, Check) and message.vote.sender == SECOND)
+    for message in sent:
+        if isinstance(message, Masked | Total | Check) and message is not last:
+            here.receive(message, NOW)
+    assert here.waiting_for() == (SECOND,)
+    if is_liar:
+        here.receive(Check(signed(replace(last.vote, totals=bytes(32), signature=b"")), ()), NOW)
+    actions = here.receive(proposed(everybody(MEMBERS), proof), NOW)
+    (ack, *_) = acks = said(actions)
+    assert {type(message) for message in acks} == {Ack}
+    assert ack.vote.totals == totals_digest(SEAT.sid, everybody(MEMBERS), proof.digests)
+
+
+def test_totals_that_are_locked_come_from_who_is_locked_and_from_their_reducers():
+    here, (sent, proof, pieces) = at_masks(REDUCERS), calm_totals()
+    actions = here.receive(proposed(everybody(MEMBERS), proof), NOW)
+    assert {action.to for action in actions} == {FIRST}
+    assert [message.index for message in said(actions)] == [0, 1, 2, 3]
+    assert here.waiting_for() == (FIRST,)
+
+    totals = {message.head.index: message for message in sent if isinstance(message, Total)}
+    assert [message.index for message in said(here.receive(totals[3], NOW))] == [4]
+    for message in sent:
+        if isinstance(message, Masked):
+            assert here.receive(message, NOW) == []
+    for index in (0, 1, 2, 3):
+        assert here.receive(pieces[index], NOW) == []
+    assert {type(message) for message in said(here.receive(pieces[4], NOW))} == {Ack}
+
+
+def test_what_was_shown_of_totals_of_other_members_is_no_evidence():
+    here, (sent, _, _), locked = at_masks(REDUCERS), calm_totals(), proposed_again()
+    here.receive(next(message for message in sent if isinstance(message, Check)), NOW)
+    here.receive(locked, NOW)
+    heads = tuple(
+        signed(TotalHead(SEAT.sid, sorted(KEYS)[reducer], WITHOUT_ME, index, bytes(32), digest))
+        for index, (reducer, digest) in enumerate(
+            zip(locked.head.reducers, locked.proofs[0].digests, strict=True)
+        )
+    )
+    vote = next(vote for vote in locked.proofs[0].checks if vote.sender == SECOND)
+    assert not [each for each in here.receive(Check(vote, heads), NOW) if isinstance(each, Evidence)]
 
 
 def test_an_offer_is_masked_once():
