@@ -1,4 +1,4 @@
-"""Judging a disputed chunk, once all its parts are published: what was said of it, and by whom."""
+"""Judging what a total names as its inputs and, once all its parts are published, a disputed chunk."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from protocol import lincheck
 from protocol.actions import Evidence
-from protocol.masked_messages import CheckVote, Masked, MaskedHead
-from protocol.names import Key
+from protocol.errors import RemoteProtocolError
+from protocol.masked_messages import CheckVote, Masked, MaskedHead, Total
+from protocol.names import Key, Sid
 
 WRONG_CHECK = "a check that does not fit its masked vector"
 
@@ -21,6 +22,14 @@ def inputs_digest(heads: Iterable[MaskedHead]) -> bytes:
     for head in heads:
         digest.update(head.sender + head.digest + head.signature)
     return digest.digest()
+
+
+def check_inputs(total: Total, sid: Sid, included: Iterable[Key]) -> None:
+    """RemoteProtocolError unless a total names one chunk of each member that is included, in key order."""
+    named = tuple((part.sid, part.sender, part.index) for part in total.inputs)
+    expected = tuple((sid, key, total.head.index) for key in included)
+    if named != expected or inputs_digest(total.inputs) != total.head.inputs:
+        raise RemoteProtocolError("a total of other inputs than its head names")
 
 
 def of_chunk(products: bytes, index: int) -> tuple[int, ...]:

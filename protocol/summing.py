@@ -18,7 +18,7 @@ from protocol import codec, lincheck
 from protocol.actions import Action, Evidence, Send
 from protocol.chunks import TWO_CHUNKS, Chunks, is_signed
 from protocol.errors import RemoteProtocolError
-from protocol.judging import inputs_digest, of_chunk, wrong_checks
+from protocol.judging import check_inputs, inputs_digest, of_chunk, wrong_checks
 from protocol.layout import Layout
 from protocol.masked_messages import (
     Check,
@@ -203,7 +203,7 @@ class Summing:
         if known == head:
             raise RemoteProtocolError("a total that is here already")
         codec.verify(head, head.sender)
-        self._check_inputs(total)
+        check_inputs(total, self._seat.sid, self.included)
         known = known or self._shown.get(head.index, head)
         if known != head:
             return self._caught(Evidence(head.sender, TWO_TOTALS, (known, head)))
@@ -212,12 +212,6 @@ class Summing:
         self.totals.take(head.index, total.payload, head.digest)
         self._heads[head.index], self._inputs[head.index] = head, total.inputs
         return self._progress()
-
-    def _check_inputs(self, total: Total) -> None:
-        named = tuple((part.sid, part.sender, part.index) for part in total.inputs)
-        expected = tuple((self._seat.sid, key, total.head.index) for key in self.included)
-        if named != expected or inputs_digest(total.inputs) != total.head.inputs:
-            raise RemoteProtocolError("a total of other inputs than its head names")
 
     def take_piece(self, piece: TotalPiece) -> list[Action]:
         """A chunk of totals that others voted for, from who has them."""

@@ -54,7 +54,7 @@ STEPS: Table[Phase, Event] = {
     (Phase.VOTED, Event.VOTE): Step(Phase.VOTED, "ViewChange to all, for the view after that"),
     (Phase.VOTED, Event.PROPOSAL): Step(
         Phase.IN_VIEW,
-        "by the leader: Propose to all; then Masked chunks to who lacks them, or a PieceRequest for locked totals",
+        "by the leader: Propose to all; then Masked chunks to who lacks them; PieceRequest for locked totals",
     ),
 }
 
