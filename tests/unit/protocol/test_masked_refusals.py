@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from protocol import codec
+from protocol.actions import Evidence, Failed
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.masked import DoubleMasked
 from protocol.masked_messages import (
@@ -15,6 +16,7 @@ from protocol.masked_messages import (
     Check,
     Dispute,
     Join,
+    JoinCertificate,
     Joined,
     Masked,
     Proof,
@@ -70,6 +72,43 @@ SCHEDULE_SID = machine(REDUCERS).seat.sid
 
 
 # -- joins --------------------------------------------------------------------------------------------------
+
+
+def test_a_certificate_that_comes_too_soon_or_is_of_other_votes():
+    swarm = Swarm(SCHEDULE).run()
+    right = next(message for _, _, message in swarm.transcript if isinstance(message, JoinCertificate))
+    here, joins = (
+        machine(REDUCERS),
+        [message for message in real_messages(REDUCERS) if isinstance(message, Join)],
+    )
+    refusal = "a certificate of other votes than its session's"
+    with pytest.raises(RemoteProtocolError, match=refusal):
+        here.receive(right, NOW)
+    for join in joins:
+        here.receive(join, NOW)
+    for wrong in (replace(right, joins=bytes(32)), replace(right, signatures=right.signatures[1:])):
+        with pytest.raises(RemoteProtocolError, match=refusal):
+            here.receive(wrong, NOW)
+    assert here.stage == "shares"
+    here.receive(right, NOW)
+    assert here.stage == "sums"
+
+
+def test_what_came_too_early_ends_with_the_session_that_it_ends():
+    """A vector that contradicts itself ends it; what came behind that is not looked at."""
+    swarm = Swarm(SCHEDULE).run()
+    right = next(message for _, _, message in swarm.transcript if isinstance(message, JoinCertificate))
+    here, masked = machine(REDUCERS), first(Masked)
+    for message in real_messages(REDUCERS):
+        if isinstance(message, Join):
+            here.receive(message, NOW)
+    payload = bytes(len(masked.payload))
+    head = signed(masked.head, digest=hashlib.sha256(payload).digest(), signature=b"")
+    for message in (masked, Masked(head, payload), first(Total)):
+        assert here.receive(message, NOW) == []
+    actions = here.receive(right, NOW)
+    assert [action.sender for action in actions if isinstance(action, Evidence)] == [masked.head.sender]
+    assert isinstance(actions[-1], Failed)
 
 
 def test_a_join_for_somebody_else_or_with_other_hashes():

@@ -218,6 +218,8 @@ def test_totals_that_are_locked_come_from_who_is_locked_and_from_their_reducers(
     for message in sent:
         if isinstance(message, Masked):
             assert here.receive(message, NOW) == []
+    with pytest.raises(RemoteProtocolError, match="not asked for"):
+        here.receive(replace(pieces[4], index=LAYOUT.chunks), NOW)
     for index in (0, 1, 2, 3):
         assert here.receive(pieces[index], NOW) == []
     assert {type(message) for message in said(here.receive(pieces[4], NOW))} == {Ack}
