@@ -36,7 +36,7 @@ def _round(meter: Meter, cell: Cell, parent: Connection) -> None:
     parent.recv()
     begun = time.monotonic()
     meter.go(_NOTHING)
-    mean = _mean(meter.vector, cell.n)
+    mean = _mean(meter.handed_over(), cell.n)
     at = time.monotonic()
     parent.send(at)
     parent.recv()

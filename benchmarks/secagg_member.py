@@ -109,7 +109,7 @@ async def _rounds(member: Member, place: Place, store: Store, parent: Connection
         parent.send(None)
         await told(parent)
         meter.go(member.transport.counts.sent)
-        mean, at = await member.offer(meter.vector)
+        mean, at = await member.outcome(meter)
         parent.send(at)
         await told(parent)
         sent = member.transport.counts.sent
@@ -158,12 +158,17 @@ class Member:
         await self.shell.feed(self._session.open)
         await self._met.wait()
 
-    async def offer(self, vector: Floats) -> tuple[Floats, float]:
+    async def outcome(self, meter: Meter) -> tuple[Floats, float]:
         """The group's mean (d,) float32, and when it was there, in monotonic seconds."""
         self._outcome = asyncio.get_running_loop().create_future()
-        rand = os.urandom(32)
+        await self._offer(meter)
+        outcome, self._outcome = await self._outcome, None
+        return outcome
+
+    async def _offer(self, meter: Meter) -> None:
+        """As in a node, only the session has the vector when this is over."""
+        vector, rand = meter.handed_over(), os.urandom(32)
         await self.shell.feed(lambda now: self._session.offer(vector, rand, now))
-        return await self._outcome
 
     async def _receive(self, message: Message) -> None:
         if isinstance(message, Group):

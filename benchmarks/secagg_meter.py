@@ -50,7 +50,14 @@ class Meter:
         self._cell, self._member, self._round = cell, member, round
         self._peak = OwnPeak(rest)
         self._peak.__enter__()
-        self.vector: Floats = cell.vector(member, round)
+        self._vector: Floats | None = cell.vector(member, round)
+
+    def handed_over(self) -> Floats:
+        """The vector (d,) float32, once: nothing keeps it here."""
+        vector, self._vector = self._vector, None
+        if vector is None:
+            raise RuntimeError("a round's vector is handed over once")
+        return vector
 
     def go(self, sent: Mapping[str, int]) -> None:
         """The signal came; `sent`: bytes by phase since the process began."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -215,17 +215,21 @@ class Engine:
 
     async def _aggregate(self) -> Completed | Failed | None:
         """Offer `fresh` to a group; how that ended, None if this node is interrupted meanwhile."""
+        return await self._outcome_of(self._offer)
+
+    async def _offer(self) -> None:
+        """Only the session has the offer when this is over: a vector that nobody else keeps."""
         offer = await asyncio.to_thread(self._protected)
         rand = os.urandom(32)
-        return await self._outcome_of(lambda now: self._session.offer(offer, rand, now))
+        await self._shell.feed(lambda now: self._session.offer(offer, rand, now))
 
     async def _follow(self) -> Completed | Failed | None:
         """Offer nothing more, and take the others' next base; None if this node is interrupted meanwhile."""
-        return await self._outcome_of(self._session.follow)
+        return await self._outcome_of(lambda: self._shell.feed(self._session.follow))
 
-    async def _outcome_of(self, event: Callable[[float], list[Action]]) -> Completed | Failed | None:
+    async def _outcome_of(self, begin: Callable[[], Awaitable[None]]) -> Completed | Failed | None:
         self._outcome = asyncio.get_running_loop().create_future()
-        await self._shell.feed(event)
+        await begin()
         return await self.stopping.unless(self._outcome)
 
     def _protected(self) -> Floats:

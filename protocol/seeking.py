@@ -108,6 +108,8 @@ class Seeker:
         self._ack_pace = Pace(ACK_FLOOR_S, ACK_CAP_S)
         self._course = Course(STEPS, Phase.IDLE)
         self.offer: Offer | None = None
+        self._in_session: Offer | None = None
+        """What a session has of which nothing was sent: it may come back, and is let go once it is spent."""
 
     def begin(self, vector: Floats, rand: bytes, others_need_s: float, now: float) -> None:
         """A new offer; its T_group runs from now.
@@ -182,12 +184,17 @@ class Seeker:
             raise RemoteProtocolError("a GROUP without a READY")
         self._course.step(Event.GROUP)
         self._group_pace.observe(now - offer.started)
-        self.offer = None
+        self.offer, self._in_session = None, offer
         return offer, offer.current.ephemeral
 
-    def again(self, offer: Offer, now: float) -> bool:
+    def spent(self) -> None:
+        """The session that has the offer sends it: nothing here needs it any more."""
+        self._in_session = None
+
+    def again(self, now: float) -> bool:
         """Have an unspent offer wait for another group, within its T_group; False if it may not."""
-        if offer.regrouped >= MAX_REGROUPED or now >= offer.deadline:
+        offer = self._in_session
+        if offer is None or offer.regrouped >= MAX_REGROUPED or now >= offer.deadline:
             return False
         self._course.step(Event.OFFER)
         offer.regrouped += 1

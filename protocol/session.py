@@ -16,7 +16,7 @@ from contextlib import suppress
 import numpy as np
 
 from protocol.acquaintances import Acquaintance, acquaintances_of
-from protocol.actions import Action, Adopted, Closed, Completed, Evidence, Failed, Healed, Reason, Send
+from protocol.actions import Action, Adopted, Closed, Completed, Evidence, Failed, Healed, Reason, Send, Spend
 from protocol.addressing import Addresses
 from protocol.closing import Closing
 from protocol.coordination import Coordination
@@ -48,7 +48,6 @@ from protocol.messages import (
 )
 from protocol.recovery import Fetched, Past
 from protocol.sealing import derive
-from protocol.seeking import Offer
 from protocol.session_steps import STEPS, Event, Phase
 from protocol.standing import Settings, Standing
 from protocol.status import Status, status_of
@@ -72,7 +71,6 @@ class Session:
         self._seeker = self._coordination.seeker
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: SessionMachine | None = None
-        self._offer: Offer | None = None
         self._early = Early(EARLY_BYTES, EARLY_BYTES)
         self._storing = False
         self.lateness = Lateness(settings, standing, self._hellos)
@@ -295,7 +293,7 @@ class Session:
         rand = derive(offer.rand, b"session", sid)
         started = machine.start(offer.vector, rand, now)
         self._course.step(Event.GROUP)
-        self._machine, self._offer = machine, offer  # now it can be asked how it stands
+        self._machine = machine  # now it can be asked how it stands
         return [*self._of_machine(started, now), *self._replay(machine, now)]
 
     def _replay(self, machine: SessionMachine, now: float) -> list[Action]:
@@ -312,6 +310,8 @@ class Session:
             match action:
                 case Evidence():
                     self._ban(action.sender)
+                case Spend():
+                    self._seeker.spent()
                 case Completed() if self._machine is not None:
                     self._paces.observe(self._machine.shares_since, self._machine.sums_since, now)
                     self._end(action.round)
@@ -325,8 +325,7 @@ class Session:
 
     def _waits_again(self, failed: Failed, now: float) -> bool:
         """A session that ended before it began costs nothing: the offer waits for another group."""
-        offer = self._offer
-        if failed.reason is not Reason.JOINS_TIMEOUT or offer is None or not self._seeker.again(offer, now):
+        if failed.reason is not Reason.JOINS_TIMEOUT or not self._seeker.again(now):
             return False
         self._course.step(Event.NOT_BEGUN)
         self._machine = None

@@ -129,22 +129,33 @@ def test_an_unspent_offer_waits_again_a_few_times_within_its_t_group():
     for _ in range(MAX_REGROUPED):
         found.ask(COORDINATOR, NOW)
         offer, _ = found.found(NOW + 1)
-        assert found.again(offer, NOW + 2)
+        assert found.again(NOW + 2)
         assert (found.offer, found.coordinator, found.deadline) == (offer, None, NOW + 120)
     found.ask(COORDINATOR, NOW)
-    offer, _ = found.found(NOW + 1)
+    found.found(NOW + 1)
 
-    assert not found.again(offer, NOW + 2)
+    assert not found.again(NOW + 2)
+    assert found.offer is None
+
+
+def test_an_offer_that_is_spent_is_let_go_and_waits_for_nothing():
+    found = seeker()
+    assert not found.again(NOW)
+    found.ask(COORDINATOR, NOW)
+    found.found(NOW + 1)
+    found.spent()
+
+    assert not found.again(NOW + 2)
     assert found.offer is None
 
 
 def test_an_offer_whose_t_group_is_over_does_not_wait_again():
     found = seeker()
     found.ask(COORDINATOR, NOW)
-    offer, _ = found.found(NOW + 1)
+    found.found(NOW + 1)
 
-    assert not found.again(offer, NOW + 120)
-    assert found.again(offer, NOW + 119)
+    assert not found.again(NOW + 120)
+    assert found.again(NOW + 119)
 
 
 def test_an_answer_to_another_ready_is_refused():
