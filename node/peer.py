@@ -65,7 +65,7 @@ from protocol.vectors import base_digest
 
 T = TypeVar("T")
 
-HEAVY_BYTES = 256 * 1024
+HEAVY_BYTES = 4 * 1024 * 1024
 CUT_SHARE = 0.001
 MIDST = frozenset({"shares", "sums", "closing"})
 """Phases in which others count on this node."""
@@ -289,8 +289,7 @@ class Engine:
             )
 
     def _keep(self, parts: Iterable[Sum | TotalPiece]) -> None:
-        for part in parts:
-            self._state.keep_part(part)
+        self._state.keep_parts(parts)
 
     async def _take_mean(self, action: Completed | Healed) -> list[Action]:
         """A mean on the base that its group had: the new base; the old one, if the mean is none."""

@@ -20,6 +20,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
+from itertools import groupby
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -31,6 +32,7 @@ from mechanisms.mechanism import Memory
 from node.artifacts import Ending
 from node.database import Database
 from node.errors import ConfigError
+from node.parts_file import PartsFile
 from node.privacy import Receipt
 from node.vectors import Floats, VectorFiles
 from protocol import codec
@@ -91,8 +93,9 @@ class State:
         self._lock = threading.RLock()
         self._database = Database(folder / "state.db")
         self._files = VectorFiles(folder / "vectors")
-        self._sums = folder / "certificates"
-        self._sums.mkdir(exist_ok=True)
+        self._certificates = folder / "certificates"
+        self._certificates.mkdir(exist_ok=True)
+        self._parts: dict[Sid, PartsFile] = {}
         try:
             if self._database.fact("task") is None:
                 self._begin(task, parameters, initial)
@@ -332,28 +335,24 @@ class State:
     # -- certificates ------------------------------------------------------------------------------
 
     @_alone
-    def keep_part(self, part: Sum | TotalPiece) -> None:
-        """Store a piece of a partial sum, or of a total: a certificate may need it.
+    def keep_parts(self, parts: Iterable[Sum | TotalPiece]) -> None:
+        """Store pieces of partial sums, or of a total: a certificate may need them.
 
         A later one takes the place of an earlier one, whatever their lengths.
         """
-        path = self._part(part.sid, part.owner, part.index)
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(part.payload)
+        for sid, of_session in groupby(parts, lambda part: part.sid):
+            self._parts_of(sid).add(of_session)
 
     @_alone
     def kept_part(self, sid: Sid, owner: Key, index: int) -> bytes | None:
-        """A stored piece of `owner`'s sum (`NOBODY`: of the group's total); None if there is none.
-
-        Cut short where the process was killed as it wrote: whoever asked sees that by its digest.
-        """
+        """A stored piece of `owner`'s sum (`NOBODY`: of the group's total); None if there is none."""
         try:
-            return self._part(sid, owner, index).read_bytes() or None
+            return self._parts_of(sid).get(owner, index)
         except OSError:
             return None
 
-    def _part(self, sid: Sid, owner: Key, index: int) -> Path:
-        return self._sums / sid.hex() / f"{owner.hex()}.{index}"
+    def _parts_of(self, sid: Sid) -> PartsFile:
+        return self._parts.setdefault(sid, PartsFile(self._certificates / f"{sid.hex()}.parts"))
 
     def _insert(self, connection: object, sid: Sid, number: int, kept: Kept) -> None:
         group = codec.encode(kept.group).join()
@@ -381,10 +380,13 @@ class State:
         self._files.keep_only(name for name in facts if isinstance(name, str))
         while len(self.sessions) > KEPT_SESSIONS:
             self.sessions.pop(next(iter(self.sessions)))
-        kept = {sid.hex() for sid in self.sessions}
-        for folder in self._sums.iterdir():
-            if folder.name not in kept:
-                shutil.rmtree(folder, ignore_errors=True)
+        kept = {f"{sid.hex()}.parts" for sid in self.sessions}
+        for path in self._certificates.iterdir():
+            if path.name not in kept and path.is_dir():  # as before there was one file for a session
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name not in kept:
+                path.unlink(missing_ok=True)
+        self._parts = {sid: file for sid, file in self._parts.items() if sid in self.sessions}
 
 
 def _bytes(value: object) -> bytes:

@@ -195,14 +195,14 @@ class Transport:
             self._drop("a body without a length, or over the limit")
             raise web.HTTPRequestEntityTooLarge(codec.MAX_FRAME_BYTES, length or 0)
         try:
-            await self._take(await request.read())
+            await self._take(await _body(request, length))
         except TooEarly:
             return web.Response(status=TOO_EARLY)
         except RemoteProtocolError:
             return web.Response(status=400)
         return web.Response(status=204)
 
-    async def _take(self, frame: bytes) -> None:
+    async def _take(self, frame: bytes | bytearray) -> None:
         """Decode and hand on; what breaks a rule is counted and raised."""
         try:
             message = codec.decode(frame)
@@ -290,6 +290,15 @@ class Transport:
         """The next message to this endpoint opens a new link."""
         if self._links.get(endpoint) is link:
             del self._links[endpoint]
+
+
+async def _body(request: web.Request, length: int) -> bytearray:
+    """The whole body, in one buffer that nothing else holds."""
+    body, end = bytearray(length), 0
+    while piece := await request.content.readany():
+        body[end : end + len(piece)] = piece
+        end += len(piece)
+    return body
 
 
 def _several(messages: Iterator[Message]) -> list[Message]:

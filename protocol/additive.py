@@ -8,7 +8,6 @@ What must stay true, beside the table `STEPS`:
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,6 +15,7 @@ from enum import Enum
 
 from protocol import codec
 from protocol.actions import Action, Completed, Evidence, Failed, Keep, Reason, Send, Spend
+from protocol.digesting import bulk_digest
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.messages import Certificate, Key, Message, Share, Sid, Sum
 from protocol.sealing import derive
@@ -168,7 +168,7 @@ class Additive:
         return [spend, *sends, Keep(_whole(header, partial)), *self._result()]
 
     def _own_header(self, partial: Vector) -> Sum:
-        digests = tuple(hashlib.sha256(raw(partial, part)).digest() for _, part in pieces(len(partial)))
+        digests = tuple(bulk_digest(raw(partial, part)) for _, part in pieces(len(partial)))
         unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
         return codec.sign(unsigned, self.seat.key)
 
@@ -253,6 +253,6 @@ def check_piece(message: Sum, dimension: int) -> None:
     """RemoteProtocolError unless the piece is the one its signed header names."""
     if len(message.pieces) != piece_count(dimension) or message.index >= len(message.pieces):
         raise RemoteProtocolError(f"a sum of {len(message.pieces)} pieces, piece {message.index}")
-    digest = hashlib.sha256(message.payload).digest()
+    digest = bulk_digest(message.payload)
     if not hmac.compare_digest(digest, message.pieces[message.index]):
         raise RemoteProtocolError(f"piece {message.index} of a sum is not what its header names")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Iterable, Iterator
 
 from protocol import codec
 from protocol.actions import Evidence
+from protocol.digesting import bulk_digest
 from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
 from protocol.masked_messages import Masked, MaskedHead
@@ -51,7 +51,7 @@ class Chunks:
         codec.verify(head, head.sender)
         if known is not None:
             return Evidence(head.sender, TWO_CHUNKS, (known.head, head))
-        if not hmac.compare_digest(hashlib.sha256(masked.payload).digest(), head.digest):
+        if not hmac.compare_digest(bulk_digest(masked.payload), head.digest):
             raise RemoteProtocolError(f"chunk {head.index} of a masked vector is not what its head names")
         return None
 

@@ -251,7 +251,7 @@ def frame_bytes(message: Message) -> int:
     return 4 + len(_header(message)) + len(getattr(message, "payload", b""))
 
 
-def decode(frame: bytes | memoryview) -> Message:
+def decode(frame: bytes | bytearray | memoryview) -> Message:
     """The message of a frame; RemoteProtocolError, and nothing built, if any limit or type is broken."""
     view = memoryview(frame)
     if not 4 <= len(view) <= MAX_FRAME_BYTES:

@@ -8,13 +8,13 @@ order they are asked for, by several threads at once: each is built apart and th
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from protocol import codec
+from protocol.digesting import bulk_digest
 from protocol.fixedpoint import FixedPoint
 from protocol.identity import NodeKey
 from protocol.layout import Layout
@@ -64,7 +64,7 @@ class MaskedVector:
             return head or self.head(index)
         part = self._layout.chunk(index)
         made = self._made(x, part)
-        digest = hashlib.sha256(raw(made, slice(None))).digest()
+        digest = bulk_digest(raw(made, slice(None)))
         head = codec.sign(MaskedHead(self._sid, self._key.public, index, digest), self._key)
         self._words[part] = made
         self._heads[index] = head

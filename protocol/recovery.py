@@ -6,7 +6,6 @@ moves on. A machine that ends without a result says so with `failed`; the sessio
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 from protocol import codec
 from protocol.actions import Action, Adopted, Evidence, Healed, Keep, Send
 from protocol.additive import TWO_SUMS, check_piece
+from protocol.digesting import bulk_digest
 from protocol.errors import RemoteProtocolError
 from protocol.fixedpoint import FixedPoint
 from protocol.identity import NodeKey
@@ -202,7 +202,7 @@ class ResultFetch(_SessionFetch):
         totals = self._totals
         if totals is None or piece.index not in totals.missing:
             raise RemoteProtocolError(f"piece {piece.index} of a total that was not asked for")
-        totals.take(piece.index, piece.payload, hashlib.sha256(piece.payload).digest())
+        totals.take(piece.index, piece.payload, bulk_digest(piece.payload))
         self.deadline = now + PATIENCE_S
         return [Keep((piece,)), *(self._ask(1) if totals.missing else self._finish(totals, certificate))]
 

@@ -9,7 +9,6 @@ has from everybody and adds up for itself.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from protocol import codec, lincheck
 from protocol.actions import Action, Evidence, Send
 from protocol.chunks import TWO_CHUNKS, Chunks, is_signed
+from protocol.digesting import bulk_digest
 from protocol.errors import RemoteProtocolError
 from protocol.judging import check_inputs, inputs_digest, of_chunk, wrong_checks
 from protocol.layout import Layout
@@ -177,7 +177,7 @@ class Summing:
         parts = self._parts(index)
         payload = self._sum(parts, index)
         inputs = tuple(part.head for part in parts)
-        digest = hashlib.sha256(payload).digest()
+        digest = bulk_digest(payload)
         if self.totals.wanted is not None and self.totals.wanted[index] != digest:
             return []  # others acknowledged something else: that is fetched, and checked
         self._inputs[index] = inputs
@@ -207,7 +207,7 @@ class Summing:
         known = known or self._shown.get(head.index, head)
         if known != head:
             return self._caught(Evidence(head.sender, TWO_TOTALS, (known, head)))
-        if hashlib.sha256(total.payload).digest() != head.digest:
+        if bulk_digest(total.payload) != head.digest:
             raise RemoteProtocolError("a total that is not what its head names")
         self.totals.take(head.index, total.payload, head.digest)
         self._heads[head.index], self._inputs[head.index] = head, total.inputs
@@ -219,7 +219,7 @@ class Summing:
             raise RemoteProtocolError("a piece of a total that was not asked for")
         if piece.index not in self.totals.missing:
             return []  # it came from its reducer, between request and answer
-        digest = hashlib.sha256(piece.payload).digest()
+        digest = bulk_digest(piece.payload)
         self.totals.take(piece.index, piece.payload, digest)
         return self._progress()
 
@@ -344,7 +344,7 @@ class Summing:
     def _judge(self, index: int) -> list[Action]:
         """All parts of a disputed chunk are here: who lied?"""
         parts = self._parts(index)
-        if hashlib.sha256(self._sum(parts, index)).digest() != self.totals.digest_of(index):
+        if bulk_digest(self._sum(parts, index)) != self.totals.digest_of(index):
             return self._false_total(parts, index)
         self._cleared.add(index)
         return self._wrong_checks(parts, index)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from protocol import codec, shamir
+from protocol.digesting import bulk_digest
 from protocol.joining import joins_digest
 from protocol.lincheck import packed_bytes
 from protocol.masked_messages import (
@@ -120,7 +121,7 @@ def other_list(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
 
 def _other_vector(member: Member, masked: Masked) -> Masked:
     payload = flipped(masked.payload)
-    digest = hashlib.sha256(payload).digest()
+    digest = bulk_digest(payload)
     return Masked(resigned(member, masked.head, digest=digest), payload)
 
 
@@ -144,7 +145,7 @@ def both_vectors(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
 
 def _other_total(member: Member, total: Total) -> Total:
     payload = flipped(total.payload)
-    digest = hashlib.sha256(payload).digest()
+    digest = bulk_digest(payload)
     return replace(total, head=resigned(member, total.head, digest=digest), payload=payload)
 
 
@@ -288,7 +289,7 @@ def forged_vote(member: Member, included: int, view: int, proof: str) -> ViewCha
     seat = member.seat
     for index, payload in enumerate(zeros(member)):
         member.forged[index] = TotalPiece(seat.sid, index, payload)
-    digests = tuple(hashlib.sha256(payload).digest() for payload in zeros(member))
+    digests = tuple(bulk_digest(payload) for payload in zeros(member))
     lock = AckVote(seat.sid, seat.me, included, totals_digest(seat.sid, included, digests))
     vote = ViewVote(seat.sid, seat.me, view, b"", (codec.sign(lock, seat.key),))
     shown = {"none": (), "fits": (Proof(digests, ()),), "other": (Proof(digests[::-1][1:], ()),)}[proof]

@@ -5,7 +5,6 @@ the digests fit again and sign anew every record whose sender it is free to be. 
 codec: what that refuses never comes to a machine.
 """
 
-import hashlib
 import random
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
@@ -13,6 +12,7 @@ from typing import Any
 
 from protocol import codec
 from protocol.actions import Completed, Failed
+from protocol.digesting import bulk_digest
 from protocol.errors import RemoteProtocolError
 from protocol.joining import joins_digest
 from protocol.judging import inputs_digest
@@ -128,9 +128,9 @@ def _fitting(message: Any) -> Any:
     """The digests are those of what is there now."""
     match message:
         case Masked(head=head):
-            return replace(message, head=replace(head, digest=hashlib.sha256(message.payload).digest()))
+            return replace(message, head=replace(head, digest=bulk_digest(message.payload)))
         case Total(head=head):
-            digest = hashlib.sha256(message.payload).digest()
+            digest = bulk_digest(message.payload)
             inputs = inputs_digest(message.inputs)
             return replace(message, head=replace(head, digest=digest, inputs=inputs))
         case Joined(vote=vote):

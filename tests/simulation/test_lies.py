@@ -1,11 +1,11 @@
 """A member that sends two different sums of one session, both signed."""
 
-import hashlib
 from dataclasses import replace
 
 import pytest
 
 from protocol import codec
+from protocol.digesting import bulk_digest
 from protocol.identity import NodeKey
 from protocol.messages import Certificate, Message, Sum
 from scenarios.plans import Conditions, Liar, Plan
@@ -18,7 +18,7 @@ ALICE, BOB = "127.0.0.1:7000", "127.0.0.1:7001"
 def other_sum(key: NodeKey, honest: Sum) -> Sum:
     """Another sum under a good signature."""
     payload = bytes(len(honest.payload))
-    header = replace(honest.header, pieces=(hashlib.sha256(payload).digest(),), signature=b"")
+    header = replace(honest.header, pieces=(bulk_digest(payload),), signature=b"")
     return replace(codec.sign(header, key), index=honest.index, payload=payload)
 
 

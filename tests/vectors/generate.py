@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.vectors import masked_cases
 from tests.vectors import reference as ref
+from tests.vectors.blake3_reference import blake3
 
 HERE = Path(__file__).parent
 SEED = bytes(range(32))
@@ -201,7 +202,7 @@ def _kind(kind: str) -> Json:
     sums = []
     for member, line in zip(MEMBERS, partial, strict=True):
         payload = struct.pack(form, *line)
-        fields = [SID, member.key, ref.contributors_hash(KEYS), [ref.hashlib.sha256(payload).digest()]]
+        fields = [SID, member.key, ref.contributors_hash(KEYS), [blake3(payload)]]
         # the piece's index stands in the record, always 0 in what is signed
         signature = ref.sign(member.secret, b"sum", [*fields, b"", 0])
         sums.append({"payload": payload.hex(), "signature": signature.hex()})

@@ -261,7 +261,7 @@ def test_certificates_are_kept_for_two_generations(tmp_path):
     for generation in (1, 2, 3):
         new = base(generation, generation)
         part = Sum(new.sid, b"k" * 32, bytes(32), (), bytes(64), 0, b"payload")
-        state.keep_part(part)
+        state.keep_parts((part,))
         state.adopt(new, vector(generation), generation, kept(state, new), ())
     assert state.kept_part(base(3, 3).sid, b"k" * 32, 0) == b"payload"
     assert state.kept_part(base(1, 1).sid, b"k" * 32, 0) is None
@@ -284,12 +284,8 @@ def result(sid: bytes) -> ResultCertificate:
 def masked_session(state: State, generation: int = 1) -> Base:
     """A base that came out of a masked session of two chunks; the first one was kept twice."""
     new = base(generation, generation)
-    for part in (
-        total(new.sid, 0, b"earlier, and longer"),
-        total(new.sid, 1, b"two"),
-        total(new.sid, 0, b"one"),
-    ):
-        state.keep_part(part)
+    state.keep_parts((total(new.sid, 0, b"earlier, and longer"), total(new.sid, 1, b"two")))
+    state.keep_parts((total(new.sid, 0, b"one"),))
     proof = Kept(Group((), 0, bytes(32), bytes(64)), state.base, result(new.sid))
     state.adopt(new, vector(generation), generation, proof, ())
     return new
@@ -314,7 +310,7 @@ def test_pieces_of_a_sum_are_served_under_their_senders_header(tmp_path):
     header = Sum(new.sid, b"k" * 32, bytes(32), (bytes(32), bytes(32)), bytes(64))
     pieces = [replace(header, index=index, payload=b"p" * (index + 1)) for index in (0, 1)]
     for part in reversed(pieces):
-        state.keep_part(part)
+        state.keep_parts((part,))
     proof = Kept(Group((), 0, bytes(32), bytes(64)), state.base, Certificate(new.sid, (header,)))
     state.adopt(new, vector(1), 1, proof, ())
     state = reopened(state, tmp_path)
@@ -328,8 +324,8 @@ def test_pieces_of_a_sum_are_served_under_their_senders_header(tmp_path):
 def test_a_total_is_served_while_its_session_still_runs(tmp_path):
     """A member that lacks a chunk asks those who have it; a piece that a kill cut off is none."""
     state = opened(tmp_path)
-    state.keep_part(total(b"u" * 32, 1, b"chunk"))
-    state.keep_part(total(b"u" * 32, 0, b""))
+    state.keep_parts((total(b"u" * 32, 1, b"chunk"),))
+    state.keep_parts((total(b"u" * 32, 0, b""),))
     asked = [PieceRequest(b"u" * 32, NOBODY, index, b"k" * 32) for index in (0, 1, 2)]
     assert [answer(state, one) for one in asked] == [None, total(b"u" * 32, 1, b"chunk"), None]
     assert answer(state, CertificateRequest(b"u" * 32, b"k" * 32)) is None
@@ -338,13 +334,13 @@ def test_a_total_is_served_while_its_session_still_runs(tmp_path):
 def test_totals_of_masked_sessions_are_swept_with_their_certificates(tmp_path):
     """So are those of a session that never came to an end."""
     state = opened(tmp_path)
-    state.keep_part(total(b"u" * 32, 0, b"unfinished"))
+    state.keep_parts((total(b"u" * 32, 0, b"unfinished"),))
     old, *_, new = [masked_session(state, generation) for generation in (1, 2, 3)]
     assert state.kept_part(old.sid, NOBODY, 0) is None
     assert state.kept_part(b"u" * 32, NOBODY, 0) is None
     assert state.kept_part(new.sid, NOBODY, 0) == b"one"
-    folders = {path.name for path in (tmp_path / "certificates").iterdir()}
-    assert folders == {base(generation, generation).sid.hex() for generation in (2, 3)}
+    files = {path.name for path in (tmp_path / "certificates").iterdir()}
+    assert files == {f"{base(generation, generation).sid.hex()}.parts" for generation in (2, 3)}
 
 
 def test_a_certificate_is_not_there_before_its_base_is(tmp_path):

@@ -1,6 +1,5 @@
 """The additive machine: three exits, nothing sent too early or too late, nothing wrong taken in."""
 
-import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 
 from protocol.actions import Completed, Evidence, Failed, Keep, Reason, Spend
 from protocol.additive import TWO_SUMS, Additive, Phase
+from protocol.digesting import bulk_digest
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
 from protocol.messages import Share, Sum
 from protocol.shares import ShareSettings
@@ -379,9 +379,7 @@ def test_sums_that_do_not_belong_here_are_refused_and_change_nothing():
 
 def test_a_sum_with_the_right_digest_and_the_wrong_length_is_refused():
     machine, (message, _) = at_sums()
-    short = resigned(
-        replace(message, payload=bytes(16)), KEYS[1], pieces=(hashlib.sha256(bytes(16)).digest(),)
-    )
+    short = resigned(replace(message, payload=bytes(16)), KEYS[1], pieces=(bulk_digest(bytes(16)),))
 
     refused(machine, short, "has 16 bytes")
     assert kinds(machine.receive(message, NOW)) == ["Keep"]
@@ -399,7 +397,7 @@ def test_two_signed_sums_of_one_sender_are_evidence():
     machine, (message, other) = at_sums()
     machine.receive(message, NOW)
     payload = raw(np.zeros(5, dtype="<u4"), slice(0, 5))
-    second = resigned(replace(message, payload=payload), KEYS[1], pieces=(hashlib.sha256(payload).digest(),))
+    second = resigned(replace(message, payload=payload), KEYS[1], pieces=(bulk_digest(payload),))
 
     assert machine.receive(second, NOW) == [Evidence(TWO, TWO_SUMS, (message.header, second.header))]
     assert kinds(machine.receive(other, NOW)) == ["Keep", "Completed"]

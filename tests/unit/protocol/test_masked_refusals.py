@@ -1,6 +1,5 @@
 """What a masked machine refuses in the second half of a session, one rule at a time."""
 
-import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 
 from protocol import codec
 from protocol.actions import Evidence, Failed
+from protocol.digesting import bulk_digest
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.masked import DoubleMasked
 from protocol.masked_messages import (
@@ -103,7 +103,7 @@ def test_what_came_too_early_ends_with_the_session_that_it_ends():
         if isinstance(message, Join):
             here.receive(message, NOW)
     payload = bytes(len(masked.payload))
-    head = signed(masked.head, digest=hashlib.sha256(payload).digest(), signature=b"")
+    head = signed(masked.head, digest=bulk_digest(payload), signature=b"")
     for message in (masked, Masked(head, payload), first(Total)):
         assert here.receive(message, NOW) == []
     actions = here.receive(right, NOW)
@@ -153,7 +153,7 @@ def test_a_total_that_is_not_what_its_head_names_or_of_other_inputs():
 def test_a_total_of_another_length():
     total = first(Total)
     payload = bytes(total.payload)[:-1]
-    head = signed(total.head, digest=hashlib.sha256(payload).digest())
+    head = signed(total.head, digest=bulk_digest(payload))
     refused(replace(total, head=head, payload=payload), "of a total has")
 
 

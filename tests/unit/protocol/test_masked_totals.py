@@ -1,6 +1,5 @@
 """Totals that others vouch for: fetched, checked, and refused where their proof or their count is wrong."""
 
-import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from protocol import codec
 from protocol.actions import Completed, Evidence, Failed, Healed, Send
 from protocol.chunks import is_signed
+from protocol.digesting import bulk_digest
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.judging import WRONG_CHECK
 from protocol.lincheck import Coefficients
@@ -139,7 +139,7 @@ def payloads() -> list[bytes]:
 
 def proposed_again() -> Propose:
     """What all others sign together: totals that are 0, with products that do not fit, and a lock on them."""
-    sid, digests = SEAT.sid, tuple(hashlib.sha256(payload).digest() for payload in payloads())
+    sid, digests = SEAT.sid, tuple(bulk_digest(payload) for payload in payloads())
     totals = totals_digest(sid, WITHOUT_ME, digests)
     wrong = b"\1" * product_bytes(LAYOUT)
     checks = tuple(signed(CheckVote(sid, key, WITHOUT_ME, totals, wrong)) for key in sorted(OTHERS))
@@ -162,7 +162,7 @@ def proposed(included: int, proof: Proof) -> Propose:
 
 def chunk(sender: bytes, index: int) -> Masked:
     payload = b"\1" * 4 * LAYOUT.length(index)
-    head = MaskedHead(SEAT.sid, sender, index, hashlib.sha256(payload).digest())
+    head = MaskedHead(SEAT.sid, sender, index, bulk_digest(payload))
     return Masked(signed(head), payload)
 
 
@@ -286,7 +286,7 @@ def test_a_result_that_all_signed_and_that_counts_wrongly_ends_the_fetch():
     words = np.frombuffer(source.pieces[last].payload[: 4 * length], dtype="<u4").copy()
     words[-1] += np.uint32(1)
     payload = words.tobytes() + bytes(source.pieces[last].payload[4 * length :])
-    digests = (*good.digests[:-1], hashlib.sha256(payload).digest())
+    digests = (*good.digests[:-1], bulk_digest(payload))
     totals = totals_digest(good.sid, good.included, digests)
     releases = tuple(signed(replace(head, totals=totals)) for head in good.releases)
     forged = replace(good, digests=digests, releases=releases)

@@ -1,0 +1,64 @@
+"""What a session keeps for its certificate, in one file: owner, index and payload, one record after another.
+
+(A file for each part costs the system several times as much as what is written: a millisecond or two of a
+masked round.) The last whole record of a part counts. Where the process was killed as it wrote, or the disk
+was full, the torn end is cut off before anything is added.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+from protocol.masked_messages import TotalPiece
+from protocol.messages import Key, Sum
+
+_HEAD = struct.Struct("<32sQQ")
+
+
+class PartsFile:
+    """Pieces of partial sums, or of a total, of one session. Not for two threads at once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._places: dict[tuple[Key, int], tuple[int, int]] | None = None
+        """Where each payload begins and how long it is; None before the file was looked through."""
+
+    def add(self, parts: Iterable[Sum | TotalPiece]) -> None:
+        """Write them at the end, each in the place of an earlier one of its owner and index."""
+        places, self._places = self._looked_through(), None
+        with self._path.open("ab") as file:
+            for part in parts:
+                file.write(_HEAD.pack(part.owner, part.index, len(part.payload)))
+                places[part.owner, part.index] = file.tell(), len(part.payload)
+                file.write(part.payload)
+        self._places = places
+
+    def get(self, owner: Key, index: int) -> bytes | None:
+        """A payload; None if there is none, or an empty one."""
+        self._places = self._looked_through()
+        start, length = self._places.get((owner, index), (0, 0))
+        if not length:
+            return None
+        with self._path.open("rb") as file:
+            file.seek(start)
+            return file.read(length)
+
+    def _looked_through(self) -> dict[tuple[Key, int], tuple[int, int]]:
+        if self._places is not None:
+            return self._places
+        places: dict[tuple[Key, int], tuple[int, int]] = {}
+        if not self._path.exists():
+            return places
+        with self._path.open("r+b") as file:
+            size, end = os.fstat(file.fileno()).st_size, 0
+            while len(head := file.read(_HEAD.size)) == _HEAD.size:
+                owner, index, length = _HEAD.unpack(head)
+                if end + _HEAD.size + length > size:
+                    break
+                places[owner, index] = end + _HEAD.size, length
+                end = file.seek(length, os.SEEK_CUR)
+            file.truncate(end)
+        return places
