@@ -251,12 +251,21 @@ def frame_bytes(message: Message) -> int:
     return 4 + len(_header(message)) + len(getattr(message, "payload", b""))
 
 
-def decode(frame: bytes | bytearray | memoryview) -> Message:
-    """The message of a frame; RemoteProtocolError, and nothing built, if any limit or type is broken."""
-    view = memoryview(frame)
+def payload_start(head: bytes | memoryview) -> int:
+    """Where the payload of a frame begins that begins with these 4 bytes."""
+    return 4 + int.from_bytes(head[:4], "little")
+
+
+def decode(frame: bytes | memoryview) -> Message:
+    """The message of a frame; RemoteProtocolError, and nothing built, if any limit or type is broken.
+
+    A payload is a view of the frame, which must not change from here on; a small one is a copy, so that it
+    holds no large header.
+    """
+    view = memoryview(frame).toreadonly()
     if not 4 <= len(view) <= MAX_FRAME_BYTES:
         raise RemoteProtocolError(f"a frame of {len(view)} bytes; 4 to {MAX_FRAME_BYTES} are allowed")
-    end = 4 + int.from_bytes(view[:4], "little")
+    end = payload_start(view)
     if end > min(len(view), 4 + MAX_HEADER_BYTES):
         raise RemoteProtocolError("a frame whose header is cut off or too long")
     header = _unpack(bytes(view[4:end]))
@@ -289,7 +298,8 @@ def _build(kind: Any, values: list[Any], payload: memoryview) -> Message:
         return kind(*fields_read)  # type: ignore[no-any-return]
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise RemoteProtocolError(f"a payload of {len(payload)} bytes; {MAX_PAYLOAD_BYTES} are allowed")
-    return kind(*fields_read, bytes(payload))  # type: ignore[no-any-return]
+    carried = payload if len(payload) > MAX_HEADER_BYTES else bytes(payload)
+    return kind(*fields_read, carried)  # type: ignore[no-any-return]
 
 
 MaskedRecord = (
