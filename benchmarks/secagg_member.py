@@ -148,7 +148,7 @@ class Member:
         settings = place.settings()
         self._session = Session(settings, Standing(0, base, None, set()), {}, os.urandom(32))
         heavy = WORD_BYTES * place.cell.d > HEAVY_BYTES
-        self.shell = Shell(self._session, self._send, self._perform, heavy)
+        self.shell = Shell(self._session, self._send, self._perform, heavy, self._session.is_light)
         told = (self._receive, self.shell.unreachable, self.shell.reconnected)
         here = ("on", settings.endpoint, self._session.addresses.may_answer)
         self.transport = Transport(*told, heavy, tls=make_tls(settings.key, *here) if place.tls else None)

@@ -194,7 +194,7 @@ class ClientNode(_Node):
                 working.cancel()
                 closed.cancel()
                 # While the links are closed the server may go, too: that is no news to a node that has ended.
-                await self._shell.feed(self._shell.last(lambda now: []), light=True)
+                await self._shell.feed(self._shell.last(lambda now: []), light=lambda: True)
 
     async def _work(self) -> bool:
         while True:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -58,8 +58,7 @@ from protocol.actions import (
     Spend,
 )
 from protocol.codec import parameters_hash
-from protocol.masked_messages import TotalPiece
-from protocol.messages import Base, Group, Sid, Sum
+from protocol.messages import Base, Group, Sid
 from protocol.session import Session
 from protocol.vectors import base_digest
 
@@ -105,7 +104,7 @@ class Engine:
         self._receipt = NOTHING
         self._report = reporter
         self._chronicle = Chronicle(plan, state, trainer, mechanism, gate, folder, reporter)
-        self._shell = Shell(session, self._send, self._perform, heavy)
+        self._shell = Shell(session, self._send, self._perform, heavy, session.is_light)
         self.transport = Transport(
             self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy, tls
         )
@@ -172,7 +171,7 @@ class Engine:
         self._report.draining(within_s)
         self.stopping.ask()
         asyncio.get_running_loop().call_later(within_s, self.stopping.at_once)
-        await self._shell.feed(self._end_unless_in_the_midst, light=True)
+        await self._shell.feed(self._end_unless_in_the_midst, light=lambda: True)
 
     def _end_unless_in_the_midst(self, now: float) -> list[Action]:
         """Nobody counts on this node: it leaves in the same moment, before a group can come."""
@@ -257,7 +256,7 @@ class Engine:
             case Spend():
                 await asyncio.to_thread(self._spend, action)
             case Keep():
-                await self._aside(self._keep, action.parts)
+                await asyncio.to_thread(self._state.keep_parts, action.parts)
             case Completed() | Healed():
                 return await self._take_mean(action)
             case Adopted():
@@ -287,9 +286,6 @@ class Engine:
                 f"{spend.clipped} of {self._state.dimension} coordinates were cut to the bound: "
                 "raise aggregation.clip, or lower train.learning_rate"
             )
-
-    def _keep(self, parts: Iterable[Sum | TotalPiece]) -> None:
-        self._state.keep_parts(parts)
 
     async def _take_mean(self, action: Completed | Healed) -> list[Action]:
         """A mean on the base that its group had: the new base; the old one, if the mean is none."""

@@ -15,27 +15,15 @@ from typing import TypeVar
 
 from protocol.actions import Action, Send
 from protocol.errors import RemoteProtocolError
+from protocol.lightness import is_always_light
 from protocol.machine import Machine
-from protocol.masked_messages import Ack, Check, Join, JoinCertificate, Joined, Masked, ViewChange
-from protocol.messages import (
-    Accepted,
-    CertificateRequest,
-    Hello,
-    Message,
-    PieceRequest,
-    Redirect,
-    Refused,
-    Roster,
-)
+from protocol.messages import Message
 
-LIGHT = (
-    *(Hello, Roster, Refused, Accepted, Redirect, CertificateRequest, PieceRequest),
-    *(Join, Joined, JoinCertificate, Masked, Check, Ack, ViewChange),
-)
-"""Messages that a machine takes in with a few signatures, and at most a chunk of a vector."""
 Event = Callable[[float], list[Action]]
 Deliver = Callable[[Send], None]
 Perform = Callable[[Action], Awaitable[list[Action]]]
+Light = Callable[[], bool]
+"""Whether an event is light now: asked when it enters the machine, under the lock."""
 T = TypeVar("T")
 
 
@@ -60,9 +48,20 @@ class Shell:
     `send` takes what is to be sent, at once; `perform` carries out anything else, and returns what follows.
     """
 
-    def __init__(self, machine: Machine, send: Deliver, perform: Perform, heavy: bool) -> None:
-        """`heavy`: whether events, but for LIGHT messages, take more than a few milliseconds: a thread."""
+    def __init__(
+        self,
+        machine: Machine,
+        send: Deliver,
+        perform: Perform,
+        heavy: bool,
+        is_light: Callable[[Message], bool] = is_always_light,
+    ) -> None:
+        """`heavy`: whether events that are not light take more than some tens of milliseconds: a thread.
+
+        `is_light`: whether the machine takes in a message now as `protocol.lightness` says.
+        """
         self._machine = machine
+        self._is_light = is_light
         self._send = send
         self._perform = perform
         self._heavy = heavy
@@ -76,7 +75,7 @@ class Shell:
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Ends with the first error that is this node's own: whoever runs the shell waits for it."""
 
-    async def feed(self, event: Event, light: bool = False) -> None:
+    async def feed(self, event: Event, light: Light = lambda: False) -> None:
         """One event: enter the machine, then do what it says, and what follows, in order.
 
         A `light` one is never worth a thread.
@@ -84,9 +83,8 @@ class Shell:
         Whoever brought the event may be cancelled; the event is finished all the same. It gets a
         RemoteProtocolError; an error of this node's own goes to `broken`, and so to whoever runs it.
         """
-        aside = self._heavy and not light
-        if aside or self._lock.locked() or self._queued:
-            await self._finished(self._in_turn(event, aside))
+        if self._lock.locked() or self._queued or (self._heavy and not light()):
+            await self._finished(self._in_turn(event, light))
             return
         await self._lock.acquire()  # nobody has it, and nobody waits for it: that is at once
         remaining = self._begun(event)
@@ -133,7 +131,7 @@ class Shell:
 
         Raises what this node itself got wrong until then.
         """
-        await self.feed(self.last(event), light=True)
+        await self.feed(self.last(event), light=lambda: True)
         await self.drain()
         if self.broken.done():
             self.broken.result()
@@ -141,11 +139,11 @@ class Shell:
     def _entered(self, event: Event) -> list[Action]:
         return [] if self._is_over else event(self.clock.now())
 
-    async def _in_turn(self, event: Event, aside: bool) -> None:
+    async def _in_turn(self, event: Event, light: Light) -> None:
         """Wait for the events before, then enter: in a thread, where that is worth it."""
         async with self._turn():
             with self._told():
-                enter = self._entered
+                enter, aside = self._entered, self._heavy and not light()
                 await self._do(await asyncio.to_thread(enter, event) if aside else enter(event))
 
     def _begun(self, event: Event) -> list[Action]:
@@ -195,7 +193,7 @@ class Shell:
 
     async def receive(self, message: Message) -> None:
         """A message came in; RemoteProtocolError goes to who brought it."""
-        await self.feed(lambda now: self._machine.receive(message, now), isinstance(message, LIGHT))
+        await self.feed(lambda now: self._machine.receive(message, now), lambda: self._is_light(message))
 
     async def unreachable(self, endpoint: str, why: str) -> None:
         """An endpoint does not answer."""

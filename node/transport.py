@@ -295,15 +295,13 @@ class Transport:
 
 async def _body(request: web.Request, length: int) -> memoryview:
     """The whole body, in a buffer that nothing else holds, with its payload at a word's boundary."""
-    head = await request.content.read(_WORD_BYTES)
-    while len(head) < min(_WORD_BYTES, length) and (piece := await request.content.read(_WORD_BYTES - len(head))):
-        head += piece
-    lead = -codec.payload_start(head) % _WORD_BYTES
+    piece = await request.content.readexactly(min(_WORD_BYTES, length))
+    lead = -codec.payload_start(piece) % _WORD_BYTES
     body, end = bytearray(lead + length), lead
-    while head:
-        body[end : end + len(head)] = head
-        end += len(head)
-        head = await request.content.readany()
+    while piece:
+        body[end : end + len(piece)] = piece
+        end += len(piece)
+        piece = await request.content.readany()
     return memoryview(body)[lead:]
 
 

@@ -195,6 +195,10 @@ class Additive:
         seat = self.seat
         return [Completed(seat.group, self.sid, seat.round, mean, self.members, certificate)]
 
+    def awaits_only(self, message: Message) -> bool:
+        """No: its shares and sums are the vector."""
+        return False
+
     def waiting_for(self) -> tuple[Key, ...]:
         """The members whose share, or then whose sum, is not whole yet."""
         match self.phase:

@@ -53,6 +53,9 @@ class SessionMachine(Protocol):
     def takes(self, message: Message) -> bool:
         """Whether this is a kind of message that goes to this machine, of its session."""
 
+    def awaits_only(self, message: Message) -> bool:
+        """Whether a message of this kind is the last one before it goes through all of the vector."""
+
     def receive(self, message: Message, now: float) -> list[Action]:
         """Take in a message that it takes; RemoteProtocolError, and nothing changed, if it is not right."""
 

@@ -70,6 +70,10 @@ class DoubleMasked:
             return message.sid == self.seat.sid and self._masking is not None and self._masking.expects
         return isinstance(message, MaskedMessage) and session_of(message) == self.seat.sid
 
+    def awaits_only(self, message: Message) -> bool:
+        """Whether this is the last total, which has the check behind it, or the last release, which opens."""
+        return self._masking is not None and self._masking.awaits_only(message)
+
     def waiting_for(self) -> tuple[Key, ...]:
         """Who is waited for, at this step."""
         if self._over:

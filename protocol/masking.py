@@ -31,6 +31,7 @@ from protocol.masked_messages import (
 )
 from protocol.masked_steps import Event, Phase
 from protocol.masked_vector import MaskedVector
+from protocol.messages import Message
 from protocol.names import Key
 from protocol.pulling import Result
 from protocol.releasing import Releasing
@@ -111,6 +112,12 @@ class Masking:
             return late
         here = self._releasing.released if self._releasing.quorum() else self._releasing.acknowledged
         return tuple(key for key in others if key not in here)
+
+    def awaits_only(self, message: Message) -> bool:
+        """Whether this is the last total, or the last release that it takes to open the secrets."""
+        if isinstance(message, Total):
+            return len(self._summing.totals.missing) <= 1
+        return len(self._releasing.released) + 1 >= self._tolerance.threshold
 
     def _to_all(self, message: MaskedMessage) -> list[Action]:
         return [Send(key, (message,)) for key in self._seat.others]

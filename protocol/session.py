@@ -27,6 +27,7 @@ from protocol.following import Follower
 from protocol.healing import Healer
 from protocol.introductions import Introductions
 from protocol.lateness import Lateness
+from protocol.lightness import is_light
 from protocol.machine import SessionMachine
 from protocol.machines import farewell, machine_for, too_long
 from protocol.masked_messages import MaskedMessage, session_of
@@ -120,6 +121,10 @@ class Session:
         if machine is not None and self._machine is machine and isinstance(message, MaskedMessage):
             return self.addresses.addressed(actions)  # its session goes on: nothing else has changed
         return self._after(actions, now)
+
+    def is_light(self, message: Message) -> bool:
+        """Whether it is taken in with a few signatures, and at most a chunk of a vector."""
+        return is_light(message, self._machine)
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Nobody answers at an endpoint: whoever waits for it need not."""
@@ -228,8 +233,7 @@ class Session:
 
     def _hello(self, hello: Hello, now: float) -> list[Action]:
         actions = self._hellos.hello(hello, now)
-        mine = hello.announce.key == self._settings.key.public
-        if not mine and self._hellos.accepts(hello.announce):
+        if hello.announce.key != self._settings.key.public and self._hellos.accepts(hello.announce):
             self._coordination.announce(hello.announce, now)
         return actions
 
@@ -262,11 +266,8 @@ class Session:
         """An answer: for the session that runs, if it asked; else for what is being fetched."""
         if self._machine is not None and self._machine.takes(message):
             return self._of_machine(self._machine.receive(message, now), now)
-        actions = self._healer.receive(message, now)
+        actions = self._of_machine(self._healer.receive(message, now), now)
         self._storing = self._storing or any(isinstance(action, Healed | Adopted) for action in actions)
-        for action in actions:
-            if isinstance(action, Evidence):
-                self._ban(action.sender)
         return actions
 
     # -- rounds ------------------------------------------------------------------------------------

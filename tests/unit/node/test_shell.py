@@ -120,6 +120,34 @@ async def test_only_what_may_go_through_a_vector_leaves_the_event_loop(message, 
     assert (threads == [threading.current_thread()]) is in_loop
 
 
+async def test_whether_an_event_is_light_is_asked_when_it_enters_and_not_when_it_comes():
+    """Two totals wait for an event that is under way: after the first, the second is the last one."""
+    machine, performed, _ = make()
+    inside, goes_on, threads = threading.Event(), threading.Event(), []
+
+    async def perform(action):
+        performed.append(action)
+        return []
+
+    def receive(message, now):
+        threads.append((message, threading.current_thread() is threading.main_thread()))
+        if message == "heavy":
+            inside.set()
+            goes_on.wait()
+        return []
+
+    machine.receive = receive
+    is_light = lambda message: message != "heavy" and len(threads) < 2  # noqa: E731
+    shell = Shell(machine, performed.append, perform, True, is_light)
+    events = [asyncio.create_task(shell.receive("heavy"))]
+    await asyncio.to_thread(inside.wait)
+    events += [asyncio.create_task(shell.receive(name)) for name in ("total", "last total")]
+    await asyncio.sleep(0)
+    goes_on.set()
+    await asyncio.gather(*events)
+    assert threads == [("heavy", False), ("total", True), ("last total", False)]
+
+
 @pytest.mark.parametrize("steps", range(24))
 async def test_an_event_is_not_lost_whenever_its_bringer_is_cancelled(steps):
     """Also when the event before has let go of the machine, and the next in the queue has it not yet."""

@@ -7,13 +7,18 @@ import socket
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from aiohttp import StreamReader
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.test_utils import make_mocked_request
 
 from node.link import AHEAD, SMALL_BYTES
-from node.transport import Transport, phase_of
+from node.transport import Transport, _body, phase_of
 from protocol import codec
 from protocol import masked_messages as masked
 from protocol.errors import RemoteProtocolError, TooEarly
+from protocol.masked_messages import TotalPiece
 from protocol.messages import Accepted, Share, Sum
 
 H, S = bytes(32), bytes(64)
@@ -86,6 +91,30 @@ async def test_a_generator_is_read_to_its_end_and_not_far_ahead(count, heavy):
         assert len(built) == min(count, AHEAD)
         here.transport.send(there.endpoint, (message for part in (messages, went) for message in part))
         assert await there.take(count) == list(numbered(count))
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 7, 1 << 16])
+@pytest.mark.parametrize("epoch", range(4))
+async def test_a_body_comes_whole_with_its_payload_at_a_word_s_boundary(epoch, at_once):
+    """However the network cuts it, and however long its header is."""
+    sent = TotalPiece(H, 10**epoch * 40, bytes(range(256)) * 1040)
+    frame = codec.encode(sent).join()[: None if at_once > 9 else 300]
+    request = make_mocked_request("POST", "/v1/bulk", payload=streamed(frame, at_once))
+    body = await _body(request, len(frame))
+    assert bytes(body) == frame
+    if at_once > 9:
+        payload = codec.decode(body).payload
+        assert payload == sent.payload
+        assert np.frombuffer(payload, dtype="<u4").flags.aligned
+
+
+def streamed(data, at_once):
+    """aiohttp's own stream, which got so many bytes at a time."""
+    stream = StreamReader(BaseProtocol(asyncio.get_running_loop()), 1 << 20)
+    for first in range(0, len(data), at_once):
+        stream.feed_data(data[first : first + at_once])
+    stream.feed_eof()
+    return stream
 
 
 async def test_bulk_that_comes_too_early_is_sent_again():

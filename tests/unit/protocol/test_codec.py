@@ -79,6 +79,17 @@ def test_bytes_after_a_message_without_payload_are_refused():
         codec.decode(codec.encode(Accepted(bytes(16))).join() + b"x")
 
 
+def test_a_large_payload_is_a_view_of_its_frame_that_nobody_writes_to_and_a_small_one_holds_no_frame():
+    large, small = codec.MAX_HEADER_BYTES + 1, codec.MAX_HEADER_BYTES
+    for size, kind in ((large, memoryview), (small, bytes)):
+        frame = bytearray(codec.encode(BasePiece(bytes(32), 0, bytes(size))).join())
+        payload = codec.decode(memoryview(frame)).payload
+        assert (type(payload), len(payload)) == (kind, size)
+        if kind is memoryview:
+            assert payload.obj is frame
+            assert payload.readonly
+
+
 def test_bytes_after_the_header_inside_its_length_are_refused():
     header = msgpack.packb([codec.VERSION, 3, bytes(16)]) + b"\xc0"
     with pytest.raises(RemoteProtocolError, match="not msgpack within the limits"):

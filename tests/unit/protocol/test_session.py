@@ -1,5 +1,7 @@
 """One node's part in a swarm, over many rounds: sessions joined by wires without delay."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +24,7 @@ from protocol.actions import (
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.lengths import most_additive, most_masked
 from protocol.machines import too_long
+from protocol.masked_messages import Join, Total
 from protocol.messages import (
     Accepted,
     BasePiece,
@@ -84,6 +87,33 @@ def to_sums(wires: Wires) -> Wires:
     """Everyone has sent its sum, and the sums are held back."""
     wires.dropped = lambda _from, _to, message: isinstance(message, Sum)
     return wires.offer()
+
+
+def vectors_alive(wires: Wires) -> list[bool]:
+    """Whether anything still holds what each of these offers (and what it sends holds nothing back)."""
+    seen = []
+    for number, key in enumerate(wires.keys):
+        vector = np.full(5, number, dtype="<f4")
+        seen.append(weakref.ref(vector))
+        wires.carry_out(endpoint(key), wires[key].offer(vector, rand(number), wires.now))
+        del vector
+    wires.quiet()
+    gc.collect()
+    return [one() is not None for one in seen]
+
+
+def test_an_offer_whose_masked_vector_is_out_is_held_by_nobody():
+    wires = swarm(4, masked=MaskedSettings(4.0, None, 0))
+    wires.dropped = lambda _from, _to, message: isinstance(message, Total)
+    assert vectors_alive(wires) == [False] * 4
+    assert {wires[key].phase for key in wires.keys} == {"sums"}
+
+
+def test_an_offer_that_may_come_back_is_kept_until_it_is_spent():
+    wires = swarm(4, masked=MaskedSettings(4.0, None, 0))
+    wires.dropped = lambda _from, _to, message: isinstance(message, Join)
+    assert vectors_alive(wires) == [True] * 4
+    assert {wires[key].phase for key in wires.keys} == {"shares"}
 
 
 # -- a round that goes well ------------------------------------------------------------------------------
