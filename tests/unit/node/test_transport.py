@@ -94,10 +94,10 @@ async def test_a_generator_is_read_to_its_end_and_not_far_ahead(count, heavy):
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 7, 1 << 16])
-@pytest.mark.parametrize("epoch", range(4))
-async def test_a_body_comes_whole_with_its_payload_at_a_word_s_boundary(epoch, at_once):
+@pytest.mark.parametrize("index", [0, 1, 200, 4095])
+async def test_a_body_comes_whole_with_its_payload_at_a_word_s_boundary(index, at_once):
     """However the network cuts it, and however long its header is."""
-    sent = TotalPiece(H, 10**epoch * 40, bytes(range(256)) * 1040)
+    sent = TotalPiece(H, index, bytes(range(256)) * 1040)
     frame = codec.encode(sent).join()[: None if at_once > 9 else 300]
     request = make_mocked_request("POST", "/v1/bulk", payload=streamed(frame, at_once))
     body = await _body(request, len(frame))
