@@ -295,7 +295,7 @@ class Transport:
 
 async def _body(request: web.Request, length: int) -> memoryview:
     """The whole body, in a buffer that nothing else holds, with its payload at a word's boundary."""
-    piece = await request.content.readexactly(min(_WORD_BYTES, length))
+    piece = await request.content.readexactly(min(_WORD_BYTES, length)) if length else b""
     lead = -codec.payload_start(piece) % _WORD_BYTES
     body, end = bytearray(lead + length), lead
     while piece:

@@ -158,7 +158,10 @@ def nothing_twice(out: Path, offers: Path) -> None:
 
 @contextmanager
 def frozen(nodes: Sequence[Process]) -> Iterator[None]:
-    """Nodes that stand still meanwhile, and so do not get to their last round before something is done."""
+    """Nodes that stand still meanwhile, and so do not get to their last round before something is done.
+
+    Who comes back meanwhile has begun to dial them once it says that it trains.
+    """
     for node in nodes:
         node.send(signal.SIGSTOP)
     try:

@@ -67,7 +67,7 @@ def test_one_of_five_killed(make_swarm, tmp_path: Path, kill: Kill) -> None:
     with frozen(others):
         _at_rest(swarm.out(kill.who), kill, offers)
         again = swarm.start(kill.who, orders=Orders(offers=offers))
-        again.event("started")
+        again.event("training")
     ends = [node.ends_well() for node in (*others, again)]
     one_digest(ends)
     _nobody_waited_for_the_dead(swarm, kill.who, died_in)

@@ -230,7 +230,7 @@ def dies_and_comes_back(swarm: Swarm, fate: Fate, offers: Path) -> Death:
     with frozen(others):
         left = (charges(out), pending(out), fact(out, "fresh") is not None, fact(out, "memory"))
         again = swarm.start(VICTIM, orders=Orders(offers=offers))
-        again.event("started")
+        again.event("training")
     one_digest([node.ends_well() for node in (*others, again)])
     after = is_sound(out)
     noted = [line.split() for line in offers.read_text().splitlines()]
@@ -284,7 +284,7 @@ def test_what_is_remembered_outlives_a_base_that_was_taken_on_trust(make_swarm) 
         node.event("round", round=6)
     with frozen(others):
         again = swarm.start(VICTIM)
-        again.event("started")
+        again.event("training")
     one_digest([node.ends_well() for node in (*others, again)])
     assert "on the word of" in again.event("caught-up")["how"]
     later = len(is_sound(out)) - len(before)

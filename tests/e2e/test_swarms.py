@@ -166,7 +166,7 @@ def test_a_late_joiner_starts_at_the_swarms_round_with_its_base(make_swarm) -> N
     early[0].event("round", round=3)
     with frozen(early):
         late = swarm.start(3)
-        late.event("started")
+        late.event("training")
     ends = [node.ends_well() for node in (*early, late)]
     one_digest(ends)
     assert late.events("caught-up")

@@ -108,6 +108,12 @@ async def test_a_body_comes_whole_with_its_payload_at_a_word_s_boundary(index, a
         assert np.frombuffer(payload, dtype="<u4").flags.aligned
 
 
+async def test_a_body_of_nothing_is_refused_like_any_that_is_no_frame():
+    request = make_mocked_request("POST", "/v1/bulk")
+    with pytest.raises(RemoteProtocolError, match="a frame of 0 bytes"):
+        codec.decode(await _body(request, 0))
+
+
 def streamed(data, at_once):
     """aiohttp's own stream, which got so many bytes at a time."""
     stream = StreamReader(BaseProtocol(asyncio.get_running_loop()), 1 << 20)
