@@ -109,6 +109,19 @@ def test_an_offer_whose_masked_vector_is_out_is_held_by_nobody():
     assert {wires[key].phase for key in wires.keys} == {"sums"}
 
 
+def test_a_session_says_what_is_light_by_the_machine_that_runs():
+    wires, totals = swarm(4, masked=MaskedSettings(4.0, None, 0)), {}
+    wires.dropped = lambda _from, to, message: (
+        isinstance(message, Total) and not totals.setdefault(to, []).append(message)
+    )
+    wires.offer()
+    to, (one, two) = next((to, both) for to, both in totals.items() if len(both) == 2)
+    here = wires.nodes[to]
+    assert [here.is_light(message) for message in (one, two, Group((), 0, ONE.public))] == [True, True, False]
+    here.receive(one, wires.now)
+    assert not here.is_light(two), "the check is behind it"
+
+
 def test_an_offer_that_may_come_back_is_kept_until_it_is_spent():
     wires = swarm(4, masked=MaskedSettings(4.0, None, 0))
     wires.dropped = lambda _from, _to, message: isinstance(message, Join)
