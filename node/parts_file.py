@@ -27,10 +27,11 @@ class PartsFile:
         """Where each payload begins and how long it is; None before the file was looked through."""
 
     def add(self, parts: Iterable[Sum | TotalPiece]) -> None:
-        """Write them at the end, each in the place of an earlier one of its owner and index."""
+        """Write what is not here already; the last of an owner and index takes the place of earlier ones."""
+        new = [part for part in parts if self.get(part.owner, part.index) != part.payload]
         places, self._places = self._looked_through(), None
         with self._path.open("ab") as file:
-            for part in parts:
+            for part in new:
                 file.write(_HEAD.pack(part.owner, part.index, len(part.payload)))
                 places[part.owner, part.index] = file.tell(), len(part.payload)
                 file.write(part.payload)
