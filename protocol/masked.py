@@ -223,11 +223,14 @@ class DoubleMasked:
         return self._masking.finished(key) if self._masking is not None and not self._over else []
 
     def _join_without(self, key: Key, now: float) -> list[Action]:
-        """Without its JOIN nobody begins; with it, others may have the certificate, and pass it on."""
+        """Without its JOIN nobody begins; with it, others may have the certificate, and pass it on.
+
+        That soon, or not at all: who lacks what the lost one sent to this member has gone to another group,
+        and says so to its coordinator alone.
+        """
         if key in self._joining.lacks:
             return self._fail(Reason.JOINS_TIMEOUT, (key,))
-        if key in self._joining.missing:
-            self.deadline = min(self.deadline or now, now + GRACE_S)
+        self.deadline = min(self.deadline or now, now + GRACE_S)
         return []
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:

@@ -29,6 +29,7 @@ from tests.e2e.namespaces import enter
 class Fate:
     """When to send oneself `sign`: at the `nth` message of `kind`, in the `session`-th session (0: in any).
 
+    What is part of no session counts for the one that comes next.
     "before": as it is about to go out (or as it came in): it
     has no effect. "after": at the next message of any kind,
     so that this one went out (or took effect). Kind "train" is the nth training.
@@ -69,7 +70,8 @@ class Watch:
     def _fits(self, fate: Fate, way: str, kind: str, sid: bytes | None) -> bool:
         if (way, kind) != (fate.way, fate.kind):
             return False
-        return fate.session == 0 or (sid is not None and self.sids.index(sid) + 1 == fate.session)
+        session = len(self.sids) + 1 if sid is None else self.sids.index(sid) + 1
+        return fate.session in (0, session)
 
     def stop(self, fate: Fate) -> bool:
         self.done = True

@@ -204,7 +204,7 @@ AFTER_THE_CHARGE = [
     pytest.param(Fate("Sum", nth=3, session=2, moment="after"), id="all-sums-sent"),
 ]
 BEFORE_THE_CHARGE = [
-    pytest.param(Fate("Accepted", nth=2, way="in"), id="ready"),
+    pytest.param(Fate("Accepted", session=2, way="in"), id="ready"),
     pytest.param(Fate("Share", nth=1, session=2), id="no-share-sent"),
     pytest.param(Fate("Share", nth=2, session=2), id="one-share-sent"),
 ]

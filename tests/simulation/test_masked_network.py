@@ -1,5 +1,6 @@
 """Whole nodes in masked sessions: deaths and lies, and that all who live end on one base."""
 
+import random
 from dataclasses import replace
 from itertools import product
 
@@ -49,6 +50,36 @@ def crash_everywhere(peers: int, dropouts: int | None, layout: int, seed: int, s
 @pytest.mark.parametrize(("group", "layout"), CASES)
 def test_every_peer_killed_at_many_sends(group, layout):
     assert crash_everywhere(*group, layout, seed=3, step=9) > 4 * group[0]
+
+
+LEFT_BEHIND = (272, 302, 409, 461, 531, 865)
+"""A member that had all of a dead one's messages waited for others that lacked them, and had gone on."""
+
+
+def test_after_a_death_while_they_join_or_later_the_others_end_every_round_together():
+    for seed in (*LEFT_BEHIND, *range(40)):
+        assert _together(seed), seed
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(1000, 6000, 500))
+def test_after_a_death_the_others_end_every_round_together_many_times(first):
+    for seed in range(first, first + 500):
+        assert _together(seed), seed
+
+
+def _together(seed: int) -> bool:
+    """Whether every mean that some of the four survivors have all of them have."""
+    rng = random.Random(seed)
+    layout = rng.choice(LAYOUTS)
+    crash = Crash(rng.randrange(5), rng.randrange(8, 60), None)
+    network = run(replace(plan_of(5, None, layout, Conditions(crashes=(crash,))), rounds=3), seed)
+    with_a_mean: dict[bytes, set[int]] = {}
+    for outcome in network.rules.outcomes:
+        if outcome.reason is None and outcome.sid is not None:
+            with_a_mean.setdefault(outcome.sid, set()).add(outcome.peer)
+    living = set(range(5)) - {crash.peer}
+    return {len(peers & living) for peers in with_a_mean.values()} == {4}
 
 
 @pytest.mark.soak
