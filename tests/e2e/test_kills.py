@@ -35,8 +35,8 @@ class Kill:
 
 KILLS = [
     Kill("training", MEMBER, Fate("train", nth=3), False),
-    Kill("ready-held-by-the-coordinator", MEMBER, Fate("Accepted", nth=2, way="in"), False),
-    Kill("group-came", MEMBER, Fate("Group", nth=2, way="in"), False),
+    Kill("ready-held-by-the-coordinator", MEMBER, Fate("Accepted", session=2, way="in"), False),
+    Kill("group-came", MEMBER, Fate("Group", session=2, way="in"), False),
     Kill("no-share-sent", MEMBER, Fate("Share", nth=1, session=2), False),
     Kill("one-share-sent", MEMBER, Fate("Share", nth=2, session=2), False),
     Kill("all-shares-sent", MEMBER, Fate("Share", nth=4, session=2, moment="after"), None),
