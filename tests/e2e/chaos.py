@@ -79,7 +79,7 @@ class Chaos:
             for number in victims:
                 self.nodes[number] = self._swarm.start(number)
             for number in victims:
-                self.nodes[number].event("training")
+                self.nodes[number].event("started")
         self.kills += some
 
     def ended(self, within_s: float) -> list[Event]:
