@@ -65,6 +65,7 @@ from protocol.vectors import base_digest
 T = TypeVar("T")
 
 HEAVY_BYTES = 4 * 1024 * 1024
+"""Larger vectors are worth a thread: up to here the way there costs more (docs/decisions/node.md)."""
 CUT_SHARE = 0.001
 MIDST = frozenset({"shares", "sums", "closing"})
 """Phases in which others count on this node."""

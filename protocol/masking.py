@@ -223,11 +223,12 @@ class Masking:
         if self._summing.totals.wanted == certificate.digests:
             return []
         self._summing.want(certificate.included, certificate.digests, ())
-        choice = Choice(certificate.included, certificate.releases[0].totals)
-        known = self._releasing.digests_of(choice)
-        return self._pull(known[1] if known else (), now)
+        return self._pull(Choice(certificate.included, certificate.releases[0].totals), (), now)
 
-    def _pull(self, sources: Iterable[Key], now: float) -> list[Action]:
+    def _pull(self, choice: Choice, first: tuple[Key, ...], now: float) -> list[Action]:
+        """Ask for what is missing of these totals: these members `first`, then who said that it has them."""
+        known = self._releasing.digests_of(choice)
+        sources = dict.fromkeys((*first, *(known[1] if known else ())))
         return self._result.pull(self._summing.totals.missing, sources, now)
 
     def finished(self, key: Key) -> list[Action]:
@@ -278,9 +279,7 @@ class Masking:
         if not view.proofs or not self._summing.totals.missing:
             return []
         lock = view.locks[0]
-        known = self._releasing.digests_of(Choice(lock.included, lock.totals))
-        others = (key for key in known[1] if key != lock.sender) if known else ()
-        return self._pull((lock.sender, *others), now)
+        return self._pull(Choice(lock.included, lock.totals), (lock.sender,), now)
 
     # -- time and loss -----------------------------------------------------------------------------
 

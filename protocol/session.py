@@ -306,7 +306,7 @@ class Session:
         return actions
 
     def _of_machine(self, actions: list[Action], now: float) -> list[Action]:
-        """Address the machine's sends and take note of how it ends."""
+        """Take note of what a machine does, and how it ends; or of what is fetched for healing."""
         for action in actions:
             match action:
                 case Evidence():

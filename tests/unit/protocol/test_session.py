@@ -102,11 +102,18 @@ def vectors_alive(wires: Wires) -> list[bool]:
     return [one() is not None for one in seen]
 
 
-def test_an_offer_whose_masked_vector_is_out_is_held_by_nobody():
+@pytest.mark.parametrize(
+    ("withheld", "is_alive", "phase"),
+    [(Join, True, "shares"), (Total, False, "sums")],
+    ids=["unspent", "masked"],
+)
+def test_an_offer_is_held_while_it_may_come_back_and_by_nobody_once_all_of_it_is_masked(
+    withheld, is_alive, phase
+):
     wires = swarm(4, masked=MaskedSettings(4.0, None, 0))
-    wires.dropped = lambda _from, _to, message: isinstance(message, Total)
-    assert vectors_alive(wires) == [False] * 4
-    assert {wires[key].phase for key in wires.keys} == {"sums"}
+    wires.dropped = lambda _from, _to, message: isinstance(message, withheld)
+    assert vectors_alive(wires) == [is_alive] * 4
+    assert {wires[key].phase for key in wires.keys} == {phase}
 
 
 def test_a_session_says_what_is_light_by_the_machine_that_runs():
@@ -120,13 +127,6 @@ def test_a_session_says_what_is_light_by_the_machine_that_runs():
     assert [here.is_light(message) for message in (one, two, Group((), 0, ONE.public))] == [True, True, False]
     here.receive(one, wires.now)
     assert not here.is_light(two), "the check is behind it"
-
-
-def test_an_offer_that_may_come_back_is_kept_until_it_is_spent():
-    wires = swarm(4, masked=MaskedSettings(4.0, None, 0))
-    wires.dropped = lambda _from, _to, message: isinstance(message, Join)
-    assert vectors_alive(wires) == [True] * 4
-    assert {wires[key].phase for key in wires.keys} == {"shares"}
 
 
 # -- a round that goes well ------------------------------------------------------------------------------
