@@ -15,7 +15,7 @@ from node.journal import Remark
 from node.listening import endpoint_of, listen
 from node.page import Page
 from node.rounds import Round
-from node.transport import MAX_LINKS_IN
+from node.server import MAX_LINKS_IN
 from node.views import NodeView, Peer, Swarm, TrackerView, View, Visitor
 
 START = 1_790_000_000.0

@@ -19,8 +19,8 @@ from node.plan import Plan
 from node.privacy import facts, spent_by
 from node.reporting import Reporter
 from node.state import State
+from node.traffic import Counts
 from node.training import Evaluation, Learner
-from node.transport import Counts
 
 
 class Chronicle:

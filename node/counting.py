@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 from node.artifacts import Traffic
-from node.transport import Counts
+from node.traffic import Counts
 
 PHASES = ("group", "shares", "sums")
 

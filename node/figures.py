@@ -11,8 +11,8 @@ from node.counting import Meter
 from node.gate import Refused
 from node.plan import Plan
 from node.state import State
+from node.traffic import Counts
 from node.training import Evaluation
-from node.transport import Counts
 from protocol.actions import Completed, Failed
 from protocol.messages import Base
 

@@ -17,6 +17,7 @@ from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 
 from node.errors import one_line
 from node.posting import Poster
+from node.server import SMALL_BYTES, TOO_EARLY
 from protocol import codec
 from protocol.introductions import NOBODY_LISTENS
 from protocol.messages import Message
@@ -24,11 +25,9 @@ from protocol.messages import Message
 if TYPE_CHECKING:
     from node.transport import Transport
 
-SMALL_BYTES = 64 * 1024
 QUEUED_SENDS = 4096
 CONNECT_CAP_S = 5.0
 BULK_TIMEOUT_S = 30.0
-TOO_EARLY = 425
 TOO_EARLY_AGAIN_S = 0.05
 TOO_EARLY_TRIES = 200
 AHEAD = 2

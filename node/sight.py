@@ -16,7 +16,7 @@ from node.privacy import facts
 from node.rounds import Rounds
 from node.shell import Shell
 from node.state import State
-from node.transport import Counts
+from node.traffic import Counts
 from node.views import NodeView, Peer, Swarm, TrackerView, Visitor
 from protocol.acquaintances import Acquaintance
 from protocol.introducer import Introducer

@@ -7,7 +7,7 @@ import pytest
 from node.shell import Shell
 from node.sight import TrackerSight
 from node.tracker import parse_arguments
-from node.transport import Counts
+from node.traffic import Counts
 from node.views import Swarm, Visitor
 from protocol.codec import parameters_hash
 from protocol.introducer import Introducer

@@ -13,8 +13,10 @@ from aiohttp import StreamReader
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import make_mocked_request
 
-from node.link import AHEAD, SMALL_BYTES
-from node.transport import Transport, _body, phase_of
+from node.link import AHEAD
+from node.server import SMALL_BYTES, _body
+from node.traffic import phase_of
+from node.transport import Transport
 from protocol import codec
 from protocol import masked_messages as masked
 from protocol.errors import RemoteProtocolError, TooEarly
