@@ -193,7 +193,9 @@ class Shell:
 
     async def receive(self, message: Message) -> None:
         """A message came in; RemoteProtocolError goes to who brought it."""
-        await self.feed(lambda now: self._machine.receive(message, now), lambda: self._is_light(message))
+        await self.feed(
+            lambda now: self._machine.receive(message, None, now), lambda: self._is_light(message)
+        )
 
     async def unreachable(self, endpoint: str, why: str) -> None:
         """An endpoint does not answer."""

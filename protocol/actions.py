@@ -54,6 +54,18 @@ class Send:
 
     to: Key | str
     messages: Iterable[Message]
+    bulk: bool = False
+    """Whether they are large, and may hold up no small message to the same node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Send these back on the link that brought the message which is being taken in, and nowhere else.
+
+    Nobody is dialled for them: where that link is gone, so are they.
+    """
+
+    messages: tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +221,7 @@ class Train:
 
 Action = (
     Send
+    | Reply
     | Spend
     | Keep
     | Completed

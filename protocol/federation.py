@@ -34,7 +34,7 @@ from protocol.federation_steps import (
     WorkEvent,
     WorkPhase,
 )
-from protocol.messages import Done, Enlist, Enlisted, Message, ModelPiece, Order, UploadPiece
+from protocol.messages import Done, Enlist, Enlisted, Key, Message, ModelPiece, Order, UploadPiece
 from protocol.steps import Course
 from protocol.vectors import Floats, piece, piece_bytes, piece_count, pieces, raw
 
@@ -154,7 +154,7 @@ class FederationServer:
     def _done(self, member: _Member) -> Action:
         return Send(member.endpoint, (tagging.tag(Done(member.instance), self._run),))
 
-    def receive(self, message: Message, now: float) -> list[Action]:
+    def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
         """An Enlist or a piece of an upload."""
         match message:
             case Enlist():
@@ -296,7 +296,7 @@ class FederationClient:
             return []
         return [Send(self._server, self._pieces(number, client, vector))]
 
-    def receive(self, message: Message, now: float) -> list[Action]:
+    def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
         """Anything that a server says."""
         is_over = self._link.phase is LinkPhase.ENDED
         match message:

@@ -44,7 +44,7 @@ class Introducer:
         """Each swarm that is here: its peers, and what its next group waits for."""
         return self._matchmaker.waiting
 
-    def receive(self, message: Message, now: float) -> list[Action]:
+    def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
         """A Hello or a READY; RemoteProtocolError for anything else."""
         match message:
             case Hello():

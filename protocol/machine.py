@@ -18,8 +18,8 @@ class Machine(Protocol):
     def deadline(self) -> float | None:
         """When tick is due."""
 
-    def receive(self, message: Message, now: float) -> list[Action]:
-        """A message came."""
+    def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
+        """A message came. `by`: whose key was proved on the link that brought it; None: nobody's."""
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """An endpoint does not answer."""

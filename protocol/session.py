@@ -114,8 +114,11 @@ class Session:
         self._coordination.retire()
         return self._after(self._broadcast(now) if is_first else [], now)
 
-    def receive(self, message: Message, now: float) -> list[Action]:
-        """Take in a message; RemoteProtocolError if it does not belong here, and then nothing changed."""
+    def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
+        """Take in a message; RemoteProtocolError if it does not belong here, and then nothing changed.
+
+        `by`: whose key was proved on the link that brought it; None: nobody's.
+        """
         machine = self._machine
         actions = self._dispatch(message, now)
         if machine is not None and self._machine is machine and isinstance(message, MaskedMessage):

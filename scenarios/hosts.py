@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from protocol.actions import Action
+from protocol.identity import NodeKey
 from protocol.machine import Machine
 from protocol.messages import Message
 
@@ -22,6 +23,7 @@ class Host(ABC):
 
     def __init__(self, index: int, network: Network) -> None:
         self.index = index
+        self.key = NodeKey(network.random.randbytes(32))
         self.network = network
         self.endpoint = f"127.0.0.1:{FIRST_PORT + index}"
         self.alive = False

@@ -178,7 +178,7 @@ class Network:
             if self.random.random() >= self.plan.conditions.loss:
                 delay = self._delay(sender, receiver, sent)
                 if delay < math.inf:
-                    self.after(delay, receiver, lambda: self._deliver(receiver, sent, 0))
+                    self.after(delay, receiver, lambda: self._deliver(sender, receiver, sent, 0))
 
     def _delay(self, sender: Host, receiver: Host, message: Message) -> float:
         """How long this message is under way."""
@@ -197,13 +197,13 @@ class Network:
         partitions = self.plan.conditions.partitions
         return any(partition.cuts(one.index, other.index, self.elapsed_s) for partition in partitions)
 
-    def _deliver(self, receiver: Host, message: Message, tries: int) -> None:
+    def _deliver(self, sender: Host, receiver: Host, message: Message, tries: int) -> None:
         """A message arrives; bulk that comes too early is sent again shortly, as a real node does."""
         try:
-            actions = receiver.machine.receive(message, self.now)
+            actions = receiver.machine.receive(message, sender.key.public, self.now)
         except TooEarly:
             if tries < TOO_EARLY_TRIES:
-                again = lambda: self._deliver(receiver, message, tries + 1)  # noqa: E731
+                again = lambda: self._deliver(sender, receiver, message, tries + 1)  # noqa: E731
                 self.after(TOO_EARLY_AGAIN_S, receiver, again)
         except RemoteProtocolError:
             receiver.arm()

@@ -27,7 +27,6 @@ from protocol.actions import (
     Serve,
     Spend,
 )
-from protocol.identity import NodeKey
 from protocol.machine import Machine
 from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import (
@@ -74,7 +73,6 @@ class SimulatedPeer(Host):
 
     def __init__(self, index: int, network: Network) -> None:
         super().__init__(index, network)
-        self.key = NodeKey(network.random.randbytes(32))
         vector = np.zeros(network.plan.dimension, dtype="<f4")
         base = Base(0, base_digest(codec.parameters_hash(PARAMETERS), 0, vector), 0, NO_SID)
         self.disk = Disk(Standing(0, base, None, set()), {base.digest: vector})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol.actions import Action, Send
-from protocol.identity import NodeKey
 from protocol.introducer import Introducer
 from protocol.machine import Machine
 from scenarios.hosts import Host
@@ -19,8 +18,7 @@ class SimulatedTracker(Host):
 
     def __init__(self, index: int, network: Network) -> None:
         super().__init__(index, network)
-        self._key = NodeKey(network.random.randbytes(32))
-        self._introducer = Introducer(self._key, network.plan.min_participants, None)
+        self._introducer = Introducer(self.key, network.plan.min_participants, None)
 
     @property
     def machine(self) -> Machine:
@@ -29,7 +27,7 @@ class SimulatedTracker(Host):
 
     def boot(self) -> None:
         """A tracker that knows nobody."""
-        self._introducer = Introducer(self._key, self.network.plan.min_participants, None)
+        self._introducer = Introducer(self.key, self.network.plan.min_participants, None)
 
     def perform(self, action: Action) -> None:
         """It sends; notices are for people."""

@@ -11,7 +11,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.federation import FederationClient, FederationServer
 from protocol.messages import Enlist, UploadPiece
 from protocol.vectors import PIECE_WORDS
-from tests.parts import NOW
+from tests.parts import NOW, heard
 
 RUN = b"run" * 10 + b"!!"
 SERVER = "127.0.0.1:7000"
@@ -76,11 +76,11 @@ class Federation:
 
     def hand(self, to: str, message) -> "Federation":
         machine = self.server if to == SERVER else self.clients[to]
-        return self.act(to, machine.receive(message, self.now))
+        return self.act(to, heard(machine, message, self.now))
 
     def _hand(self, to: str, machine, message) -> None:
         try:
-            self._note(to, machine.receive(message, self.now))
+            self._note(to, heard(machine, message, self.now))
         except RemoteProtocolError as error:
             self.errors.append(error)
 

@@ -14,7 +14,23 @@ from protocol import codec
 from protocol.actions import Action, Send
 from protocol.additive import Additive
 from protocol.identity import NodeKey
-from protocol.messages import NO_SID, Announce, Base, Group, Key, Ready, Share, Sum
+from protocol.machine import Machine
+from protocol.masked_messages import MaskedMessage, sender_of
+from protocol.messages import (
+    NO_SID,
+    Announce,
+    Base,
+    CertificateRequest,
+    Group,
+    Hello,
+    Key,
+    Message,
+    PieceRequest,
+    Ready,
+    Roster,
+    Share,
+    Sum,
+)
 from protocol.sealing import Ephemeral
 from protocol.seat import Seat
 from protocol.shares import ShareSettings
@@ -142,6 +158,26 @@ def vector(number: int, dimension: int = 5) -> Floats:
 
 def rand(number: int) -> bytes:
     return bytes([number + 1]) * 32
+
+
+def heard(machine: Machine, message: Message, now: float) -> list[Action]:
+    """What a machine does with a message on a link of whoever it is from."""
+    return machine.receive(message, speaker(message), now)
+
+
+def speaker(message: Message) -> Key | None:
+    """Whose link brings this message, if all is right; None where it does not say."""
+    match message:
+        case Hello() | Ready():
+            return message.announce.key
+        case Roster():
+            return message.key
+        case Group():
+            return message.coordinator
+        case Share() | Sum() | CertificateRequest() | PieceRequest():
+            return message.sender
+        case _:
+            return sender_of(message) if isinstance(message, MaskedMessage) else None
 
 
 def outbox(actions: Iterable[Action], to: Key | str) -> list[Any]:

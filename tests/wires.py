@@ -12,7 +12,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
 from protocol.messages import Base, BasePiece, CertificateRequest, Message
 from protocol.session import Session
-from tests.parts import NOW, base_of, endpoint, rand, settings, standing
+from tests.parts import NOW, base_of, endpoint, heard, rand, settings, standing
 
 ZERO = np.zeros(5, dtype="<f4")
 INITIAL = base_of(ZERO, 0, size=0)
@@ -114,7 +114,7 @@ class Wires:
     def hand(self, to: str, message: Message) -> None:
         """One message, to one node."""
         try:
-            actions = self.nodes[to].receive(message, self.now)
+            actions = heard(self.nodes[to], message, self.now)
         except RemoteProtocolError as error:
             self.errors.append(error)
         else:

@@ -14,6 +14,7 @@ from protocol.messages import Done, Enlisted, Hello
 from protocol.tagging import tag
 from scenarios.plans import random_plan
 from tests import federations, parts
+from tests.parts import heard
 from tests.simulation import mutations
 from tests.simulation.bare import Swarm
 from tests.simulation.runs import run
@@ -39,8 +40,8 @@ def a_session_starts_while_a_base_is_fetched() -> None:
     better = parts.base_of(parts.vector(7), 1)
     for key in (test_session.ONE, test_session.THREE):
         said = parts.announce(key, base=better, issued_ms=test_session.MS + 5000)
-        two.receive(Hello(said, bytes(16), False, parts.PARAMETERS), parts.NOW)
-    two.receive(parts.group_of(readys, test_session.ONE), parts.NOW)
+        heard(two, Hello(said, bytes(16), False, parts.PARAMETERS), parts.NOW)
+    heard(two, parts.group_of(readys, test_session.ONE), parts.NOW)
 
 
 def of_masked_sessions() -> None:
@@ -65,10 +66,10 @@ def of_federations() -> None:
     for seed in range(6):
         test_federation_schedules.Schedule(seed, 5, faults=0.1).run()
     for begin in (_enlisting, _enlisted, _in_doubt):
-        begin().receive(tag(Done(federations.instance(0)), federations.RUN), parts.NOW)
+        heard(begin(), tag(Done(federations.instance(0)), federations.RUN), parts.NOW)
         begin().tick(parts.NOW + 1000)
     _in_doubt().unreachable(federations.SERVER, "refused", parts.NOW)
-    _in_doubt().receive(tag(Enlisted(federations.instance(0)), federations.RUN), parts.NOW)
+    heard(_in_doubt(), tag(Enlisted(federations.instance(0)), federations.RUN), parts.NOW)
     for federation in (federations.Federation(2).open(), federations.waiting()):
         federation.server.close(parts.NOW)
     late = federations.Federation(2).open(0).server

@@ -21,7 +21,7 @@ class Recorder:
         self.events = []
         self.ticked = asyncio.Event()
 
-    def receive(self, message, now):
+    def receive(self, message, by, now):
         if message is None:
             raise RemoteProtocolError("nothing")
         if message == "fault":
@@ -129,7 +129,7 @@ async def test_whether_an_event_is_light_is_asked_when_it_enters_and_not_when_it
         performed.append(action)
         return []
 
-    def receive(message, now):
+    def receive(message, by, now):
         threads.append((message, threading.current_thread() is threading.main_thread()))
         if message == "heavy":
             inside.set()

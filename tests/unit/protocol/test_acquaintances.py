@@ -10,6 +10,7 @@ from tests.parts import (
     PARAMETERS,
     announce,
     endpoint,
+    heard,
     members,
     outbox,
     rand,
@@ -46,7 +47,7 @@ def test_before_anybody_answers_nobody_was_met():
 
 def test_who_said_hello_is_reachable_and_has_told_its_round():
     session, _ = opened()
-    session.receive(hello(KEYS[1], round=3, following=True), NOW)
+    heard(session, hello(KEYS[1], round=3, following=True), NOW)
     first = session.acquaintances[0]
 
     assert first == Acquaintance(TWO, KEYS[1].public, Contact.REACHABLE, 3, True, False, "")
@@ -64,19 +65,19 @@ def test_an_endpoint_where_nobody_can_be_reached_says_why():
 
 def test_who_can_not_be_reached_any_more_says_why_until_it_is_heard_again():
     session, _ = opened()
-    session.receive(hello(KEYS[1]), NOW)
+    heard(session, hello(KEYS[1]), NOW)
     session.unreachable(TWO, "connection refused", NOW + 1)
 
     assert session.acquaintances[0] == Acquaintance(
         TWO, KEYS[1].public, Contact.UNREACHABLE, 0, False, False, "connection refused"
     )
-    session.receive(hello(KEYS[1], issued_ms=int(NOW * 1000) + 2000), NOW + 2)
+    heard(session, hello(KEYS[1], issued_ms=int(NOW * 1000) + 2000), NOW + 2)
     assert (session.acquaintances[0].contact, session.acquaintances[0].why) == (Contact.REACHABLE, "")
 
 
 def test_a_member_that_nobody_greeted_has_no_reason():
     session, _ = opened(seeds=())
-    session.receive(hello(KEYS[3]), NOW)
+    heard(session, hello(KEYS[3]), NOW)
     session._members.suspect(KEYS[3].public)
 
     assert [(found.contact, found.why) for found in session.acquaintances] == [(Contact.UNREACHABLE, "")]
@@ -84,15 +85,15 @@ def test_a_member_that_nobody_greeted_has_no_reason():
 
 def test_who_said_goodbye_has_left():
     session, _ = opened()
-    session.receive(hello(KEYS[1]), NOW)
-    session.receive(hello(KEYS[1], issued_ms=int(NOW * 1000) + 1, leaving=True), NOW)
+    heard(session, hello(KEYS[1]), NOW)
+    heard(session, hello(KEYS[1], issued_ms=int(NOW * 1000) + 1, leaving=True), NOW)
 
     assert seen(session)[TWO] is Contact.LEFT
 
 
 def test_who_was_not_heard_for_long_is_silent():
     session, _ = opened()
-    session.receive(hello(KEYS[1]), NOW)
+    heard(session, hello(KEYS[1]), NOW)
     session._standing.round = REMEMBERED_ROUNDS + 1
 
     assert seen(session)[TWO] is Contact.SILENT
@@ -101,7 +102,7 @@ def test_who_was_not_heard_for_long_is_silent():
 def test_a_refusal_is_shown_with_its_reason():
     session, actions = opened(seeds=(TWO, THREE))
     (asked,) = outbox(actions, TWO)
-    session.receive(Refused(asked.nonce, OTHER_SWARM, PARAMETERS), NOW)
+    heard(session, Refused(asked.nonce, OTHER_SWARM, PARAMETERS), NOW)
     (refusing,) = (found for found in session.acquaintances if found.endpoint == TWO)
 
     assert (refusing.contact, refusing.why) == (Contact.REFUSES, OTHER_SWARM)
@@ -116,7 +117,7 @@ def test_the_tracker_comes_first_of_those_that_are_no_members():
 
     (asked,) = outbox(actions, TRACKER)
     known = (announce(KEYS[1]),)
-    session.receive(Roster(stranger().public, asked.nonce, known), NOW)
+    heard(session, Roster(stranger().public, asked.nonce, known), NOW)
     assert [(found.endpoint, found.contact) for found in session.acquaintances] == [
         (TWO, Contact.REACHABLE),
         (TRACKER, Contact.REACHABLE),
@@ -125,8 +126,8 @@ def test_the_tracker_comes_first_of_those_that_are_no_members():
 
 def test_an_endpoint_that_answered_and_is_nobodys_any_more_is_left_out():
     session, _ = opened(seeds=(TWO,))
-    session.receive(hello(KEYS[1]), NOW)
+    heard(session, hello(KEYS[1]), NOW)
     moved = hello(KEYS[1], endpoint=FOUR, issued_ms=int(NOW * 1000) + 1)
-    session.receive(moved, NOW)
+    heard(session, moved, NOW)
 
     assert seen(session) == {FOUR: Contact.REACHABLE}

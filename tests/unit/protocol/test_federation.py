@@ -24,7 +24,7 @@ from tests.federations import (
     upload,
     waiting,
 )
-from tests.parts import NOW
+from tests.parts import NOW, heard
 
 # -- rounds ------------------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ def test_after_the_end_the_server_misses_nobody_and_knows_only_that_it_is_over()
     server.close(NOW)
     done = [Send(endpoint(0), (tagging.tag(Done(instance(0)), RUN),))]
     for _ in range(2):
-        assert server.receive(enlist(0), NOW) == done  # it crossed the end, or did not hear of it
+        assert heard(server, enlist(0), NOW) == done  # it crossed the end, or did not hear of it
         for node in (0, 1):
             assert server.unreachable(endpoint(node), "connection refused", NOW) == []
             assert server.reconnected(endpoint(node), NOW) == []
@@ -119,7 +119,7 @@ def test_a_server_that_ends_inside_a_round_waits_for_nobody():
     assert federation.server.deadline is None
     assert federation.server.unreachable(endpoint(0), "refused", NOW) == []
     with pytest.raises(RemoteProtocolError, match="nobody waits for"):
-        federation.server.receive(upload(0, 0), NOW)
+        heard(federation.server, upload(0, 0), NOW)
 
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
@@ -128,8 +128,8 @@ def test_after_the_end_a_client_s_node_misses_no_server_and_says_nothing(order):
     machine = federation.clients[endpoint(0)]
     federation.act(SERVER, federation.server.close(NOW))
     later = [
-        lambda: machine.receive(tagging.tag(Enlisted(instance(0)), RUN), NOW),
-        lambda: machine.receive(tagging.tag(Done(instance(0)), RUN), NOW),
+        lambda: heard(machine, tagging.tag(Enlisted(instance(0)), RUN), NOW),
+        lambda: heard(machine, tagging.tag(Done(instance(0)), RUN), NOW),
         lambda: machine.unreachable(SERVER, "connection refused", NOW),
         lambda: machine.tick(NOW + KEEP_S) + machine.trained(1, 0, np.zeros(SMALL, np.float32), NOW),
     ]
@@ -140,11 +140,11 @@ def test_after_the_end_a_client_s_node_misses_no_server_and_says_nothing(order):
 def test_after_the_end_a_client_s_node_takes_no_work():
     machine = client()
     machine.open(NOW)
-    machine.receive(tagging.tag(Order(instance(0), 1, (0,)), RUN), NOW)
-    machine.receive(tagging.tag(Done(instance(0)), RUN), NOW)
+    heard(machine, tagging.tag(Order(instance(0), 1, (0,)), RUN), NOW)
+    heard(machine, tagging.tag(Done(instance(0)), RUN), NOW)
     for message in (Order(instance(0), 2, (0,)), ModelPiece(1, 0, payload=bytes(4 * SMALL))):
         with pytest.raises(RemoteProtocolError, match="to a client that has ended"):
-            machine.receive(tagging.tag(message, RUN), NOW)
+            heard(machine, tagging.tag(message, RUN), NOW)
 
 
 # -- coming ------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def test_a_node_enlists_until_it_is_answered_and_then_now_and_then():
     assert machine.unreachable(SERVER, "refused", NOW) == []
     assert machine.tick(NOW + KNOCK_S) == [Send(SERVER, (enlist(0),))]
 
-    assert machine.receive(tagging.tag(Enlisted(instance(0)), RUN), NOW + 1) == []
+    assert heard(machine, tagging.tag(Enlisted(instance(0)), RUN), NOW + 1) == []
     assert machine.deadline == NOW + 1 + KEEP_S
     assert machine.tick(NOW + ASSEMBLE_S + 1) == [Send(SERVER, (enlist(0),))]
     assert machine.deadline == NOW + ASSEMBLE_S + 1 + KEEP_S
@@ -220,7 +220,7 @@ def test_a_server_that_could_not_be_reached_once_is_still_the_server():
 
 def test_a_node_that_enlists_again_is_answered_and_counted_once():
     federation = Federation(2).open(0)
-    assert federation.server.receive(enlist(0), NOW) == [
+    assert heard(federation.server, enlist(0), NOW) == [
         Send(endpoint(0), (tagging.tag(Enlisted(instance(0)), RUN),))
     ]
     assert federation.server.nodes == (0,)

@@ -24,7 +24,7 @@ from tests.federations import (
     upload,
     waiting,
 )
-from tests.parts import NOW, members
+from tests.parts import NOW, heard, members
 from tests.samples import SAMPLES
 from tests.wires import session
 
@@ -69,7 +69,7 @@ def test_strangers_and_other_runs_change_nothing_at_a_client(message):
 @pytest.mark.parametrize("message", [Enlisted(instance(1)), Order(instance(1), 1, (0,)), Done(instance(1))])
 def test_what_is_meant_for_another_instance_is_refused(message):
     with pytest.raises(RemoteProtocolError, match="to another instance"):
-        client(0).receive(tagging.tag(message, RUN), NOW)
+        heard(client(0), tagging.tag(message, RUN), NOW)
 
 
 def test_a_node_beyond_the_number_of_nodes_is_refused():
@@ -143,46 +143,46 @@ def model(number: int, payload: bytes = bytes(4 * SMALL)) -> ModelPiece:
 def test_a_model_before_its_order_is_too_early_and_one_of_a_round_that_is_over_is_refused():
     machine = client()
     with pytest.raises(TooEarly):
-        machine.receive(model(1), NOW)
+        heard(machine, model(1), NOW)
     assert machine.round == 0
-    machine.receive(order(2), NOW)
+    heard(machine, order(2), NOW)
     with pytest.raises(RemoteProtocolError, match="a model for round 1 that nobody waits for"):
-        machine.receive(model(1), NOW)
+        heard(machine, model(1), NOW)
     with pytest.raises(RemoteProtocolError, match="not its size"):
-        machine.receive(model(2, bytes(4)), NOW)
-    (train,) = machine.receive(model(2), NOW)
+        heard(machine, model(2, bytes(4)), NOW)
+    (train,) = heard(machine, model(2), NOW)
     assert (train.round, train.clients) == (2, (0,))
     with pytest.raises(RemoteProtocolError, match="a model for round 2 that nobody waits for"):
-        machine.receive(model(2), NOW)
+        heard(machine, model(2), NOW)
 
 
 def test_a_model_of_round_0_is_nobodys():
     with pytest.raises(RemoteProtocolError, match="that nobody waits for"):
-        client().receive(model(0), NOW)
+        heard(client(), model(0), NOW)
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_an_order_for_a_round_that_is_over_is_refused(number):
     machine = client()
-    machine.receive(order(2), NOW)
+    heard(machine, order(2), NOW)
     with pytest.raises(RemoteProtocolError, match=f"an order for round {number} in round 2"):
-        machine.receive(order(number), NOW)
+        heard(machine, order(number), NOW)
 
 
 def test_a_new_order_ends_the_wait_for_the_model_before():
     machine = client()
-    machine.receive(order(1), NOW)
-    machine.receive(order(2), NOW)
-    (train,) = machine.receive(model(2), NOW)
+    heard(machine, order(1), NOW)
+    heard(machine, order(2), NOW)
+    (train,) = heard(machine, model(2), NOW)
     assert train.round == 2
 
 
 def test_what_was_trained_for_a_round_that_is_over_stays_at_home():
     machine = client()
-    machine.receive(order(1), NOW)
-    machine.receive(model(1), NOW)
+    heard(machine, order(1), NOW)
+    heard(machine, model(1), NOW)
     assert len(machine.trained(1, 0, np.ones(SMALL, np.float32), NOW)) == 1
-    machine.receive(order(2), NOW)
+    heard(machine, order(2), NOW)
     assert machine.trained(1, 0, np.ones(SMALL, np.float32), NOW) == []
 
 
@@ -203,13 +203,13 @@ def test_what_is_no_business_of_a_server_is_refused(message):
 @pytest.mark.parametrize("message", [*(s for s in SAMPLES if isinstance(s, Accepted | Enlist))])
 def test_what_is_no_business_of_a_client_is_refused(message):
     with pytest.raises(RemoteProtocolError, match="to a client of a federation"):
-        client().receive(message, NOW)
+        heard(client(), message, NOW)
 
 
 @pytest.mark.parametrize("message", [s for s in SAMPLES if isinstance(s, tagging.Federated)])
 def test_peers_and_trackers_take_no_part_in_a_federation(message):
     keys = members(3)
     with pytest.raises(RemoteProtocolError, match=f"takes no {type(message).__name__}"):
-        session(keys[0]).receive(message, NOW)
+        heard(session(keys[0]), message, NOW)
     with pytest.raises(RemoteProtocolError, match=f"takes no {type(message).__name__}"):
-        Introducer(keys[0], 3, None).receive(message, NOW)
+        heard(Introducer(keys[0], 3, None), message, NOW)

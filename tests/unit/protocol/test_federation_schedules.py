@@ -13,7 +13,7 @@ from protocol.actions import Assembled, Fatal, Gathered, Send, Train
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.federation import FederationClient, FederationServer
 from protocol.vectors import PIECE_WORDS
-from tests.parts import NOW
+from tests.parts import NOW, heard
 
 RUN = b"r" * 32
 SERVER = "127.0.0.1:7000"
@@ -105,7 +105,7 @@ class Schedule:
         if machine is None:
             return
         try:
-            self.act(machine.receive(codec.decode(frame), self.now), number)
+            self.act(heard(machine, codec.decode(frame), self.now), number)
         except TooEarly:
             if tries < TRIES:
                 self.frames.append((to, frame, tries + 1))

@@ -9,7 +9,7 @@ from protocol.federation import ASSEMBLE_S, KEEP_S, KNOCK_S, FederationClient
 from protocol.federation_steps import WorkPhase
 from protocol.messages import Done, Enlisted, Order
 from tests.federations import RUN, SERVER, Federation, client, endpoint, enlist, instance, waiting
-from tests.parts import NOW
+from tests.parts import NOW, heard
 
 ENLISTED, DONE = (tagging.tag(kind(instance(0)), RUN) for kind in (Enlisted, Done))
 
@@ -22,7 +22,7 @@ def enlisting() -> FederationClient:
 
 def enlisted() -> FederationClient:
     machine = enlisting()
-    machine.receive(ENLISTED, NOW)
+    heard(machine, ENLISTED, NOW)
     return machine
 
 
@@ -36,7 +36,7 @@ def in_doubt() -> FederationClient:
 def test_who_is_answered_is_enlisted(begin):
     """It says so now and then, and doubts its server when that can not be reached, and not before."""
     machine = begin()
-    assert machine.receive(ENLISTED, NOW) == []
+    assert heard(machine, ENLISTED, NOW) == []
     assert machine.tick(NOW + ASSEMBLE_S) == [Send(SERVER, (enlist(0),))]
     assert machine.deadline == NOW + ASSEMBLE_S + KEEP_S
     assert machine.unreachable(SERVER, "refused", NOW) == [Send(SERVER, (enlist(0),))]
@@ -47,7 +47,7 @@ def test_who_is_answered_is_enlisted(begin):
 @pytest.mark.parametrize(
     ("begin", "end", "said"),
     [
-        *((begin, lambda one: one.receive(DONE, NOW), Closed) for begin in (enlisting, enlisted, in_doubt)),
+        *((begin, lambda one: heard(one, DONE, NOW), Closed) for begin in (enlisting, enlisted, in_doubt)),
         *((begin, lambda one: one.tick(NOW + ASSEMBLE_S), Fatal) for begin in (enlisting, in_doubt)),
         (in_doubt, lambda one: one.unreachable(SERVER, "refused", NOW), Fatal),
     ],
@@ -57,16 +57,16 @@ def test_who_has_ended_does_nothing_more(begin, end, said):
     assert [type(action) for action in end(machine)] == [said]
     assert machine.deadline is None
     assert machine.tick(NOW + ASSEMBLE_S) == machine.unreachable(SERVER, "refused", NOW) == []
-    assert machine.receive(ENLISTED, NOW) == machine.receive(DONE, NOW) == [], "they crossed the end"
+    assert heard(machine, ENLISTED, NOW) == heard(machine, DONE, NOW) == [], "they crossed the end"
     with pytest.raises(RemoteProtocolError, match="to a client that has ended"):
-        machine.receive(tagging.tag(Order(instance(0), 1, (0,)), RUN), NOW)
+        heard(machine, tagging.tag(Order(instance(0), 1, (0,)), RUN), NOW)
 
 
 def test_a_client_node_fills_the_model_of_its_last_order_and_is_idle_when_it_is_whole():
     machine = enlisted()
     phases = [machine._work.phase]
     for number in (1, 2):
-        machine.receive(tagging.tag(Order(instance(0), number, (0,)), RUN), NOW)
+        heard(machine, tagging.tag(Order(instance(0), number, (0,)), RUN), NOW)
         phases.append(machine._work.phase)
     trained = Federation(1).open().begin(1, 0).clients[endpoint(0)]
 

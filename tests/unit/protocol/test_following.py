@@ -18,6 +18,7 @@ from tests.parts import (
     base_of,
     endpoint,
     group_of,
+    heard,
     kinds,
     members,
     only,
@@ -47,15 +48,15 @@ def hearing(*hellos: Hello) -> Session:
     one = session(ONE, seeds=())
     one.open(NOW)
     for said in hellos:
-        one.receive(said, NOW)
+        heard(one, said, NOW)
     return one
 
 
 def adopt(one: Session, **changes) -> list:
     """Two, three and four show a better base; member one fetches and stores it."""
     for key in (TWO, THREE, FOUR):
-        one.receive(hello(key, base=BETTER, issued_ms=MS + 1, **changes), NOW)
-    assert "Adopted" in kinds(one.receive(BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW))
+        heard(one, hello(key, base=BETTER, issued_ms=MS + 1, **changes), NOW)
+    assert "Adopted" in kinds(heard(one, BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW))
     return one.adopted(BETTER, NOW)
 
 
@@ -84,7 +85,7 @@ def test_a_node_that_followed_before_its_restart_follows_from_the_start():
     one = session(ONE, seeds=(endpoint(TWO),), following=True)
     (question,) = outbox(one.open(NOW), endpoint(TWO))
     assert question.announce.following
-    answers = outbox(one.receive(ready(TWO, ONE.public, base=INITIAL), NOW), endpoint(TWO))
+    answers = outbox(heard(one, ready(TWO, ONE.public, base=INITIAL), NOW), endpoint(TWO))
 
     assert [type(answer) for answer in answers] == [Hello]
     assert "Send" not in kinds(one.follow(NOW))
@@ -154,7 +155,7 @@ def test_the_rounds_of_others_do_not_count(why):
     one = following()
     changes = {"base": base(0, 1) if why == "another base" else BETTER, "round": 9}
     flags = {"following": why == "follows", "leaving": why == "left"}
-    one.receive(hello(FIVE, **changes, **flags), NOW)
+    heard(one, hello(FIVE, **changes, **flags), NOW)
     if why == "not reached":
         one.unreachable(endpoint(FIVE), "connection refused", NOW)
 
@@ -188,7 +189,7 @@ def test_a_later_round_on_the_base_that_one_has_is_not_waited_out_by_one_that_fe
 def test_a_base_ends_one_round_only():
     one = following()
     adopt(one, round=1)
-    one.receive(hello(FOUR, base=BETTER, round=2, issued_ms=MS + 2), NOW)  # it fell back on that base
+    heard(one, hello(FOUR, base=BETTER, round=2, issued_ms=MS + 2), NOW)  # it fell back on that base
 
     assert "Failed" not in kinds(one.follow(NOW))
 
@@ -215,7 +216,7 @@ def test_a_round_ends_when_the_last_one_that_offered_follows():
     one = hearing(hello(TWO, following=True), hello(THREE))
     one.follow(NOW)
 
-    assert only(one.receive(hello(THREE, following=True, issued_ms=MS + 1), NOW), Failed) == FIRST
+    assert only(heard(one, hello(THREE, following=True, issued_ms=MS + 1), NOW), Failed) == FIRST
 
 
 def test_alone_a_round_is_waited_for():
@@ -225,10 +226,10 @@ def test_alone_a_round_is_waited_for():
 def test_while_joining_somebody_who_offers_may_still_answer():
     one = session(ONE, seeds=(endpoint(TWO), endpoint(THREE)))
     one.open(NOW)
-    one.receive(hello(TWO, following=True), NOW)
+    heard(one, hello(TWO, following=True), NOW)
     assert "Failed" not in kinds(one.follow(NOW))
 
-    assert only(one.receive(hello(THREE, following=True), NOW), Failed) == FIRST
+    assert only(heard(one, hello(THREE, following=True), NOW), Failed) == FIRST
 
 
 def test_one_that_can_not_be_reached_now_may_offer_later():
@@ -249,7 +250,7 @@ def all_follow_and_are_ahead() -> Session:
 def test_the_last_base_is_still_fetched_where_all_follow():
     one = all_follow_and_are_ahead()
     assert "Failed" not in kinds(one.follow(NOW))
-    one.receive(BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW)
+    heard(one, BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW)
     later = NOW + RETRY_S + 1  # the base is being stored: nothing is fetched, and nothing to be tried again
     assert "Failed" not in kinds(one.tick(later))
 
@@ -353,7 +354,7 @@ def test_a_ready_that_waits_at_one_that_follows_now_goes_to_the_next():
 def test_one_that_follows_closes_no_group_of_the_readys_it_holds():
     one = hearing(*(hello(key) for key in (TWO, THREE, FOUR)))
     for key in (TWO, THREE, FOUR):
-        one.receive(ready(key, ONE.public, base=INITIAL, issued_ms=MS + 1), NOW)
+        heard(one, ready(key, ONE.public, base=INITIAL, issued_ms=MS + 1), NOW)
     actions = [*one.follow(NOW), *one.tick(NOW + 20)]
 
     assert not [m for a in actions if hasattr(a, "messages") for m in a.messages if isinstance(m, Group)]
@@ -361,14 +362,12 @@ def test_one_that_follows_closes_no_group_of_the_readys_it_holds():
 
 def test_who_asks_one_that_follows_is_told_so_and_not_accepted():
     one = following()
-    (answer,) = outbox(
-        one.receive(ready(TWO, ONE.public, base=INITIAL, issued_ms=MS + 1), NOW), endpoint(TWO)
-    )
+    (answer,) = outbox(heard(one, ready(TWO, ONE.public, base=INITIAL, issued_ms=MS + 1), NOW), endpoint(TWO))
 
     assert isinstance(answer, Hello)
     assert answer.announce.following
-    assert one.receive(ready(TWO, THREE.public, base=INITIAL, issued_ms=MS + 2), NOW) == []
-    assert one.receive(hello(TWO, issued_ms=MS + 3), NOW) == []
+    assert heard(one, ready(TWO, THREE.public, base=INITIAL, issued_ms=MS + 2), NOW) == []
+    assert heard(one, hello(TWO, issued_ms=MS + 3), NOW) == []
 
 
 def test_forged_readys_are_not_answered():
@@ -376,25 +375,25 @@ def test_forged_readys_are_not_answered():
     forged = replace(ready(TWO, ONE.public, base=INITIAL), signature=bytes(64))
 
     with pytest.raises(RemoteProtocolError, match="bad ready signature"):
-        one.receive(forged, NOW)
+        heard(one, forged, NOW)
 
 
 def test_a_ready_that_says_that_its_sender_follows_is_refused():
     one = hearing(hello(TWO), hello(THREE))
 
     with pytest.raises(RemoteProtocolError, match="follows: it offers nothing"):
-        one.receive(ready(TWO, ONE.public, base=INITIAL, following=True, issued_ms=MS + 1), NOW)
+        heard(one, ready(TWO, ONE.public, base=INITIAL, following=True, issued_ms=MS + 1), NOW)
 
 
 def test_a_member_joins_a_group_of_more_than_half_of_those_that_offer():
     two = session(TWO, seeds=())
     two.open(NOW)
     for key in (ONE, THREE):
-        two.receive(hello(key), NOW)
+        heard(two, hello(key), NOW)
     for key in (FOUR, FIVE, SIX):
-        two.receive(hello(key, following=True), NOW)
+        heard(two, hello(key, following=True), NOW)
     (mine,) = outbox(two.offer(vector(0), rand(0), NOW), endpoint(ONE))
-    two.receive(group_of([mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))], ONE), NOW)
+    heard(two, group_of([mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))], ONE), NOW)
 
     assert two.status.phase == "shares"
 
@@ -405,10 +404,10 @@ def test_a_member_joins_a_group_of_more_than_half_of_those_that_offer():
 def test_a_follower_serves_the_base_that_it_fetched():
     one = following()
     adopt(one)
-    one.receive(hello(FIVE), NOW)
+    heard(one, hello(FIVE), NOW)
     request = codec.sign(PieceRequest(BETTER.digest, b"", 0, FIVE.public), FIVE)
 
-    assert only(one.receive(request, NOW), Serve) == Serve(endpoint(FIVE), request)
+    assert only(heard(one, request, NOW), Serve) == Serve(endpoint(FIVE), request)
 
 
 def test_a_member_that_fell_back_asks_those_that_offer_before_followers_for_the_certificate():
@@ -432,7 +431,7 @@ def test_finishers_wait_for_a_live_follower_to_confirm():
     assert "Closed" not in kinds(wires[ONE].close(NOW))
     confirmed = hello(FOUR, base=wires[ONE].base, round=1, following=True, issued_ms=MS + 9000)
 
-    assert Closed() in wires[ONE].receive(confirmed, NOW)
+    assert Closed() in heard(wires[ONE], confirmed, NOW)
 
 
 def test_a_certificate_heals_a_follower_that_was_a_member():

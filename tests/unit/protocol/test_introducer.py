@@ -7,7 +7,19 @@ from protocol.errors import RemoteProtocolError
 from protocol.introducer import FULL, Introducer
 from protocol.messages import Accepted, Group, Hello, Refused, Roster
 from protocol.shares import MAX_MEMBERS
-from tests.parts import NOW, PARAMETERS, announce, base, endpoint, members, outbox, ready, resigned, stranger
+from tests.parts import (
+    NOW,
+    PARAMETERS,
+    announce,
+    base,
+    endpoint,
+    heard,
+    members,
+    outbox,
+    ready,
+    resigned,
+    stranger,
+)
 
 KEYS = members(4)
 TRACKER = stranger()
@@ -33,9 +45,9 @@ def notices(actions) -> list[tuple[Note, str]]:
 
 def test_a_hello_is_answered_with_the_others_of_its_task():
     held = tracker()
-    held.receive(hello(KEYS[0]), NOW)
-    held.receive(hello(KEYS[1], task="other"), NOW)
-    actions = held.receive(hello(KEYS[2]), NOW)
+    heard(held, hello(KEYS[0]), NOW)
+    heard(held, hello(KEYS[1], task="other"), NOW)
+    actions = heard(held, hello(KEYS[2]), NOW)
 
     assert outbox(actions, endpoint(KEYS[2])) == [Roster(TRACKER.public, NONCE, (announce(KEYS[0]),))]
     assert notices(actions) == [(Note.JOINED, endpoint(KEYS[2]))]
@@ -44,28 +56,28 @@ def test_a_hello_is_answered_with_the_others_of_its_task():
 
 def test_news_is_not_answered():
     held = tracker()
-    held.receive(hello(KEYS[0]), NOW)
+    heard(held, hello(KEYS[0]), NOW)
 
-    assert held.receive(hello(KEYS[0], wants_reply=False, issued_ms=MS + 1), NOW) == []
+    assert heard(held, hello(KEYS[0], wants_reply=False, issued_ms=MS + 1), NOW) == []
 
 
 def test_a_key_that_is_not_on_the_list_is_refused():
     held = tracker(allow=frozenset({KEYS[0].public}))
-    (refused,) = outbox(held.receive(hello(KEYS[1]), NOW), endpoint(KEYS[1]))
+    (refused,) = outbox(heard(held, hello(KEYS[1]), NOW), endpoint(KEYS[1]))
 
     assert isinstance(refused, Refused)
     assert "allow-list" in refused.reason
     with pytest.raises(RemoteProtocolError, match="allow-list"):
-        held.receive(ask(KEYS[1]), NOW)
-    assert held.receive(ask(KEYS[0]), NOW)
-    assert held.receive(hello(KEYS[0]), NOW)
+        heard(held, ask(KEYS[1]), NOW)
+    assert heard(held, ask(KEYS[0]), NOW)
+    assert heard(held, hello(KEYS[0]), NOW)
 
 
 def test_the_ready_are_grouped_where_they_listen():
     held = tracker()
     for key in KEYS[:2]:
-        assert outbox(held.receive(ask(key), NOW), endpoint(key)) == [Accepted(bytes(16))]
-    actions = held.receive(ask(KEYS[2]), NOW)
+        assert outbox(heard(held, ask(key), NOW), endpoint(key)) == [Accepted(bytes(16))]
+    actions = heard(held, ask(KEYS[2]), NOW)
     groups = [outbox(actions, endpoint(key))[-1] for key in KEYS[:3]]
 
     assert all(isinstance(group, Group) and group == groups[0] for group in groups)
@@ -74,11 +86,11 @@ def test_the_ready_are_grouped_where_they_listen():
 def test_a_follower_is_introduced_and_neither_waited_for_nor_counted():
     held = tracker()
     for key in KEYS[:1]:
-        held.receive(hello(key, following=True), NOW)
+        heard(held, hello(key, following=True), NOW)
     for key in KEYS[1:3]:
-        held.receive(ask(key), NOW)
-    (roster,) = outbox(held.receive(hello(KEYS[3]), NOW), endpoint(KEYS[3]))
-    groups = outbox(held.receive(ask(KEYS[3], issued_ms=MS + 1), NOW), endpoint(KEYS[1]))
+        heard(held, ask(key), NOW)
+    (roster,) = outbox(heard(held, hello(KEYS[3]), NOW), endpoint(KEYS[3]))
+    groups = outbox(heard(held, ask(KEYS[3], issued_ms=MS + 1), NOW), endpoint(KEYS[1]))
 
     assert announce(KEYS[0], following=True) in roster.known
     assert held.peers == 4
@@ -86,7 +98,7 @@ def test_a_follower_is_introduced_and_neither_waited_for_nor_counted():
         tuple(key.public for key in KEYS[1:])
     ]
     with pytest.raises(RemoteProtocolError, match="follows: it offers nothing"):
-        held.receive(ask(KEYS[0], following=True, issued_ms=MS + 2), NOW)
+        heard(held, ask(KEYS[0], following=True, issued_ms=MS + 2), NOW)
 
 
 def test_a_swarm_has_no_more_peers_than_a_group_can_have():
@@ -94,23 +106,23 @@ def test_a_swarm_has_no_more_peers_than_a_group_can_have():
     held, many = tracker(), members(MAX_MEMBERS + 1)
     *inside, late = many
     for key in inside:
-        held.receive(hello(key), NOW)
-    (refused,) = outbox(held.receive(hello(late), NOW), endpoint(late))
+        heard(held, hello(key), NOW)
+    (refused,) = outbox(heard(held, hello(late), NOW), endpoint(late))
     assert refused == Refused(NONCE, FULL)
     assert FULL == "64 peers are in this swarm, as many as can be; larger swarms come later"
     with pytest.raises(RemoteProtocolError, match="larger swarms come later"):
-        held.receive(ask(late), NOW)
+        heard(held, ask(late), NOW)
     assert held.peers == MAX_MEMBERS
-    assert outbox(held.receive(ask(inside[0]), NOW), endpoint(inside[0])) == [Accepted(bytes(16))]
-    assert held.receive(hello(late, parameters=b"o" * 32), NOW)
-    held.receive(hello(inside[1], wants_reply=False, leaving=True, issued_ms=MS + 1), NOW)
-    assert isinstance(outbox(held.receive(hello(late), NOW), endpoint(late))[0], Roster)
+    assert outbox(heard(held, ask(inside[0]), NOW), endpoint(inside[0])) == [Accepted(bytes(16))]
+    assert heard(held, hello(late, parameters=b"o" * 32), NOW)
+    heard(held, hello(inside[1], wants_reply=False, leaving=True, issued_ms=MS + 1), NOW)
+    assert isinstance(outbox(heard(held, hello(late), NOW), endpoint(late))[0], Roster)
 
 
 def test_the_trackers_own_floor_counts():
     held = tracker(min_peers=4)
     for key in KEYS[:3]:
-        held.receive(ask(key), NOW)
+        heard(held, ask(key), NOW)
 
     assert outbox(held.tick(NOW + 20), endpoint(KEYS[0])) == []
     assert held.deadline == NOW + 30
@@ -119,25 +131,25 @@ def test_the_trackers_own_floor_counts():
 def test_a_member_behind_is_shown_who_is_ahead():
     held = tracker()
     ahead = announce(KEYS[0], base=base(1, 1))
-    held.receive(Hello(ahead, NONCE, True, PARAMETERS), NOW)
-    _, roster = outbox(held.receive(ask(KEYS[1]), NOW), endpoint(KEYS[1]))
+    heard(held, Hello(ahead, NONCE, True, PARAMETERS), NOW)
+    _, roster = outbox(heard(held, ask(KEYS[1]), NOW), endpoint(KEYS[1]))
 
     assert roster == Roster(TRACKER.public, bytes(16), (ahead,))
 
 
 def test_who_leaves_is_told_once():
     held = tracker()
-    held.receive(hello(KEYS[0]), NOW)
+    heard(held, hello(KEYS[0]), NOW)
     gone = hello(KEYS[0], wants_reply=False, leaving=True, issued_ms=MS + 1)
 
-    assert notices(held.receive(gone, NOW)) == [(Note.LEFT, endpoint(KEYS[0]))]
-    assert notices(held.receive(gone, NOW)) == []
+    assert notices(heard(held, gone, NOW)) == [(Note.LEFT, endpoint(KEYS[0]))]
+    assert notices(heard(held, gone, NOW)) == []
     assert held.peers == 0
 
 
 def test_who_falls_silent_is_told_and_forgotten():
     held = tracker()
-    held.receive(hello(KEYS[0]), NOW)
+    heard(held, hello(KEYS[0]), NOW)
 
     assert notices(held.tick(NOW + 30)) == [(Note.LOST, endpoint(KEYS[0]))]
     assert held.peers == 0
@@ -146,9 +158,9 @@ def test_who_falls_silent_is_told_and_forgotten():
 def test_a_peer_that_can_not_be_reached_is_not_waited_for():
     held = tracker()
     for key in KEYS:
-        held.receive(hello(key), NOW)
+        heard(held, hello(key), NOW)
     for key in KEYS[:3]:
-        held.receive(ask(key, issued_ms=MS + 1), NOW)
+        heard(held, ask(key, issued_ms=MS + 1), NOW)
     actions = held.unreachable(endpoint(KEYS[3]), "connection refused", NOW)
 
     assert notices(actions) == [(Note.LOST, endpoint(KEYS[3]))]
@@ -159,10 +171,10 @@ def test_a_peer_that_can_not_be_reached_is_not_waited_for():
 
 def test_an_expired_or_older_announcement_leaves_no_trace():
     held = tracker()
-    held.receive(hello(KEYS[0], issued_ms=MS - 30_000), NOW)
+    heard(held, hello(KEYS[0], issued_ms=MS - 30_000), NOW)
     assert held.peers == 0
-    held.receive(hello(KEYS[0], issued_ms=MS + 1), NOW)
-    held.receive(hello(KEYS[0], endpoint="127.0.0.1:1"), NOW)
+    heard(held, hello(KEYS[0], issued_ms=MS + 1), NOW)
+    heard(held, hello(KEYS[0], endpoint="127.0.0.1:1"), NOW)
 
     assert held._endpoints == {KEYS[0].public: endpoint(KEYS[0])}
 
@@ -170,7 +182,7 @@ def test_an_expired_or_older_announcement_leaves_no_trace():
 @pytest.mark.parametrize("message", [Accepted(NONCE), Roster(KEYS[0].public, NONCE, ())])
 def test_a_tracker_takes_nothing_but_hellos_and_readys(message):
     with pytest.raises(RemoteProtocolError, match="a tracker takes no"):
-        tracker().receive(message, NOW)
+        heard(tracker(), message, NOW)
 
 
 def test_forged_hellos_and_readys_are_refused():
@@ -183,16 +195,16 @@ def test_forged_hellos_and_readys_are_refused():
         resigned(one, KEYS[1]),
     ):
         with pytest.raises(RemoteProtocolError, match="signature"):
-            held.receive(message, NOW)
+            heard(held, message, NOW)
     assert held.peers == 0
 
 
 def test_who_is_here_and_what_a_group_waits_for_can_be_asked():
     held = tracker()
-    held.receive(hello(KEYS[3], task="other"), NOW)
+    heard(held, hello(KEYS[3], task="other"), NOW)
     for key in KEYS[:2]:
-        held.receive(ask(key), NOW)
-    held.receive(hello(KEYS[2], following=True), NOW)
+        heard(held, ask(key), NOW)
+    heard(held, hello(KEYS[2], following=True), NOW)
     held.unreachable(endpoint(KEYS[2]), "connection refused", NOW)
     digits, other = held.waiting
 
@@ -206,6 +218,6 @@ def test_who_is_here_and_what_a_group_waits_for_can_be_asked():
 def test_groups_that_were_closed_are_counted():
     held = tracker()
     for key in KEYS[:3]:
-        held.receive(ask(key), NOW)
+        heard(held, ask(key), NOW)
 
     assert [(room.groups, room.ready) for room in held.waiting] == [(1, frozenset())]

@@ -12,6 +12,7 @@ from tests.parts import (
     announce,
     base_of,
     endpoint,
+    heard,
     kinds,
     members,
     only,
@@ -41,7 +42,7 @@ def back(*hellos: Hello, **changes) -> Session:
     late._standing.round = 4
     late.open(NOW)
     for said in hellos:
-        late.receive(said, NOW)
+        heard(late, said, NOW)
     return late
 
 
@@ -73,14 +74,14 @@ def test_an_offer_that_comes_after_the_last_round_ends_at_once_as_that_round():
 def test_an_offer_that_waits_for_a_group_ends_when_nobody_is_left_for_one():
     late = back(hello(ONE, 4), hello(TWO, 4))
     assert is_asked(offered(late))
-    assert failed(late.receive(hello(ONE, issued_ms=MS + 1), NOW)) == [OVER]
-    assert failed(late.receive(hello(TWO, issued_ms=MS + 1), NOW)) == []
+    assert failed(heard(late, hello(ONE, issued_ms=MS + 1), NOW)) == [OVER]
+    assert failed(heard(late, hello(TWO, issued_ms=MS + 1), NOW)) == []
 
 
 def test_what_the_others_agreed_on_is_taken_first():
     late = back(hello(ONE, base=BETTER), hello(TWO, base=BETTER))
     assert failed(offered(late)) == []
-    taken = late.receive(BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW)
+    taken = heard(late, BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW)
     assert "Adopted" in kinds(taken)
     assert failed(taken) == []
     ended = late.adopted(BETTER, NOW)
@@ -101,14 +102,14 @@ def test_a_better_base_that_can_not_be_had_is_waited_for_while_somebody_shows_it
 def test_while_a_group_may_still_come_it_is_waited_for(far):
     late = back(hello(ONE), hello(TWO, 9), far)
     assert failed(offered(late)) == []
-    assert failed(late.receive(hello(TWO, issued_ms=MS + 1), NOW)) == [OVER]
+    assert failed(heard(late, hello(TWO, issued_ms=MS + 1), NOW)) == [OVER]
 
 
 @pytest.mark.parametrize("flags", [{"leaving": True}, {"following": True}])
 def test_who_will_not_be_in_a_group_makes_none(flags):
     late = back(hello(ONE), hello(TWO, 9), hello(THREE, 9))
     assert failed(offered(late)) == []
-    assert failed(late.receive(hello(THREE, 9, issued_ms=MS + 1, **flags), NOW)) == [OVER]
+    assert failed(heard(late, hello(THREE, 9, issued_ms=MS + 1, **flags), NOW)) == [OVER]
 
 
 def test_who_can_not_be_reached_makes_none():
@@ -129,7 +130,7 @@ def test_without_anybody_who_ended_the_last_round_nothing_is_over(said):
 def test_nothing_is_over_before_everybody_was_asked():
     late = session(FIVE, seeds=(endpoint(TWO), endpoint(THREE)), last_round=LAST)
     late.open(NOW)
-    late.receive(hello(ONE), NOW)
+    heard(late, hello(ONE), NOW)
     assert failed(offered(late)) == []
     assert failed(late.tick(NOW + JOIN_S)) == [OVER]
 
@@ -143,7 +144,7 @@ def test_a_node_that_has_ended_later_rounds_goes_back_to_none():
 def test_a_round_without_an_offer_ends_as_the_last_one_too():
     late = back(hello(ONE, leaving=True), *(hello(key, 9) for key in (TWO, THREE, FOUR)))
     assert failed(late.follow(NOW)) == []
-    ended = late.receive(hello(FOUR, 9, leaving=True, issued_ms=MS + 1), NOW)
+    ended = heard(late, hello(FOUR, 9, leaving=True, issued_ms=MS + 1), NOW)
 
     assert failed(ended) == [Failed(Reason.BUDGET_SPENT, LAST, (), None)]
     (news,) = outbox(ended, endpoint(TWO))
@@ -193,7 +194,7 @@ def test_a_node_that_was_named_nobody_is_not_deserted_others_come_to_it():
 def test_a_swarm_is_not_gone_where_anybody_was_heard_since_the_start(flags):
     one = session(ONE, seeds=(endpoint(TWO),))
     one.open(NOW)
-    one.receive(hello(TWO, **flags), NOW)
+    heard(one, hello(TWO, **flags), NOW)
     one.unreachable(endpoint(TWO), REFUSED, NOW)
     assert not one.lateness.is_deserted
 
@@ -207,7 +208,7 @@ def test_hearsay_is_not_somebody():
     assert not one.lateness.is_deserted, "three was not tried yet"
     one.unreachable(endpoint(THREE), REFUSED, NOW)
     assert one.lateness.is_deserted
-    one.receive(said, NOW)
+    heard(one, said, NOW)
     assert not one.lateness.is_deserted
 
 
@@ -217,7 +218,7 @@ def test_a_tracker_is_nobody(answers):
     one = session(ONE, seeds=(), tracker=where)
     (question,) = outbox(one.open(NOW), where)
     if answers:
-        one.receive(Roster(TWO.public, question.nonce, ()), NOW)
+        heard(one, Roster(TWO.public, question.nonce, ()), NOW)
         assert one.lateness.is_deserted
     one.unreachable(where, SILENT, NOW)
     assert not one.lateness.is_deserted, "nobody knows"

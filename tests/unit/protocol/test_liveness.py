@@ -12,6 +12,7 @@ from tests.parts import (
     announce,
     endpoint,
     group_of,
+    heard,
     members,
     only,
     outbox,
@@ -30,22 +31,22 @@ def in_session() -> Session:
     two = session(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
     two.open(NOW)
     for key in (ONE, THREE):
-        two.receive(Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+        heard(two, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
     (mine,) = outbox(two.offer(VECTOR, rand(0), NOW), endpoint(ONE))
-    two.receive(group_of([mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))], ONE), NOW)
+    heard(two, group_of([mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))], ONE), NOW)
     return two
 
 
 def test_a_member_that_is_ready_again_on_the_old_base_is_not_waited_for():
     """Its READY went elsewhere before the GROUP came: it never enters this session."""
     again = ready(THREE, TWO.public, base=INITIAL, issued_ms=MS + 100)
-    failed = only(in_session().receive(again, NOW), Failed)
+    failed = only(heard(in_session(), again, NOW), Failed)
     assert (failed.reason, failed.missing) == (Reason.SHARES_TIMEOUT, (THREE.public,))
 
 
 def test_the_ready_that_made_the_group_ends_no_session():
     two = in_session()
-    actions = two.receive(ready(THREE, TWO.public, nonce=1, base=INITIAL), NOW)
+    actions = heard(two, ready(THREE, TWO.public, nonce=1, base=INITIAL), NOW)
     assert not [action for action in actions if isinstance(action, Failed)]
 
 
@@ -54,7 +55,7 @@ def test_a_coordinator_that_did_not_answer_is_told_that_the_ready_went_elsewhere
     two = session(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
     two.open(NOW)
     for key in (ONE, THREE):
-        two.receive(Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+        heard(two, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
     two.offer(VECTOR, rand(0), NOW)
     (taken_back,) = [m for m in outbox(two.tick(NOW + 5), endpoint(ONE)) if isinstance(m, Ready)]
     assert taken_back.coordinator == TWO.public

@@ -7,7 +7,7 @@ from protocol.actions import Completed, Failed, Reason
 from protocol.masked_messages import Ack, Join, Masked, Release
 from protocol.seeking import MAX_REGROUPED
 from protocol.tolerance import MaskedSettings
-from tests.parts import NOW, endpoint, members, vector
+from tests.parts import NOW, endpoint, heard, members, vector
 from tests.wires import INITIAL, Wires
 
 KEYS = members(4)
@@ -78,10 +78,10 @@ def test_what_comes_late_of_a_session_that_is_over_changes_nothing():
     before = one.base, one.round, one.status.phase
 
     assert len(wires.ends(Completed)) == 4
-    assert all(one.receive(message, NOW) == [] for message in late)
+    assert all(heard(one, message, NOW) == [] for message in late)
     assert (one.base, one.round, one.status.phase) == before
     one.offer(vector(1), bytes(32), NOW)
-    assert all(one.receive(message, NOW) == [] for message in late)
+    assert all(heard(one, message, NOW) == [] for message in late)
 
 
 @pytest.mark.parametrize("layout", [0, 1 << 16])

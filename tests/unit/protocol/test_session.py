@@ -52,6 +52,7 @@ from tests.parts import (
     base_of,
     endpoint,
     group_of,
+    heard,
     kinds,
     members,
     only,
@@ -125,7 +126,7 @@ def test_a_session_says_what_is_light_by_the_machine_that_runs():
     to, (one, two) = next((to, both) for to, both in totals.items() if len(both) == 2)
     here = wires.nodes[to]
     assert [here.is_light(message) for message in (one, two, Group((), 0, ONE.public))] == [True, True, False]
-    here.receive(one, wires.now)
+    heard(here, one, wires.now)
     assert not here.is_light(two), "the check is behind it"
 
 
@@ -234,7 +235,7 @@ def test_a_member_that_can_not_be_reached_ends_the_session_at_once():
 def test_a_member_that_started_anew_ends_the_session_at_once():
     wires = to_shares(swarm())
     anew = announce(TWO, instance=b"2" * 16, base=INITIAL, issued_ms=MS + 1000)
-    actions = wires[ONE].receive(Hello(anew, bytes(16), False, ""), NOW)
+    actions = heard(wires[ONE], Hello(anew, bytes(16), False, ""), NOW)
 
     assert only(actions, Failed).missing == (TWO.public,)
 
@@ -242,7 +243,7 @@ def test_a_member_that_started_anew_ends_the_session_at_once():
 def test_a_member_that_ended_the_round_on_the_old_base_ends_the_session_at_once():
     wires = to_shares(swarm())
     alone = announce(TWO, base=INITIAL, round=1, issued_ms=MS + 1000)
-    actions = wires[ONE].receive(Hello(alone, bytes(16), False, ""), NOW)
+    actions = heard(wires[ONE], Hello(alone, bytes(16), False, ""), NOW)
 
     assert only(actions, Failed).missing == (THREE.public,)  # not who said so, but who both waited for
 
@@ -252,7 +253,7 @@ def test_a_member_that_only_announces_itself_ends_nothing(changes):
     wires = to_shares(swarm())
     same = announce(TWO, base=INITIAL, **changes)
 
-    assert "Failed" not in kinds(wires[ONE].receive(Hello(same, bytes(16), False, ""), NOW))
+    assert "Failed" not in kinds(heard(wires[ONE], Hello(same, bytes(16), False, ""), NOW))
 
 
 # -- groups that are not joined ----------------------------------------------------------------------------
@@ -263,7 +264,7 @@ def asking() -> tuple[Session, list[Ready]]:
     two = session(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
     two.open(NOW)
     for key in (ONE, THREE):
-        two.receive(Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+        heard(two, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
     (mine,) = outbox(two.offer(vector(0), rand(0), NOW), endpoint(ONE))
     return two, [mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))]
 
@@ -274,7 +275,7 @@ def meeting(keys, **changes) -> tuple[tuple[Session, Ready], list[Ready]]:
     node.open(NOW)
     others = [key for key in keys if key != keys[1]]
     for key in others:
-        node.receive(Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+        heard(node, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
     zeros = np.broadcast_to(np.float32(0), changes["dimension"])
     (mine,) = outbox(node.offer(zeros, rand(0), NOW), endpoint(keys[0]))
     return (node, mine), [ready(key, keys[0].public, base=INITIAL) for key in others]
@@ -283,10 +284,10 @@ def meeting(keys, **changes) -> tuple[tuple[Session, Ready], list[Ready]]:
 def test_a_group_is_joined_once():
     two, readys = asking()
     group = group_of(readys, ONE)
-    assert [action.to for action in two.receive(group, NOW)] == [endpoint(ONE), endpoint(THREE)]
+    assert [action.to for action in heard(two, group, NOW)] == [endpoint(ONE), endpoint(THREE)]
 
     with pytest.raises(RemoteProtocolError, match="no offer"):
-        two.receive(group, NOW)
+        heard(two, group, NOW)
 
 
 def test_a_group_with_a_member_that_is_not_accepted_is_refused():
@@ -294,7 +295,7 @@ def test_a_group_with_a_member_that_is_not_accepted_is_refused():
     two._standing.banned.add(THREE.public)
 
     with pytest.raises(RemoteProtocolError, match="does not accept"):
-        two.receive(group_of(readys, ONE), NOW)
+        heard(two, group_of(readys, ONE), NOW)
     assert two.status.phase == "group"
 
 
@@ -302,7 +303,7 @@ def test_a_group_with_a_ready_that_expired_long_ago_is_refused_and_nothing_hangs
     two, (mine, first, _) = asking()
     old = ready(THREE, ONE.public, base=INITIAL, issued_ms=MS - 200_000)
     with pytest.raises(RemoteProtocolError, match="expired"):
-        two.receive(group_of([mine, first, old], ONE), NOW)
+        heard(two, group_of([mine, first, old], ONE), NOW)
 
     assert (two.status.phase, two.deadline is not None) == ("group", True)
 
@@ -319,7 +320,7 @@ def test_a_group_that_grew_beyond_what_the_model_s_length_allows_ends_the_node(m
     beyond = PIECE_WORDS * 64 + most
     keys = members(64)
     (two, mine), others = meeting(keys, dimension=beyond, masked=masked)
-    assert two.receive(group_of([mine, *others], keys[0]), NOW) == [
+    assert heard(two, group_of([mine, *others], keys[0]), NOW) == [
         Fatal(
             f"a group of 64 peers was formed, and {beyond} parameters are too many for {kind} of so many; "
             f"allowed: at most {most}; share fewer of them (train.parameters), or have fewer peers come"
@@ -341,7 +342,7 @@ def test_a_group_with_an_ephemeral_key_of_small_order_is_refused_before_anything
     bad = resigned(last, THREE, ephemeral=bytes(32))
 
     with pytest.raises(RemoteProtocolError, match="unusable ephemeral key"):
-        two.receive(group_of([mine, first, bad], ONE), NOW)
+        heard(two, group_of([mine, first, bad], ONE), NOW)
     assert two.status.phase == "group"
 
 
@@ -350,7 +351,7 @@ def test_a_group_is_refused_while_a_new_base_is_being_stored():
     two._storing = True
 
     with pytest.raises(RemoteProtocolError, match="being replaced"):
-        two.receive(group_of(readys, ONE), NOW)
+        heard(two, group_of(readys, ONE), NOW)
 
 
 def test_the_base_never_changes_through_a_fetch_while_a_session_runs():
@@ -359,12 +360,12 @@ def test_the_base_never_changes_through_a_fetch_while_a_session_runs():
     better = base_of(held, 1)
     for key in (ONE, THREE):
         said = announce(key, base=better, issued_ms=MS + 5000)
-        two.receive(Hello(said, bytes(16), False, PARAMETERS), NOW)
+        heard(two, Hello(said, bytes(16), False, PARAMETERS), NOW)
     assert two.status.phase == "catching up"
-    two.receive(group_of(readys, ONE), NOW)
+    heard(two, group_of(readys, ONE), NOW)
 
     with pytest.raises(RemoteProtocolError, match="was not asked for"):
-        two.receive(BasePiece(better.digest, 0, held.tobytes()), NOW)
+        heard(two, BasePiece(better.digest, 0, held.tobytes()), NOW)
     assert two.status.phase == "shares"
 
 
@@ -394,29 +395,29 @@ def test_shares_that_come_before_their_group_count():
 def test_what_comes_before_its_group_is_held_within_a_bound():
     two, _ = asking()
     share = Share(bytes(32), ONE.public, TWO.public, 0, bytes(1 << 19))
-    two.receive(share, NOW)
+    heard(two, share, NOW)
 
     with pytest.raises(TooEarly):
-        two.receive(share, NOW)
+        heard(two, share, NOW)
 
 
 def test_early_messages_that_do_not_belong_are_dropped_with_the_group():
     two, readys = asking()
     group = group_of(readys, ONE)
-    two.receive(Share(codec.session_id(group), ONE.public, TWO.public, 0, b"garbage"), NOW)
+    heard(two, Share(codec.session_id(group), ONE.public, TWO.public, 0, b"garbage"), NOW)
 
-    assert kinds(two.receive(group, NOW)) == ["Send", "Send"]
+    assert kinds(heard(two, group, NOW)) == ["Send", "Send"]
 
 
 def test_bulk_of_no_session_is_refused():
     one = session(ONE, seeds=())
     share = Share(bytes(32), TWO.public, ONE.public, 0, b"")
     with pytest.raises(RemoteProtocolError, match="not this node's"):
-        one.receive(share, NOW)
+        heard(one, share, NOW)
 
     wires = to_shares(swarm())
     with pytest.raises(RemoteProtocolError, match="not this node's"):
-        wires[ONE].receive(replace(share, sender=TWO.public), NOW)
+        heard(wires[ONE], replace(share, sender=TWO.public), NOW)
 
 
 @pytest.mark.parametrize(
@@ -435,7 +436,7 @@ def test_answers_to_nothing_are_refused(message):
     one = session(ONE, seeds=())
     one.open(NOW)
     with pytest.raises(RemoteProtocolError):
-        one.receive(message, NOW)
+        heard(one, message, NOW)
 
 
 # -- healing -----------------------------------------------------------------------------------------------
@@ -469,7 +470,7 @@ def test_equivocation_in_a_certificate_bans_its_sender():
     certificate = wires.ends(Completed)[0][1].certificate
     other = resigned(certificate.sums[1], TWO, pieces=(bytes(32),))
     wires[THREE]._healer.past[certificate.sid].seen[TWO.public] = other
-    actions = wires[THREE].receive(certificate, wires.now)
+    actions = heard(wires[THREE], certificate, wires.now)
 
     assert only(actions, Evidence).sender == TWO.public
     assert not wires[THREE]._hellos.accepts(announce(TWO))
@@ -483,7 +484,7 @@ def test_equivocation_in_a_session_bans_its_sender():
     )
     wires.offer()
     mine = next(message for message in sums if message.sender == TWO.public)
-    actions = wires[ONE].receive(resigned(mine, TWO, pieces=(bytes(32),)), NOW)
+    actions = heard(wires[ONE], resigned(mine, TWO, pieces=(bytes(32),)), NOW)
 
     assert only(actions, Evidence).sender == TWO.public
     assert not wires[ONE]._hellos.accepts(announce(TWO))
@@ -509,11 +510,11 @@ def test_a_late_sum_is_rejected_and_can_still_be_evidence():
     mine = next(message for message in sums if message.sender == TWO.public)
 
     with pytest.raises(RemoteProtocolError):
-        wires[ONE].receive(mine, NOW)
+        heard(wires[ONE], mine, NOW)
     with pytest.raises(RemoteProtocolError, match="signature"):
-        wires[ONE].receive(replace(mine, pieces=(bytes(32),)), NOW)
+        heard(wires[ONE], replace(mine, pieces=(bytes(32),)), NOW)
     assert wires[ONE]._hellos.accepts(announce(TWO))
-    actions = wires[ONE].receive(resigned(mine, TWO, pieces=(bytes(32),)), NOW)
+    actions = heard(wires[ONE], resigned(mine, TWO, pieces=(bytes(32),)), NOW)
     assert only(actions, Evidence).sender == TWO.public
     assert not wires[ONE]._hellos.accepts(announce(TWO))
 
@@ -524,9 +525,9 @@ def test_a_late_joiner_adopts_what_the_majority_shows():
     one = session(ONE, seeds=())
     one.open(NOW)
     for key in (TWO, THREE):
-        actions = one.receive(Hello(announce(key, base=better), bytes(16), False, PARAMETERS), NOW)
+        actions = heard(one, Hello(announce(key, base=better), bytes(16), False, PARAMETERS), NOW)
     assert outbox(actions, endpoint(TWO))[-1].sid == better.digest
-    done = one.receive(BasePiece(better.digest, 0, held.tobytes()), NOW)
+    done = heard(one, BasePiece(better.digest, 0, held.tobytes()), NOW)
     assert "Adopted" in kinds(done)
     one.adopted(better, NOW)
 
@@ -543,10 +544,10 @@ def test_adopting_the_base_one_has_changes_nothing():
 def test_what_a_restart_kept_is_served():
     group = group_of([ready(key, ONE.public, base=INITIAL) for key in KEYS[:3]], ONE)
     one = Session(settings(ONE), standing(), {b"p" * 32: Past(group, INITIAL, {})}, rand(0))
-    one.receive(Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
+    heard(one, Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
     request = codec.sign(CertificateRequest(b"p" * 32, TWO.public), TWO)
 
-    assert only(one.receive(request, NOW), Serve) == Serve(endpoint(TWO), request)
+    assert only(heard(one, request, NOW), Serve) == Serve(endpoint(TWO), request)
 
 
 # -- coordination ------------------------------------------------------------------------------------------
@@ -580,7 +581,7 @@ def test_the_coordinator_that_comes_back_is_asked_again_with_a_new_ready():
     two, (mine, *_) = asking()
     two.unreachable(endpoint(ONE), "connection refused", NOW)
     back = Hello(announce(ONE, base=INITIAL, issued_ms=MS + 5000), bytes(16), False, PARAMETERS)
-    (again,) = outbox(two.receive(back, NOW), endpoint(ONE))
+    (again,) = outbox(heard(two, back, NOW), endpoint(ONE))
 
     assert (again.coordinator, two._seeker.coordinator) == (ONE.public, ONE.public)
     assert again.nonce != mine.nonce
@@ -592,7 +593,7 @@ def test_a_node_that_coordinates_gives_way_to_one_with_a_lower_key():
     three.offer(vector(0), rand(0), NOW)
     room = three._coordination._matchmaker.room(announce(THREE).swarm)
     assert set(room.readys) == {THREE.public}
-    actions = three.receive(Hello(announce(ONE, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    actions = heard(three, Hello(announce(ONE, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
 
     assert [type(message) for message in outbox(actions, endpoint(ONE))] == [Ready]
     assert set(room.readys) == set()
@@ -608,32 +609,32 @@ def test_a_silent_coordinator_is_told_that_its_ready_is_taken_back():
 def test_a_ready_for_another_coordinator_takes_back_the_one_that_is_here():
     one = session(ONE, seeds=())
     one.open(NOW)
-    one.receive(ready(TWO, ONE.public, base=INITIAL), NOW)
+    heard(one, ready(TWO, ONE.public, base=INITIAL), NOW)
     room = one._coordination._matchmaker.room(announce(TWO).swarm)
     assert set(room.readys) == {TWO.public}
-    one.receive(ready(TWO, THREE.public, base=INITIAL, issued_ms=MS + 1), NOW)
+    heard(one, ready(TWO, THREE.public, base=INITIAL, issued_ms=MS + 1), NOW)
     assert set(room.readys) == set()
 
     with pytest.raises(RemoteProtocolError, match="used already"):
-        one.receive(ready(TWO, ONE.public, base=INITIAL), NOW)
+        heard(one, ready(TWO, ONE.public, base=INITIAL), NOW)
 
 
 def test_a_ready_is_redirected_to_the_first_candidate():
     three = session(THREE, seeds=())
     three.open(NOW)
     first = announce(ONE, base=INITIAL)
-    three.receive(Hello(first, bytes(16), False, PARAMETERS), NOW)
-    sent = outbox(three.receive(ready(TWO, THREE.public, nonce=4, base=INITIAL), NOW), endpoint(TWO))
+    heard(three, Hello(first, bytes(16), False, PARAMETERS), NOW)
+    sent = outbox(heard(three, ready(TWO, THREE.public, nonce=4, base=INITIAL), NOW), endpoint(TWO))
 
     assert sent == [Accepted(bytes([4]) * 16), Redirect(bytes([4]) * 16, first)]
-    assert outbox(three.receive(ready(ONE, THREE.public, base=INITIAL), NOW), endpoint(ONE)) == [
+    assert outbox(heard(three, ready(ONE, THREE.public, base=INITIAL), NOW), endpoint(ONE)) == [
         Accepted(bytes(16))
     ]
 
 
 def test_a_redirection_introduces_its_coordinator():
     two, (mine, *_) = asking()
-    (question,) = outbox(two.receive(Redirect(mine.nonce, announce(FOUR, base=INITIAL)), NOW), endpoint(FOUR))
+    (question,) = outbox(heard(two, Redirect(mine.nonce, announce(FOUR, base=INITIAL)), NOW), endpoint(FOUR))
 
     assert isinstance(question, Hello)
 
@@ -642,8 +643,8 @@ def test_a_member_behind_is_shown_who_is_ahead():
     one = session(ONE, seeds=())
     one.open(NOW)
     ahead = announce(THREE, base=base(1, 1))
-    one.receive(Hello(ahead, bytes(16), False, PARAMETERS), NOW)
-    sent = outbox(one.receive(ready(TWO, ONE.public, base=INITIAL), NOW), endpoint(TWO))
+    heard(one, Hello(ahead, bytes(16), False, PARAMETERS), NOW)
+    sent = outbox(heard(one, ready(TWO, ONE.public, base=INITIAL), NOW), endpoint(TWO))
 
     assert [message.known for message in sent if isinstance(message, Hello)] == [(ahead,)]
 
@@ -652,9 +653,9 @@ def test_readys_of_strangers_and_forged_ones_are_refused():
     one = session(ONE, seeds=(), allow=frozenset({TWO.public}))
     one.open(NOW)
     with pytest.raises(RemoteProtocolError, match="does not collect"):
-        one.receive(ready(THREE, ONE.public), NOW)
+        heard(one, ready(THREE, ONE.public), NOW)
     with pytest.raises(RemoteProtocolError, match="bad ready signature"):
-        one.receive(resigned(ready(TWO, ONE.public), THREE), NOW)
+        heard(one, resigned(ready(TWO, ONE.public), THREE), NOW)
 
 
 def test_an_offer_asks_a_limited_number_of_times():
@@ -670,7 +671,7 @@ def test_an_offer_asks_a_limited_number_of_times():
 def test_a_node_sends_to_where_a_peer_listens_now():
     wires = swarm().offer()
     moved = announce(TWO, endpoint="127.0.0.1:2", base=wires[ONE].base, round=1, issued_ms=MS + 9000)
-    wires[ONE].receive(Hello(moved, bytes(16), False, PARAMETERS), NOW)
+    heard(wires[ONE], Hello(moved, bytes(16), False, PARAMETERS), NOW)
 
     assert wires[ONE].addresses.of(TWO.public) == "127.0.0.1:2"
     assert wires[ONE].addresses.of(stranger().public) is None
@@ -684,7 +685,7 @@ def test_who_announced_an_endpoint_may_answer_there():
     assert one.addresses.may_answer("127.0.0.1:2") == frozenset()
     for key, later in ((TWO, 9000), (THREE, 9500)):
         moved = announce(key, endpoint="127.0.0.1:2", base=one.base, round=0, issued_ms=MS + later)
-        one.receive(Hello(moved, bytes(16), False, PARAMETERS), NOW)
+        heard(one, Hello(moved, bytes(16), False, PARAMETERS), NOW)
 
     assert one.addresses.may_answer("127.0.0.1:2") == {TWO.public, THREE.public}
 
@@ -721,7 +722,7 @@ def tracked() -> Session:
     """Member one, with a tracker whose key is stranger()'s, joined."""
     one = session(ONE, tracker=TRACKER)
     (question,) = outbox(one.open(NOW), TRACKER)
-    one.receive(Roster(stranger().public, question.nonce, ()), NOW)
+    heard(one, Roster(stranger().public, question.nonce, ()), NOW)
     return one
 
 
@@ -730,10 +731,10 @@ def test_with_a_tracker_the_ready_goes_there_and_none_is_collected():
     (mine,) = outbox(one.offer(vector(0), rand(0), NOW), TRACKER)
 
     assert (mine.coordinator, one.status.phase) == (stranger().public, "group")
-    one.receive(Hello(announce(TWO, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    heard(one, Hello(announce(TWO, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
     with pytest.raises(RemoteProtocolError, match="does not collect"):
-        one.receive(ready(TWO, ONE.public), NOW)
-    one.receive(Accepted(mine.nonce), NOW + 1)
+        heard(one, ready(TWO, ONE.public), NOW)
+    heard(one, Accepted(mine.nonce), NOW + 1)
     assert only(one.tick(NOW + 121), Failed).reason is Reason.GROUP_TIMEOUT
 
 
@@ -743,7 +744,7 @@ def test_a_group_of_the_tracker_is_joined_whoever_else_one_knows():
     group = group_of(
         [mine, *(ready(key, stranger().public, base=INITIAL) for key in (TWO, THREE))], stranger()
     )
-    one.receive(group, NOW)
+    heard(one, group, NOW)
 
     assert one.status.phase == "shares"
     actions = one.unreachable(endpoint(TWO), "connection refused", NOW)
@@ -765,7 +766,7 @@ def test_a_tracker_that_is_gone_holds_no_ready():
 
     assert (one._seeker.coordinator, one._hellos.tracker_key) == (None, None)
     (question,) = outbox(one.tick(NOW + 1), TRACKER)
-    sent = outbox(one.receive(Roster(stranger().public, question.nonce, ()), NOW), TRACKER)
+    sent = outbox(heard(one, Roster(stranger().public, question.nonce, ()), NOW), TRACKER)
     assert [type(message) for message in sent] == [Ready]
 
 
@@ -801,7 +802,7 @@ def test_after_the_last_round_a_node_waits_no_longer_than_it_lingers():
     wires[TWO].close(NOW)
     behind = announce(THREE, base=base(0, 1), issued_ms=MS + 100)
     late = session(ONE, seeds=())
-    late.receive(Hello(behind, bytes(16), False, PARAMETERS), NOW)
+    heard(late, Hello(behind, bytes(16), False, PARAMETERS), NOW)
     assert "Closed" not in kinds(late.close(NOW))
     assert "Closed" not in kinds(late.tick(NOW + CLOSING_S - 1))
 
@@ -835,7 +836,7 @@ def test_a_node_with_a_key_that_runs_already_gives_up():
     one = session(ONE, seeds=(endpoint(TWO),))
     (question,) = outbox(one.open(NOW), endpoint(TWO))
     twin = announce(ONE, endpoint=endpoint(TWO), started_ms=MS - 1, instance=b"2" * 16)
-    actions = one.receive(Hello(twin, question.nonce, False, PARAMETERS), NOW)
+    actions = heard(one, Hello(twin, question.nonce, False, PARAMETERS), NOW)
 
     assert "already runs with this key" in only(actions, Fatal).text
 
