@@ -115,7 +115,7 @@ async def test_links_are_told_to_the_machine():
 async def test_only_what_may_go_through_a_vector_leaves_the_event_loop(message, in_loop):
     machine, _, shell = make(heavy=True)
     threads = []
-    machine.receive = lambda message, now: threads.append(threading.current_thread()) or []
+    machine.receive = lambda message, by, now: threads.append(threading.current_thread()) or []
     await shell.receive(message)
     assert (threads == [threading.current_thread()]) is in_loop
 
