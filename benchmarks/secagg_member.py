@@ -21,7 +21,7 @@ from benchmarks.secagg_meter import Meter, cpu_seconds, settle
 from benchmarks.secagg_store import Store
 from node.errors import UserError
 from node.peer import HEAVY_BYTES
-from node.shell import Clock, Shell
+from node.shell import Shell
 from node.tls import make_tls
 from node.transport import Transport
 from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
@@ -70,7 +70,6 @@ class Place:
             shares_timeout_s=PHASE_TIMEOUT_S,
             sums_timeout_s=PHASE_TIMEOUT_S,
             instance=os.urandom(16),
-            started_ms=int(Clock().now() * 1000),
             last_round=2**31,  # ended from outside
         )
 

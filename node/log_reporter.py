@@ -15,13 +15,14 @@ from protocol.actions import Note, Notice
 from protocol.messages import Base
 
 _UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTHER_SWARM})
-_EXPLAINED = frozenset({*_UNWELCOME, Note.LOST, Note.UNREACHABLE, Note.COORDINATOR})
+_ODD = frozenset({Note.CLOCK, Note.EPOCH})
+_EXPLAINED = frozenset({*_UNWELCOME, *_ODD, Note.LOST, Note.UNREACHABLE, Note.COORDINATOR})
 KEY_DIGITS = 16
 
 
 def log_notice(log: Log, notice: Notice, text: str) -> None:
     """Something about a peer, as the event `peer-KIND`; `text` is the whole of it in words."""
-    say = log.warning if notice.kind in _UNWELCOME else log.info
+    say = log.warning if notice.kind in _UNWELCOME | _ODD else log.info
     about = {"why": text} if notice.kind in _EXPLAINED else {"key": notice.text}
     say(f"peer-{notice.kind}", peer=notice.who, **about)
 

@@ -73,6 +73,13 @@ def notice_text(notice: Notice, parameters: str) -> str:
             return f"{who} refuses this node: {text}"
         case Note.NOT_ALLOWED | Note.WRONG_PIN:
             return f"{who} is not let in: {text}"
+        case Note.CLOCK:
+            return f"{who}: {text}"
+        case Note.EPOCH:
+            return (
+                "peers remember a later start with this key: this folder was restored from an older copy, or "
+                "is a new one; what this node says from now on counts as later"
+            )
         case Note.OTHER_SWARM:
             return f"{who} is in another swarm: {describe_difference(parameters, text)}"
 

@@ -246,7 +246,6 @@ def _settings(prepared: Prepared, key: NodeKey, endpoint: str, plan: Plan) -> Se
         shares_timeout_s=section.shares_timeout_s,
         sums_timeout_s=section.sums_timeout_s,
         instance=os.urandom(16),
-        started_ms=int(Clock().now() * 1000),
         # Where enough is agreed by a base, rounds are tries: each node has a last one of its own.
         last_round=plan.rounds if plan.generations is None else sys.maxsize,
         slots=prepared.weighting.slots,

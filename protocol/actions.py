@@ -155,6 +155,16 @@ class Serve:
     request: CertificateRequest | PieceRequest
 
 
+@dataclass(frozen=True, slots=True)
+class RaiseEpoch:
+    """Store durably, before anything after this action, that this node's epoch is the one after `above`.
+
+    A peer showed an announcement of this node's own key with that epoch: this folder is older than it.
+    """
+
+    above: int
+
+
 class Note(StrEnum):
     """Kinds of things a user is told."""
 
@@ -167,6 +177,8 @@ class Note(StrEnum):
     WRONG_PIN = "wrong-pin"
     REFUSED = "refused"
     UNREACHABLE = "unreachable"
+    CLOCK = "clock"
+    EPOCH = "epoch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +242,7 @@ Action = (
     | Healed
     | Adopted
     | Serve
+    | RaiseEpoch
     | Notice
     | Fatal
     | Closed

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from protocol.actions import Action, Send
 from protocol.membership import Members
 from protocol.messages import Group, Key
-from protocol.standing import Settings
+from protocol.requests import Requests
+from protocol.standing import Settings, Standing
 
 
 class Addresses:
     """What the members announced, and what the last group's READYs say of who is known no more."""
 
-    def __init__(self, settings: Settings, members: Members) -> None:
+    def __init__(self, settings: Settings, standing: Standing, members: Members) -> None:
         self._settings = settings
+        self._requests = Requests(settings, standing)
         self._members = members
         self._grouped: dict[Key, str] = {}
 
@@ -45,11 +48,15 @@ class Addresses:
         return self._members.keys_at(endpoint) if pinned is None else frozenset((pinned,))
 
     def addressed(self, actions: Sequence[Action]) -> list[Action]:
-        """Node keys replaced by where their nodes listen; what has nowhere to go is left out."""
+        """Node keys replaced by where their nodes listen; what has nowhere to go is left out.
+
+        Requests are numbered and signed on the way.
+        """
         out: list[Action] = []
         for action in actions:
             if not isinstance(action, Send) or isinstance(action.to, str):
                 out.append(action)
             elif endpoint := self.of(action.to):
-                out.append(Send(endpoint, action.messages))
+                messages = self._requests.signed(action.to, action.messages)
+                out.append(replace(action, to=endpoint, messages=messages))
         return out

@@ -74,7 +74,7 @@ from protocol.sealing import TAG_BYTES
 from protocol.shares import MAX_MEMBERS
 from protocol.vectors import PIECE_BYTES, PIECE_WORDS
 
-VERSION = 3
+VERSION = 4
 MAX_HEADER_BYTES = 256 * 1024
 MAX_CARRY_BYTES = PIECE_WORDS
 MAX_PAYLOAD_BYTES = PIECE_BYTES + max(TAG_BYTES, MAX_CARRY_BYTES)
@@ -121,7 +121,7 @@ def _fields(kind: type, value: Any) -> list[Any]:
 _KEY = octets(32, 32)
 _SIGNATURE = octets(identity.SIGNATURE_BYTES, identity.SIGNATURE_BYTES)
 _NONCE = octets(16, 16)
-_TIME = integer(0, _MAX_INTEGER)
+_COUNT = integer(0, _MAX_INTEGER)
 _INDEX = integer(0, MAX_PIECES - 1)
 _ROUND = integer(0, 2**31 - 1)
 _KNOWN = many(_record(Announce), MAX_KNOWN)
@@ -167,21 +167,21 @@ _MASKED_READERS: dict[type, tuple[Reader, ...]] = {
 _READERS: dict[type, tuple[Reader, ...]] = {
     Base: (_ROUND, _KEY, integer(0, MAX_MEMBERS), _KEY),
     Announce: (
-        *(_KEY, text(260), text(200), _KEY, integer(3, MAX_MEMBERS), _NONCE, _TIME, _TIME, _TIME),
+        *(_KEY, text(260), text(200), _KEY, integer(3, MAX_MEMBERS), _NONCE, _COUNT, _COUNT),
         *(_ROUND, _record(Base), boolean, boolean, _SIGNATURE),
     ),
     Ready: (_record(Announce), _KEY, _NONCE, _KEY, _SIGNATURE),
-    Hello: (_record(Announce), _NONCE, boolean, _PARAMETERS, _KNOWN),
-    Roster: (_KEY, _NONCE, _KNOWN),
+    Hello: (_record(Announce), _NONCE, boolean, _PARAMETERS, _KNOWN, _COUNT, _COUNT),
+    Roster: (_KEY, _NONCE, _KNOWN, _COUNT),
     Refused: (_NONCE, text(300), _PARAMETERS),
     Accepted: (_NONCE,),
     Redirect: (_NONCE, _record(Announce)),
     Group: (many(_record(Ready), MAX_MEMBERS), integer(0, 2**31 - 1), _KEY, _SIGNATURE),
     Share: (_KEY, _KEY, _KEY, _INDEX),
     Sum: (_KEY, _KEY, _KEY, many(_KEY, MAX_PIECES), _SIGNATURE, _INDEX),
-    CertificateRequest: (_KEY, _KEY, _SIGNATURE),
+    CertificateRequest: (_KEY, _KEY, _KEY, _COUNT, _COUNT, _SIGNATURE),
     Certificate: (_KEY, many(_record(Sum), MAX_MEMBERS)),
-    PieceRequest: (_KEY, octets(0, 32), _INDEX, _KEY, _SIGNATURE),
+    PieceRequest: (_KEY, octets(0, 32), _INDEX, _KEY, _KEY, _COUNT, _COUNT, _SIGNATURE),
     BasePiece: (_KEY, _INDEX),
     **_MASKED_READERS,
     Enlist: (_ROUND, _NONCE, text(260), _KEY),

@@ -53,19 +53,21 @@ class Coordination:
         if self._matchmaker:
             self._matchmaker.announce(announce, now)
 
-    def ready(self, ready: Ready, now: float) -> list[Action]:
-        """Take in a READY; one for another coordinator takes back what was sent here."""
+    def ready(self, ready: Ready, by: Key | None, now: float) -> list[Action]:
+        """Take in a READY on a link of its own; one for another coordinator takes back what was sent here."""
+        if by != ready.key:
+            raise RemoteProtocolError("a READY on the link of another")
         if self._settings.tracker or not self._hellos.accepts(ready.announce):
             raise RemoteProtocolError("a READY that this node does not collect")
         codec.verify(ready.announce, ready.key)
         codec.verify(ready, ready.key)
-        self._members.learn(ready.announce, self._standing.round, now, direct=True)
+        self._members.learn(ready.announce, self._standing.round, now, live=True)
         if self._matchmaker is None:  # this node follows, and tells who asks it all the same
             is_asked = ready.coordinator == self._me
             return self._hellos.show(ready.announce.endpoint, (), now) if is_asked else []
         if ready.coordinator != self._me:
             self._matchmaker.announce(ready.announce, now)
-            self._matchmaker.withdraw(ready.key, ready.announce.issued_ms)
+            self._matchmaker.withdraw(ready.key, ready.announce.order)
             return []
         actions = self._matchmaker.ready(ready, now)
         elsewhere = self._members.get(self._first_candidate() or b"")
@@ -84,9 +86,9 @@ class Coordination:
         return self._matchmaker.close_groups(now, self.known) if self._matchmaker else []
 
     def drop(self, key: Key) -> None:
-        """A banned peer's READY does not count."""
+        """The READY that is held of this node, or of a banned peer, does not count."""
         if self._matchmaker:
-            self._matchmaker.withdraw(key, self._standing.issued_ms)
+            self._matchmaker.void(key)
 
     # -- seeking -----------------------------------------------------------------------------------
 
@@ -162,11 +164,15 @@ class Coordination:
         self.seeker.check(group, self.known)
         if not all(self._hellos.accepts(announce) for announce in self._others(group)):
             raise RemoteProtocolError("a GROUP with a member that this node does not accept")
+        for announce in self._others(group):
+            held = self._members.get(announce.key)
+            if held is not None and held.epoch > announce.epoch:
+                raise RemoteProtocolError("a GROUP with a READY of a start that is over")
 
     def learn(self, group: Group, now: float) -> None:
         """What its READYs say of the other members."""
         for announce in self._others(group):
-            self._members.learn(announce, self._standing.round, now, direct=True)
+            self._members.learn(announce, self._standing.round, now, live=False)
 
     def _others(self, group: Group) -> list[Announce]:
         return [ready.announce for ready in group.readys if ready.key != self._me]

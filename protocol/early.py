@@ -9,8 +9,12 @@ from protocol.errors import TooEarly
 from protocol.masked_messages import MaskedMessage, sender_of, session_of
 from protocol.messages import Share, Sid, Sum
 from protocol.names import NOBODY, Key
+from protocol.shares import MAX_MEMBERS
 
-EARLY_BYTES = 1 << 20
+OF_ONE_BYTES = 128 * 1024
+"""Room for what one member says before the GROUP reaches this node; bulk beyond it is sent again."""
+OF_STRANGERS_BYTES = 256 * 1024
+"""Room for all of those together whom this node does not know as members."""
 _OVERHEAD_BYTES = 256
 
 Bulk = Share | Sum | MaskedMessage
@@ -20,30 +24,35 @@ def _session(message: Bulk) -> Sid:
     return message.sid if isinstance(message, Share | Sum) else session_of(message)
 
 
-def _sender(message: Bulk) -> Key:
-    return message.sender if isinstance(message, Share | Sum) else sender_of(message) or NOBODY
+def sender_of_bulk(message: Bulk, by: Key) -> Key:
+    """In whose name a message is; of what anybody may pass on, in the name of who brings it (`by`)."""
+    return message.sender if isinstance(message, Share | Sum) else sender_of(message) or by
 
 
 class Early:
-    """At most `limit_bytes` of messages whose session, or place in it, is not known yet.
+    """Messages whose session, or place in it, is not known yet.
 
-    `of_one_bytes`: of one sender, so that none takes the others' room. Headers count: one may be 190 kB.
+    Each sender that is expected has room of its own, `of_one_bytes`, and nobody else can take it; all others
+    share `of_strangers_bytes`. Headers count: one may be 190 kB.
     """
 
-    def __init__(self, limit_bytes: int, of_one_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
+    def __init__(
+        self, of_one_bytes: int = OF_ONE_BYTES, of_strangers_bytes: int = OF_STRANGERS_BYTES
+    ) -> None:
         self._of_one_bytes = of_one_bytes
+        self._of_strangers_bytes = of_strangers_bytes
         self._held: list[Bulk] = []
         self._bytes: Counter[Key] = Counter()
 
-    def hold(self, message: Bulk) -> None:
-        """Keep it; TooEarly if there is no room: the sender tries again."""
-        sender, size = _sender(message), codec.frame_bytes(message) + _OVERHEAD_BYTES
-        held = self._bytes.total() + size
-        if held > self._limit_bytes or self._bytes[sender] + size > self._of_one_bytes:
+    def hold(self, message: Bulk, by: Key, is_expected: bool) -> None:
+        """Keep what `by` brought; TooEarly if there is no room for it: it is sent again."""
+        room, limit_bytes = (by, self._of_one_bytes) if is_expected else (NOBODY, self._of_strangers_bytes)
+        size = codec.frame_bytes(message) + _OVERHEAD_BYTES
+        is_full = room not in self._bytes and len(self._bytes) > MAX_MEMBERS
+        if is_full or self._bytes[room] + size > limit_bytes:
             raise TooEarly(f"{type(message).__name__} of a session that this node was not told of yet")
         self._held.append(message)
-        self._bytes[sender] += size
+        self._bytes[room] += size
 
     def take(self, sid: Sid) -> list[Bulk]:
         """What was held for this session, in order of arrival; everything else is dropped."""

@@ -20,10 +20,10 @@ from protocol.membership import Members
 from protocol.messages import (
     Announce,
     Base,
-    CertificateRequest,
     Key,
     Message,
     PieceRequest,
+    Request,
     Sid,
     Sum,
 )
@@ -34,6 +34,7 @@ from protocol.tolerance import LEAST_MEMBERS
 
 REMEMBERED_SESSIONS = 8
 RETRY_S = 2.0
+_NEVER = (-1, -1)
 
 
 class Phase(Enum):
@@ -79,6 +80,8 @@ class Healer:
         self._tried: dict[tuple[bytes, Key, bool], float] = {}
         self._retry_at: float | None = None
         self._course = Course(STEPS, Phase.IDLE)
+        self._asked: dict[Key, tuple[int, int]] = {}
+        """The order of the last request of each member."""
         self.past: OrderedDict[Sid, Past] = OrderedDict()
 
     @property
@@ -174,6 +177,7 @@ class Healer:
         if self._retry_at is not None and now >= self._retry_at:
             self._retry_at = None
         self._tried = {key: until for key, until in self._tried.items() if until > now}
+        self._asked = {key: order for key, order in self._asked.items() if self._members.get(key)}
 
     def abandon(self, now: float) -> None:
         """A session starts on the base that this node has: what it fetches is looked for again afterwards."""
@@ -199,19 +203,25 @@ class Healer:
         codec.verify(late, late.sender)
         return Evidence(late.sender, TWO_SUMS, (seen, late.header))
 
-    def serve(self, request: Message, accepts: Callable[[Announce], bool]) -> list[Action]:
-        """Answer a member of this swarm; certificates only to who was in their session."""
-        if not isinstance(request, CertificateRequest | PieceRequest):
+    def serve(self, request: Message, by: Key | None, accepts: Callable[[Announce], bool]) -> list[Action]:
+        """Answer a member of this swarm; certificates only to who was in their session.
+
+        A request is answered once: it names this node, comes on a link of its sender, and is later than all
+        before it.
+        """
+        if not isinstance(request, Request):
             raise RemoteProtocolError(f"a peer takes no {type(request).__name__}")
-        if isinstance(request, CertificateRequest):
-            codec.verify(request, request.sender)
-        else:
-            codec.verify(request, request.sender)
+        if by != request.sender or request.to != self._settings.key.public:
+            raise RemoteProtocolError("a request on the link of another, or meant for another")
         announce = self._members.get(request.sender)
         if announce is None or not accepts(announce):
             raise RemoteProtocolError("a request of somebody who is not in this swarm")
+        if request.order <= self._asked.get(request.sender, _NEVER):
+            raise RemoteProtocolError("a request that came already")
+        codec.verify(request, request.sender)
         past = self.past.get(request.sid)
         wants_base = isinstance(request, PieceRequest) and not request.of
         if not wants_base and (past is None or request.sender not in past.members):
             raise RemoteProtocolError("a request for a session that its sender was not in")
+        self._asked[request.sender] = request.order
         return [Serve(announce.endpoint, request)]

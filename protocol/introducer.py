@@ -1,13 +1,13 @@
 """The tracker's machine: it introduces peers and closes groups. It sees signed READYs, never a share.
 
-It keeps nothing that a restart loses for long: peers announce themselves again when their link breaks,
-and every announcement runs out by itself.
+It keeps nothing that a restart loses for long: peers announce themselves again when their link breaks, and
+who falls silent is forgotten, by the tracker's own clock.
 """
 
 from __future__ import annotations
 
 from protocol import codec
-from protocol.actions import Action, Note, Notice, Send
+from protocol.actions import Action, Note, Notice, Reply, Send
 from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
 from protocol.matchmaking import Matchmaker, Waiting
@@ -28,6 +28,8 @@ class Introducer:
         self._allow = allow
         self._matchmaker = Matchmaker(key, min_peers)
         self._endpoints: dict[Key, str] = {}
+        self.clock_offset_s = 0.0
+        """By how much this machine's clock is ahead of the times that the shell gives."""
 
     @property
     def deadline(self) -> float | None:
@@ -45,12 +47,14 @@ class Introducer:
         return self._matchmaker.waiting
 
     def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
-        """A Hello or a READY; RemoteProtocolError for anything else."""
+        """A Hello or a READY, on a link of its sender; RemoteProtocolError for anything else."""
         match message:
-            case Hello():
+            case Hello() if message.announce.key == by:
                 return self._after(self._hello(message, now), now)
-            case Ready():
+            case Ready() if message.key == by:
                 return self._after(self._ready(message, now), now)
+            case Hello() | Ready():
+                raise RemoteProtocolError(f"a {type(message).__name__} on the link of another")
             case _:
                 raise RemoteProtocolError(f"a tracker takes no {type(message).__name__}")
 
@@ -81,8 +85,16 @@ class Introducer:
         if not hello.wants_reply:
             return notices
         known = self._matchmaker.of_task(announce.task)
-        others = tuple(other for other in known if other.key != announce.key)[: codec.MAX_KNOWN]
-        return [*notices, Send(announce.endpoint, (Roster(self._key.public, hello.nonce, others),))]
+        others = [other for other in known if other.key != announce.key]
+        held = self._matchmaker.announced(announce.swarm, announce.key)
+        earlier = [held] if held is not None and held.order > announce.order else []
+        shown = tuple([*earlier, *others][: codec.MAX_KNOWN])  # the peer is told where its key was further
+        roster = Roster(self._key.public, hello.nonce, shown, self.clock_ms(now))
+        return [*notices, Send(announce.endpoint, (roster,))]
+
+    def clock_ms(self, now: float) -> int:
+        """What this machine's clock shows, for people."""
+        return max(0, int((now + self.clock_offset_s) * 1000))
 
     def _note(self, announce: Announce) -> list[Action]:
         """Remember, or forget, where a peer is; a line when it comes or leaves."""
@@ -104,7 +116,9 @@ class Introducer:
         actions = [*self._note(ready.announce), *accepted]
         outranking = self._matchmaker.outranking(ready)[: codec.MAX_KNOWN]
         if outranking:
-            actions.append(Send(ready.key, (Roster(self._key.public, bytes(16), outranking),)))
+            actions.append(
+                Send(ready.key, (Roster(self._key.public, bytes(16), outranking, self.clock_ms(now)),))
+            )
         return actions
 
     def _after(self, actions: list[Action], now: float) -> list[Action]:
@@ -126,4 +140,4 @@ class Introducer:
 
 
 def _refuse(hello: Hello, reason: str) -> Action:
-    return Send(hello.announce.endpoint, (Refused(hello.nonce, reason),))
+    return Reply((Refused(hello.nonce, reason),))

@@ -3,15 +3,20 @@
 A node greets the endpoints it was given until each has answered, and every peer it hears of. Joining is
 over when all have answered, when a swarm that is under way has, or after JOIN_S; if by then somebody
 refused and nobody accepted, this node is configured wrongly and says why.
+
+What somebody says of itself counts on a link on which it proved its key; what others say of it is ordered by
+(epoch, counter), and no more. A refusal goes back on the link that brought what is refused.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from enum import Enum
 
 from protocol import codec
-from protocol.actions import Action, Fatal, Note, Notice, Send
+from protocol.actions import Action, Fatal, Note, Notice, RaiseEpoch, Reply, Send
+from protocol.clocks import THIS_MACHINE, Clocks
 from protocol.errors import RemoteProtocolError
 from protocol.membership import Members
 from protocol.messages import Announce, Hello, Key, Refused, Roster
@@ -23,7 +28,14 @@ JOIN_S = 5.0
 ANNOUNCE_EVERY_S = ANNOUNCE_LIFETIME_S / 3
 _FIRST_RETRY_S = 0.1
 _LAST_RETRY_S = 4.0
-_MAX_GREETINGS = 4096
+MAX_GREETINGS = 1024
+"""So many endpoints are greeted at a time."""
+GREETED_FOR_S = 60.0
+"""Who was not named by the owner, does not answer for so long and is nobody's is greeted no more."""
+MAX_TOLD = 1024
+"""Of so many strangers is remembered that the owner was told of them; the first are forgotten first."""
+TWIN_S = 1.0
+"""Of two nodes with one key that differ by less in age, the name of the start decides which one ends."""
 OTHER_SWARM = "other task or parameters"
 NOBODY_LISTENS = "connection refused"
 """Why an endpoint is unreachable where the machine is there, and no process listens."""
@@ -61,6 +73,8 @@ class Greeting:
     retry_at: float | None = None
     answered: bool = False
     refused: Refused | None = None
+    since: float = 0.0
+    """When it was greeted first, or last answered."""
     why: str = ""
     """Why nobody could be reached there at the last try."""
     noticed: bool = False
@@ -79,10 +93,12 @@ class Introductions:
         self._standing = standing
         self._rand = rand
         self._greetings: dict[str, Greeting] = {}
-        self._told: set[tuple[Note, bytes]] = set()
+        self._told: OrderedDict[tuple[Note, bytes], None] = OrderedDict()
+        self._opened_at = 0.0
         self._again_at: float | None = None
         self._join_until: float | None = None
         self.members = Members()
+        self.clocks = Clocks()
         self._course = Course(STEPS, Phase.JOINING)
         self.tracker_key: Key | None = None
 
@@ -105,6 +121,7 @@ class Introductions:
 
     def open(self, now: float) -> list[Action]:
         """Greet everyone that was named."""
+        self._opened_at = now
         self._join_until = now + JOIN_S
         self._again_at = now + ANNOUNCE_EVERY_S
         tracker = self._settings.tracker
@@ -114,26 +131,49 @@ class Introductions:
 
     def greet(self, endpoint: str, now: float) -> list[Action]:
         """Say hello, once more or for the first time."""
-        is_full = endpoint not in self._greetings and len(self._greetings) >= _MAX_GREETINGS
-        if endpoint == self._settings.endpoint or is_full:
+        greeting = self._greeting(endpoint, now) if endpoint != self._settings.endpoint else None
+        if greeting is None:
             return []
-        nonce = derive(self._rand, b"hello", len(self._greetings).to_bytes(8, "big"))[:16]
-        greeting = self._greetings.setdefault(endpoint, Greeting(nonce))
         greeting.answered = False
         greeting.retry_at = now + _LAST_RETRY_S
         return [Send(endpoint, (self._hello(now, greeting.nonce, wants_reply=True),))]
 
-    def _hello(self, now: float, nonce: bytes, wants_reply: bool) -> Hello:
-        announce = self._standing.announce(self._settings, now)
-        passed_on = 0 if wants_reply else codec.MAX_KNOWN
-        known = self.members.announces(self._standing.round, passed_on)
-        return Hello(announce, nonce, wants_reply, self._settings.parameters, known)
+    def _greeting(self, endpoint: str, now: float) -> Greeting | None:
+        """How it stands with an endpoint; None for one more than are greeted at a time."""
+        greeting = self._greetings.get(endpoint)
+        if greeting is None and len(self._greetings) < MAX_GREETINGS:
+            nonce = derive(self._rand, b"hello", endpoint.encode())[:16]
+            greeting = self._greetings[endpoint] = Greeting(nonce, since=now)
+        return greeting
+
+    def _hello(self, now: float, nonce: bytes, wants_reply: bool, first: tuple[Announce, ...] = ()) -> Hello:
+        """`first`: what the other is shown before all that is passed on to a newcomer."""
+        announce = self._standing.announce(self._settings)
+        passed_on = 0 if wants_reply else codec.MAX_KNOWN - len(first)
+        known = (*first, *self.members.announces(self._standing.round, passed_on))
+        return self._introduction(announce, nonce, wants_reply, self._settings.parameters, known, now)
+
+    def _introduction(
+        self,
+        announce: Announce,
+        nonce: bytes,
+        wants_reply: bool,
+        parameters: str,
+        known: tuple[Announce, ...],
+        now: float,
+    ) -> Hello:
+        return Hello(
+            announce, nonce, wants_reply, parameters, known, self._age_ms(now), self.clocks.shown_ms(now)
+        )
+
+    def _age_ms(self, now: float) -> int:
+        return max(0, int((now - self._opened_at) * 1000))
 
     def broadcast(self, now: float, leaving: bool = False) -> list[Action]:
         """Tell every live peer (and the tracker) where this node stands now."""
         self._again_at = now + ANNOUNCE_EVERY_S
-        announce = self._standing.announce(self._settings, now, leaving)
-        hello = Hello(announce, bytes(16), False, "", ())
+        announce = self._standing.announce(self._settings, leaving)
+        hello = self._introduction(announce, bytes(16), False, "", (), now)
         live = (self.members.get(key) for key in self.members.live(self._standing.round))
         endpoints = {announce.endpoint for announce in live if announce}
         if self._settings.tracker:
@@ -142,43 +182,50 @@ class Introductions:
 
     def show(self, endpoint: str, announces: tuple[Announce, ...], now: float) -> list[Action]:
         """Pass announcements on to a node that should see them."""
-        announce = self._standing.announce(self._settings, now)
-        return [Send(endpoint, (Hello(announce, bytes(16), False, "", announces[: codec.MAX_KNOWN]),))]
+        announce = self._standing.announce(self._settings)
+        shown = announces[: codec.MAX_KNOWN]
+        return [Send(endpoint, (self._introduction(announce, bytes(16), False, "", shown, now),))]
 
     # -- in ----------------------------------------------------------------------------------------
 
-    def hello(self, hello: Hello, now: float) -> list[Action]:
-        """Take in a hello: a question, an answer, or news."""
+    def hello(self, hello: Hello, by: Key | None, now: float) -> list[Action]:
+        """Take in a hello of whoever proved its key on the link: a question, an answer, or news."""
         announce = hello.announce
+        if by != announce.key:
+            raise RemoteProtocolError("a Hello on the link of another")
         codec.verify(announce, announce.key)
         if announce.key == self._settings.key.public:
             return self._myself(hello, now)
         refusal = self._refusal(announce)
         if refusal is not None:
             return self._refuse(hello, refusal, now)
+        held = self.members.get(announce.key)
+        was_further = held is not None and held.order > announce.order and held.instance != announce.instance
         actions = self._meet(announce, now)
-        self._answered(hello.nonce, announce)
-        if hello.wants_reply:
-            actions.append(Send(announce.endpoint, (self._hello(now, hello.nonce, wants_reply=False),)))
+        self.clocks.heard(announce.key, hello.clock_ms, now)
+        self._answered(hello.nonce, announce, now)
+        if hello.wants_reply or was_further:
+            first = (held,) if held is not None and was_further else ()
+            answer = self._hello(now, hello.nonce, wants_reply=False, first=first)
+            actions.append(Send(announce.endpoint, (answer,)))
         return [*actions, *self.news(hello.known, now), *self.settle(now)]
 
     def _myself(self, hello: Hello, now: float) -> list[Action]:
-        """A hello in one's own name: from oneself, or from another node with the same key.
+        """A hello in one's own name: from oneself, or from another node that holds the same key.
 
-        Only the answer to one's own question ends a node: a hello from an earlier life may be sent again by
-        anyone. So the younger of the two asks, and the older one answers.
+        Whoever is on that link has just proved the key: it runs now. The younger of the two ends; the older
+        one tells it that it is there.
         """
         mine, theirs = self._settings, hello.announce
-        greeted = [end for end, greeting in self._greetings.items() if greeting.nonce == hello.nonce]
         if theirs.instance == mine.instance:
-            for endpoint in greeted:
-                self._greetings[endpoint].answered = True
+            for greeting in self._greetings.values():
+                greeting.answered = greeting.answered or greeting.nonce == hello.nonce
             return []
-        if (theirs.started_ms, theirs.instance) > (mine.started_ms, mine.instance):
+        by_s = (hello.age_ms - self._age_ms(now)) / 1000
+        is_younger = by_s > TWIN_S or (by_s > -TWIN_S and theirs.instance > mine.instance)
+        if not is_younger:
             answer = Send(theirs.endpoint, (self._hello(now, hello.nonce, wants_reply=False),))
             return [answer] if hello.wants_reply else []
-        if not greeted:
-            return self.greet(theirs.endpoint, now)
         who = f"the node at {theirs.endpoint} already runs with this key ({theirs.key.hex()[:16]}...)"
         return [Fatal(f"{who}: give each node its own --key or --out")]
 
@@ -206,14 +253,16 @@ class Introductions:
             refused = Refused(
                 hello.nonce, reason, self._settings.parameters if note is Note.OTHER_SWARM else ""
             )
-            actions.append(Send(announce.endpoint, (refused,)))
+            actions.append(Reply((refused,)))
         return [*actions, *self.settle(now)]
 
     def _tell(self, note: Note, who: str, key: Key, text: str) -> list[Action]:
         """A notice, once for each peer and kind."""
-        if (note, key) in self._told or len(self._told) >= _MAX_GREETINGS:
+        if (note, key) in self._told:
             return []
-        self._told.add((note, key))
+        self._told[note, key] = None
+        if len(self._told) > MAX_TOLD:
+            self._told.popitem(last=False)
         return [Notice(note, who, text)]
 
     def accepts(self, announce: Announce) -> bool:
@@ -222,7 +271,7 @@ class Introductions:
 
     def _meet(self, announce: Announce, now: float) -> list[Action]:
         was_known = announce.key in self.members.known(self._standing.round)
-        self.members.learn(announce, self._standing.round, now, direct=True)
+        self.members.learn(announce, self._standing.round, now, live=True)
         is_known = announce.key in self.members.known(self._standing.round)
         if is_known == was_known:
             return []
@@ -231,10 +280,10 @@ class Introductions:
 
     def news(self, known: tuple[Announce, ...], now: float) -> list[Action]:
         """Take in announcements that somebody passed on; greet those that are new."""
-        actions: list[Action] = []
+        actions = self._own(known, now)
         for announce in known:
             mine = self.members.get(announce.key)
-            is_new = mine is None or mine.issued_ms < announce.issued_ms
+            is_new = mine is None or mine.order < announce.order
             if announce.key == self._settings.key.public or not is_new or not self._may_come(announce.key):
                 continue
             try:
@@ -243,9 +292,28 @@ class Introductions:
                 continue  # one bad line does not spoil what else was passed on
             if announce.task == self._settings.task and announce.endpoint not in self._greetings:
                 actions += self.greet(announce.endpoint, now)
-            if self.accepts(announce) and not announce.leaving and announce.expiry_ms > now * 1000:
-                self.members.learn(announce, self._standing.round, now, direct=False)
+            if self.accepts(announce) and not announce.leaving:
+                self.members.learn(announce, self._standing.round, now, live=False)
         return actions
+
+    def _own(self, known: tuple[Announce, ...], now: float) -> list[Action]:
+        """This node's own announcements, as others remember them: one that is later than all of this start.
+
+        The folder was restored from an older copy, or is a new one for an old key. What is announced from
+        here on is later than that. If another node runs with this key, it is found where that one says.
+        """
+        mine, standing = self._settings.key.public, self._standing
+        of_me = [each for each in known if each.key == mine and each.instance != self._settings.instance]
+        latest = max(of_me, key=lambda announce: announce.order, default=None)
+        if latest is None or latest.order <= (standing.epoch, standing.counter):
+            return []
+        try:
+            codec.verify(latest, mine)
+        except RemoteProtocolError:
+            return []
+        standing.epoch, standing.counter = latest.epoch + 1, 0
+        raised: list[Action] = [RaiseEpoch(latest.epoch), *self._tell(Note.EPOCH, THIS_MACHINE, mine, "")]
+        return [*raised, *self.greet(latest.endpoint, now), *self.broadcast(now)]
 
     def _may_come(self, key: Key) -> bool:
         """Whether this key is worth a greeting: nobody makes this node call strangers."""
@@ -262,8 +330,10 @@ class Introductions:
         pinned = self._settings.pins.get(tracker)
         if pinned is not None and pinned != roster.key:
             return [Fatal(f"the tracker at {tracker} shows key {roster.key.hex()}, not the pinned one")]
+        self.clocks.heard(roster.key, roster.clock_ms, now)
         actions = self._tell(Note.COORDINATOR, tracker, roster.key, roster.key.hex()[:8])
         greeting.answered, greeting.retry_at, greeting.retry_s = True, None, _FIRST_RETRY_S
+        greeting.since = now
         self.tracker_key = roster.key
         return [*actions, *self.news(roster.known, now), *self.settle(now)]
 
@@ -286,10 +356,10 @@ class Introductions:
                 return endpoint
         return None
 
-    def _answered(self, nonce: bytes, announce: Announce) -> None:
+    def _answered(self, nonce: bytes, announce: Announce, now: float) -> None:
         for endpoint, greeting in self._greetings.items():
             if greeting.nonce == nonce or endpoint == announce.endpoint:
-                greeting.answered, greeting.refused = True, None
+                greeting.answered, greeting.refused, greeting.since = True, None, now
                 greeting.retry_at, greeting.retry_s = None, _FIRST_RETRY_S
 
     # -- time --------------------------------------------------------------------------------------
@@ -326,8 +396,9 @@ class Introductions:
         there = self.members.at(endpoint)
         if there is not None and there.leaving:
             return []
-        nonce = derive(self._rand, b"late", endpoint.encode())[:16]
-        greeting = self._greetings.setdefault(endpoint, Greeting(nonce))
+        greeting = self._greeting(endpoint, now) if there is not None else self._greetings.get(endpoint)
+        if greeting is None:
+            return []  # it is nobody's: nobody needs it
         greeting.answered, greeting.why = False, why
         greeting.retry_at = now + greeting.retry_s
         greeting.retry_s = min(_LAST_RETRY_S, greeting.retry_s * 1.6)
@@ -341,10 +412,35 @@ class Introductions:
         return [Notice(Note.UNREACHABLE, endpoint, greeting.why) for endpoint, greeting in missed]
 
     def tick(self, now: float) -> list[Action]:
-        """Retries, announcements, the end of joining."""
+        """Retries, announcements, the end of joining; what counts no more is forgotten."""
+        self.members.expire(now)
+        self._forget(now)
         due = [end for end, g in self._greetings.items() if g.retry_at is not None and now >= g.retry_at]
         actions = [action for endpoint in due for action in self.greet(endpoint, now)]
         return [*actions, *self.settle(now)]
+
+    def _forget(self, now: float) -> None:
+        """Greet no more who was not named, has not answered for long, and is nobody's address."""
+        named = {*self._settings.seeds, self._settings.tracker}
+        self._greetings = {
+            endpoint: greeting
+            for endpoint, greeting in self._greetings.items()
+            if endpoint in named or now - greeting.since < GREETED_FOR_S or self.members.at(endpoint)
+        }
+        self.clocks.keep({*(member.announce.key for member in self.members.every), self.tracker_key or b""})
+
+    def clock_news(self) -> list[Action]:
+        """Whose clock is wrong, once this node knows the others'."""
+        if self.joining:
+            return []
+        return [Notice(Note.CLOCK, self._named(key), text) for key, text in self.clocks.news()]
+
+    def _named(self, key: Key | None) -> str:
+        """An endpoint, for people."""
+        if key is None:
+            return THIS_MACHINE
+        announce = self.members.get(key)
+        return announce.endpoint if announce is not None else self._settings.tracker or key.hex()[:8]
 
     def announcing_due(self, now: float) -> bool:
         """Whether it is time to announce oneself again."""

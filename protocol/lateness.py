@@ -41,7 +41,7 @@ class Lateness:
 
         A tracker that answers is nobody: it stays when a swarm has ended.
         """
-        if any(member.direct for member in self._hellos.members.every):
+        if any(member.live for member in self._hellos.members.every):
             return False
         tracker = self._settings.tracker if self._hellos.tracker_key else None
         named = [greeting for end, greeting in self._hellos.greetings.items() if end != tracker]

@@ -67,7 +67,7 @@ def farewell(machine: SessionMachine, announce: Announce, is_ready: bool) -> Far
     """
     seat = machine.seat
     ready = seat.ready_of(announce.key)
-    if ready is None or announce.issued_ms <= ready.announce.issued_ms:
+    if ready is None or announce.order <= ready.announce.order:
         return None
     if announce.base.sid == seat.sid:
         return machine.finished

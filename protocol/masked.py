@@ -22,7 +22,7 @@ from protocol.masked_vector import MaskedVector, masks_of
 from protocol.masking import MaskedReply, Masking, SummedMessage
 from protocol.masks import self_seed
 from protocol.messages import Message, Sum
-from protocol.names import Key
+from protocol.names import NOBODY, Key
 from protocol.sealing import derive
 from protocol.seat import Seat
 from protocol.steps import Course
@@ -40,7 +40,7 @@ class DoubleMasked:
         self._tolerance = tolerance
         self._point = point
         self._layout = layout
-        self._early = Early(early_bytes(layout), early_bytes(layout) // layout.members)
+        self._early = Early(early_bytes(layout) // layout.members)
         self._gone: set[Key] = set()
         self._offer: tuple[Floats, bytes] | None = None
         self._clipped = 0
@@ -159,12 +159,12 @@ class DoubleMasked:
 
     def _take_masked(self, message: SummedMessage, masking: Masking | None, now: float) -> list[Action]:
         if masking is None:
-            self._early.hold(message)
+            self._early.hold(message, sender_of(message) or NOBODY, is_expected=True)
             return []
         try:
             actions = self._changed(masking, lambda: masking.receive(message, now), now)
         except NotYet:
-            self._early.hold(message)
+            self._early.hold(message, sender_of(message) or NOBODY, is_expected=True)
             return []
         self._heard(message)
         return actions

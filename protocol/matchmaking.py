@@ -4,6 +4,9 @@ A room is one swarm: a task and its parameters. A group is closed when every ann
 room that offers is READY with the same base, or `linger` after the min_participants-th such READY; it
 exceeds half of the known members that offer. A READY with another base than the group's waits, and its
 owner is told what the others show. Who follows is announced, and neither waited for nor counted.
+
+Who was not heard for ANNOUNCE_LIFETIME_S is forgotten, by the coordinator's own clock. What somebody says of
+itself counts as heard on a link on which it proved its key alone: the caller sees to that.
 """
 
 from __future__ import annotations
@@ -19,11 +22,16 @@ from protocol.identity import NodeKey
 from protocol.messages import Accepted, Announce, Group, Key, Ready
 from protocol.sealing import check_public
 from protocol.shares import MAX_MEMBERS
+from protocol.standing import ANNOUNCE_LIFETIME_S
 
 LINGER_CAP_S = 5.0
 LINGER_FLOOR_S = 1.0
 MAX_ROOMS = 256
 MAX_ANNOUNCED = 1024
+_NONE = (-1, -1)
+
+Order = tuple[int, int]
+"""The (epoch, counter) of an announcement."""
 
 
 @dataclass(slots=True)
@@ -34,8 +42,10 @@ class Room:
     announced: dict[Key, Announce] = field(default_factory=dict)
     gone: set[Key] = field(default_factory=set)
     readys: dict[Key, tuple[Ready, float]] = field(default_factory=dict)
-    used_ms: dict[Key, int] = field(default_factory=dict)
-    """When the last READY that went into a GROUP, or was taken back, was issued: none as old counts again."""
+    used: dict[Key, Order] = field(default_factory=dict)
+    """Of the last READY that went into a GROUP, or was taken back: none as early counts again."""
+    heard_at: dict[Key, float] = field(default_factory=dict)
+    """When each of the announced was heard last (s, this node's clock)."""
     attempt: int = 0
 
     @property
@@ -100,13 +110,13 @@ class Matchmaker:
         return room is not None and announce.key not in room.announced and len(room.announced) >= MAX_MEMBERS
 
     def announce(self, announce: Announce, now: float) -> bool:
-        """Take in a verified announcement; a newer one replaces an older, a leaving one removes.
+        """Take in a verified announcement of who is heard now; a later one replaces, a leaving one removes.
 
-        False if it says nothing: expired, or older than what is known.
+        False if it says nothing: earlier than what is known.
         """
         room = self.room(announce.swarm)
         old = room.announced.get(announce.key)
-        if announce.expiry_ms <= now * 1000 or (old is not None and old.issued_ms > announce.issued_ms):
+        if old is not None and old.order > announce.order:
             return False
         held = room.readys.get(announce.key)
         if held is not None and _is_void(held[0].announce, announce):
@@ -117,6 +127,7 @@ class Matchmaker:
         if old is None and len(room.announced) >= MAX_ANNOUNCED:
             raise RemoteProtocolError(f"more than {MAX_ANNOUNCED} peers in a swarm")
         room.announced[announce.key] = announce
+        room.heard_at[announce.key] = now
         room.gone.discard(announce.key)
         return True
 
@@ -125,29 +136,36 @@ class Matchmaker:
         if ready.coordinator != self._key.public:
             raise RemoteProtocolError("a READY for another coordinator")
         check_public(ready.ephemeral)
-        issued_ms = ready.announce.issued_ms
-        if issued_ms <= self.room(ready.announce.swarm).used_ms.get(ready.key, -1):
+        order = ready.announce.order
+        if order <= self.room(ready.announce.swarm).used.get(ready.key, _NONE):
             raise RemoteProtocolError("a READY that was used already")
         self.announce(ready.announce, now)
         room = self.room(ready.announce.swarm)
         held = room.readys.get(ready.key)
-        if ready.key not in room.announced or ready.announce.expiry_ms <= now * 1000:
-            raise RemoteProtocolError("a READY that has expired")
+        if ready.key not in room.announced:
+            raise RemoteProtocolError("a READY of a peer that has left")
         if ready.key not in room.offering:
             raise RemoteProtocolError("a READY of a peer that follows: it offers nothing")
-        if held is not None and held[0].announce.issued_ms > issued_ms:
-            raise RemoteProtocolError("a READY older than the one that is held")
+        if held is not None and held[0].announce.order > order:
+            raise RemoteProtocolError("a READY earlier than the one that is held")
         room.readys[ready.key] = (ready, now)
         return [Send(ready.key, (Accepted(ready.nonce),))]
 
-    def withdraw(self, key: Key, issued_ms: int) -> None:
-        """No READY that this peer issued until then counts any more (it is going elsewhere)."""
+    def withdraw(self, key: Key, order: Order) -> None:
+        """No READY of this peer up to this order counts any more (it is going elsewhere)."""
         for room in self._rooms.values():
             held = room.readys.get(key)
-            if held is not None and held[0].announce.issued_ms <= issued_ms:
+            if held is not None and held[0].announce.order <= order:
                 del room.readys[key]
             if key in room.announced:
-                room.used_ms[key] = max(issued_ms, room.used_ms.get(key, issued_ms))
+                room.used[key] = max(order, room.used.get(key, order))
+
+    def void(self, key: Key) -> None:
+        """The READY that is held of this peer does not count."""
+        for room in self._rooms.values():
+            held = room.readys.pop(key, None)
+            if held is not None:
+                room.used[key] = held[0].announce.order
 
     def unreachable(self, key: Key) -> None:
         """Nobody waits for a peer that can not be reached, until it is heard again."""
@@ -159,8 +177,14 @@ class Matchmaker:
     def _remove(self, room: Room, key: Key) -> None:
         room.announced.pop(key, None)
         room.readys.pop(key, None)
-        room.used_ms.pop(key, None)
+        room.used.pop(key, None)
+        room.heard_at.pop(key, None)
         room.gone.discard(key)
+
+    def announced(self, swarm: tuple[str, bytes], key: Key) -> Announce | None:
+        """The latest announcement of a peer of this swarm, if it is here."""
+        room = self._rooms.get(swarm)
+        return room.announced.get(key) if room is not None else None
 
     def of_task(self, task: str) -> tuple[Announce, ...]:
         """The announced peers of a task, with whatever parameters."""
@@ -168,12 +192,12 @@ class Matchmaker:
         return tuple(announce for room in rooms for announce in room.announced.values())
 
     def expire(self, now: float) -> tuple[Key, ...]:
-        """Forget the peers whose announcement ran out; who they were."""
+        """Forget the peers that were not heard for too long; who they were."""
         expired = [
-            (room, announce.key)
+            (room, key)
             for room in self._rooms.values()
-            for announce in room.announced.values()
-            if announce.expiry_ms <= now * 1000
+            for key, heard_at in room.heard_at.items()
+            if now - heard_at >= ANNOUNCE_LIFETIME_S
         ]
         for room, key in expired:
             self._remove(room, key)
@@ -195,7 +219,7 @@ class Matchmaker:
                 actions += self._close(room)
             elif at is not None:
                 due.append(at)
-            due += [announce.expiry_ms / 1000 for announce in room.announced.values()]
+            due += [heard_at + ANNOUNCE_LIFETIME_S for heard_at in room.heard_at.values()]
         self.deadline = min(due, default=None)
         return actions
 
@@ -215,7 +239,7 @@ class Matchmaker:
         room.pace.observe(arrivals[-1] - arrivals[0])
         chosen = sorted(keys, key=lambda key: room.readys[key][1])[:MAX_MEMBERS]
         readys = tuple(room.readys.pop(key)[0] for key in sorted(chosen))
-        room.used_ms.update({ready.key: ready.announce.issued_ms for ready in readys})
+        room.used.update({ready.key: ready.announce.order for ready in readys})
         group = codec.sign(Group(readys, room.attempt, self._key.public), self._key)
         room.attempt += 1
         return [Send(ready.key, (group,)) for ready in readys]

@@ -1,10 +1,13 @@
-"""Who is in the swarm: the newest announcement of each peer, when it was last heard, who can be reached.
+"""Who is in the swarm: the latest announcement of each peer, when it was last heard, who can be reached.
 
-- known: heard within the last 5 rounds and not gone on purpose;
+- known: heard within the last 5 rounds and not gone on purpose; whom others only speak of is known for 30 s;
 - offering: the known that do not follow; a group must exceed half of them, so that of a partition only one
   side lives;
 - live: the known that seem alive, followers too: they are told all news, and asked for what they hold;
 - candidates: the live that offer, lowest key first: the first one coordinates.
+
+Of two announcements the later one counts, whatever any clock says; how old one is nobody can tell. Only what
+comes from a peer itself, on a link on which it proved its key, shows that it is there.
 """
 
 from __future__ import annotations
@@ -14,11 +17,12 @@ from dataclasses import dataclass
 
 from protocol.errors import RemoteProtocolError
 from protocol.messages import Announce, Base, Key
-from protocol.standing import Standing
+from protocol.standing import ANNOUNCE_LIFETIME_S, Standing
 
 REMEMBERED_ROUNDS = 5
 MAX_MEMBERS_KNOWN = 1024
-CLOCK_SKEW_MS = 120_000
+FORGOTTEN_AFTER_S = 600.0
+"""So long is remembered who said goodbye, or was only spoken of; where the table is full, not so long."""
 
 
 @dataclass(slots=True)
@@ -27,40 +31,62 @@ class Member:
 
     announce: Announce
     heard_round: int
-    direct: bool
+    learned_at: float
+    """When the announcement came (s, this node's clock)."""
+    live: bool
+    """Whether the peer itself was heard since this node started."""
     suspect: bool = False
+    is_hearsay: bool = False
+    """Whether others spoke of it, and it was not heard itself for too long to count."""
+
+    @property
+    def counts_no_more(self) -> bool:
+        """Whether nothing is lost where this one is forgotten."""
+        return self.announce.leaving or self.is_hearsay
 
 
 class Members:
-    """The other peers of this swarm, by node key."""
+    """The other peers of this swarm, by node key; those of whom news came last stand last."""
 
     def __init__(self) -> None:
         self._members: dict[Key, Member] = {}
 
-    def learn(self, announce: Announce, round: int, now: float, direct: bool) -> bool:
-        """Take in a verified announcement; True if it is new or newer. `direct`: from the peer itself.
+    def learn(self, announce: Announce, round: int, now: float, live: bool) -> bool:
+        """Take in a verified announcement; True if it is new or later. `live`: from the peer itself, now.
 
-        RemoteProtocolError if it has expired or the table is full.
+        RemoteProtocolError if the table is full.
         """
-        if announce.expiry_ms < now * 1000 - CLOCK_SKEW_MS:
-            raise RemoteProtocolError("an announcement that has expired")
         member = self._members.get(announce.key)
         if member is None:
-            return self._add(announce, round, direct)
-        if direct and announce.issued_ms >= member.announce.issued_ms:  # an older one may be a replay
+            return self._add(announce, round, now, live)
+        if live and announce.order >= member.announce.order:  # an older one may be a replay
             member.heard_round = max(member.heard_round, round)
-            member.suspect = False
-        newer = announce.issued_ms > member.announce.issued_ms
-        if newer:
-            member.announce = announce
-            member.direct = member.direct or direct
-        return newer
+            member.suspect, member.is_hearsay, member.live = False, False, True
+        later = announce.order > member.announce.order
+        if later:
+            member.announce, member.learned_at, member.is_hearsay = announce, now, False
+            self._members[announce.key] = self._members.pop(announce.key)
+        return later
 
-    def _add(self, announce: Announce, round: int, direct: bool) -> bool:
+    def _add(self, announce: Announce, round: int, now: float, live: bool) -> bool:
         if len(self._members) >= MAX_MEMBERS_KNOWN:
-            raise RemoteProtocolError(f"more than {MAX_MEMBERS_KNOWN} peers")
-        self._members[announce.key] = Member(announce, round, direct)
+            gone = next((key for key, member in self._members.items() if member.counts_no_more), None)
+            if gone is None:
+                raise RemoteProtocolError(f"more than {MAX_MEMBERS_KNOWN} peers")
+            del self._members[gone]
+        self._members[announce.key] = Member(announce, round, now, live)
         return True
+
+    def expire(self, now: float) -> None:
+        """Whom others only spoke of counts no more after a while; and who does not count is forgotten."""
+        for member in self._members.values():
+            if not member.live and now - member.learned_at >= ANNOUNCE_LIFETIME_S:
+                member.is_hearsay = True
+        self._members = {
+            key: member
+            for key, member in self._members.items()
+            if not (member.counts_no_more and now - member.learned_at >= FORGOTTEN_AFTER_S)
+        }
 
     def forget(self, key: Key) -> None:
         """Drop a banned peer."""
@@ -77,7 +103,7 @@ class Members:
             member.heard_round += max(0, rounds)
 
     def get(self, key: Key) -> Announce | None:
-        """The newest announcement of a peer."""
+        """The latest announcement of a peer."""
         member = self._members.get(key)
         return member.announce if member else None
 
@@ -87,20 +113,20 @@ class Members:
         return tuple(self._members[key] for key in sorted(self._members))
 
     def at(self, endpoint: str) -> Announce | None:
-        """The newest announcement that names this endpoint."""
-        found = [m.announce for m in self._members.values() if m.announce.endpoint == endpoint]
-        return max(found, key=lambda announce: announce.issued_ms, default=None)
+        """The announcement that names this endpoint; of several the one that came last."""
+        found = (m.announce for m in reversed(self._members.values()) if m.announce.endpoint == endpoint)
+        return next(found, None)
 
     def keys_at(self, endpoint: str) -> frozenset[Key]:
-        """All whose newest announcement names this endpoint."""
+        """All whose latest announcement names this endpoint."""
         return frozenset(key for key, m in self._members.items() if m.announce.endpoint == endpoint)
 
     def known(self, round: int) -> frozenset[Key]:
-        """The peers heard in the last 5 rounds that have not left."""
+        """The peers heard, or lately spoken of, in the last 5 rounds that have not left."""
         return frozenset(
             key
             for key, member in self._members.items()
-            if member.heard_round >= round - REMEMBERED_ROUNDS and not member.announce.leaving
+            if member.heard_round >= round - REMEMBERED_ROUNDS and not member.counts_no_more
         )
 
     def offering(self, round: int) -> frozenset[Key]:
@@ -116,9 +142,10 @@ class Members:
         return tuple(sorted(key for key in self.known(round) if not self._members[key].suspect))
 
     def announces(self, round: int, limit: int) -> tuple[Announce, ...]:
-        """Newest first, at most `limit`, to pass on to a newcomer."""
-        known = (self._members[key].announce for key in self.known(round))
-        return tuple(sorted(known, key=lambda announce: -announce.issued_ms)[:limit])
+        """Those of whom news came last first, at most `limit`, to pass on to a newcomer."""
+        known = self.known(round)
+        latest_first = [m.announce for key, m in reversed(self._members.items()) if key in known]
+        return tuple(latest_first[:limit])
 
     def majority(self, mine: Standing, fewest: int) -> tuple[Base, tuple[Key, ...]] | None:
         """The base that more than half of the voters show; and who of the others shows it.

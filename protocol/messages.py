@@ -1,6 +1,7 @@
 """Everything that nodes say to each other, as frozen values. The codec turns them into bytes.
 
-Keys, digests and session ids are 32 bytes, nonces 16. Times are Unix milliseconds.
+Keys, digests and session ids are 32 bytes, nonces 16. No message has a time that anything depends on: the
+clocks of two machines are never compared, but to tell people that they differ.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from protocol.masked_messages import (
     ViewChange,
 )
 from protocol.names import NO_SID as NO_SID  # noqa: PLC0414 - they belong to the messages
+from protocol.names import NOBODY
 from protocol.names import Key as Key  # noqa: PLC0414
 from protocol.names import Sid as Sid  # noqa: PLC0414
 
@@ -46,9 +48,11 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Who is where, for which task, with which base. Signed; replaced by a newer one.
+    """Who is where, for which task, with which base. Signed; replaced by a later one.
 
-    `following`: it offers nothing, and only fetches what the others agree on.
+    Later is what has the higher (`epoch`, `counter`): a node raises its epoch at each start, and its counter
+    with each announcement. `instance`: 16 random bytes, new at each start. `following`: it offers nothing,
+    and only fetches what the others agree on.
     """
 
     key: Key
@@ -57,9 +61,8 @@ class Announce:
     parameters: bytes
     min_participants: int
     instance: bytes
-    started_ms: int
-    issued_ms: int
-    expiry_ms: int
+    epoch: int
+    counter: int
     round: int
     base: Base
     leaving: bool
@@ -70,6 +73,11 @@ class Announce:
     def swarm(self) -> tuple[str, bytes]:
         """What two nodes must share to aggregate: the task and the parameters hash."""
         return self.task, self.parameters
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Of two announcements of one key the later one has the higher order."""
+        return self.epoch, self.counter
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +98,32 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """An introduction; `known` are others' announcements. `nonce` is echoed by a refusal."""
+    """An introduction, on a link of its own sender; `known` are others' announcements.
+
+    `nonce` is echoed by an answer and by a refusal. `age_ms`: for how long the sender has been up.
+    `clock_ms`: its clock, Unix milliseconds, for people alone: a clock that is wrong is told of, no more.
+    """
 
     announce: Announce
     nonce: bytes
     wants_reply: bool
     parameters: str
     known: tuple[Announce, ...] = ()
+    age_ms: int = 0
+    clock_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """A tracker's answer to a Hello: its key and the peers it knows for the same task."""
+    """A tracker's answer to a Hello: its key and the peers it knows for the same task.
+
+    `clock_ms`: its clock, Unix milliseconds, for people alone.
+    """
 
     key: Key
     nonce: bytes
     known: tuple[Announce, ...]
+    clock_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +196,22 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class CertificateRequest:
-    """A member asks for the n signed SUM headers of `sid`."""
+    """A member asks for the n signed SUM headers of `sid`.
+
+    `to`: whom it asks. `epoch` and `number`: none of its requests has the same, each has a higher pair.
+    """
 
     sid: Sid
     sender: Key
+    to: Key = NOBODY
+    epoch: int = 0
+    number: int = 0
     signature: bytes = b""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Of two requests of one sender the later one has the higher order."""
+        return self.epoch, self.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +224,24 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class PieceRequest:
-    """`sender` asks for piece `index` of `of`'s partial sum in `sid`, or, with `of` empty, of base `sid`."""
+    """`sender` asks for piece `index` of `of`'s partial sum in `sid`, or, with `of` empty, of base `sid`.
+
+    `to`: whom it asks. `epoch` and `number`: none of its requests has the same, each has a higher pair.
+    """
 
     sid: bytes
     of: bytes
     index: int
     sender: Key
+    to: Key = NOBODY
+    epoch: int = 0
+    number: int = 0
     signature: bytes = b""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Of two requests of one sender the later one has the higher order."""
+        return self.epoch, self.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +313,9 @@ class Done:
     instance: bytes
     tag: bytes = b""
 
+
+Request = CertificateRequest | PieceRequest
+"""What is answered from what a node keeps."""
 
 Message = (
     Hello

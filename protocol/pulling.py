@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 
-from protocol import codec
 from protocol.actions import Action, Send
 from protocol.layout import Layout
 from protocol.masked_messages import ResultCertificate
@@ -41,7 +40,7 @@ class Pull:
 
     def _request(self, index: int) -> PieceRequest:
         seat = self._seat
-        return codec.sign(PieceRequest(seat.sid, NOBODY, index, seat.me), seat.key)
+        return PieceRequest(seat.sid, NOBODY, index, seat.me)
 
     def left(self, missing: Collection[int], now: float) -> list[Action]:
         """Only these are wanted still: others came, as they were asked for or in another way."""
@@ -88,8 +87,7 @@ class Result:
         if key in self.asked or self.certificate is not None:
             return []
         self.asked.add(key)
-        request = CertificateRequest(self._seat.sid, self._seat.me)
-        return [Send(key, (codec.sign(request, self._seat.key),))]
+        return [Send(key, (CertificateRequest(self._seat.sid, self._seat.me),))]
 
     def take(self, certificate: ResultCertificate) -> None:
         """A certificate that somebody sent; RemoteProtocolError unless it proves a result."""

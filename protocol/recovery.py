@@ -92,9 +92,8 @@ class _Fetch:
     def _ask(self, count: int) -> list[Action]:
         requests = []
         for name, of, index in islice(self._wanted, count):
-            request = PieceRequest(name, of, index, self._key.public)
-            requests.append(codec.sign(request, self._key))
-        return [Send(self.source, requests)] if requests else []
+            requests.append(PieceRequest(name, of, index, self._key.public))
+        return [Send(self.source, tuple(requests))] if requests else []
 
     def tick(self, now: float) -> None:
         """Give up if nothing came for too long."""
@@ -114,8 +113,7 @@ class _SessionFetch(_Fetch):
     def start(self, now: float) -> list[Action]:
         """Ask for the certificate."""
         self.deadline = now + PATIENCE_S
-        request = codec.sign(CertificateRequest(self._sid, self._key.public), self._key)
-        return [Send(self.source, (request,))]
+        return [Send(self.source, (CertificateRequest(self._sid, self._key.public),))]
 
 
 class CertificateFetch(_SessionFetch):

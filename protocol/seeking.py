@@ -128,7 +128,7 @@ class Seeker:
         offer.tries += 1
         root = derive(offer.rand, b"ready", offer.tries.to_bytes(4, "big"))
         ephemeral = Ephemeral(derive(root, b"ephemeral"))
-        announce = self._standing.announce(self._settings, now)
+        announce = self._standing.announce(self._settings)
         unsigned = Ready(announce, ephemeral.public, derive(root, b"nonce")[:16], coordinator)
         ready = codec.sign(unsigned, self._settings.key)
         offer.current = Try(ready, ephemeral, now, now + self._ack_pace.allowed_s)

@@ -16,13 +16,27 @@ from contextlib import suppress
 import numpy as np
 
 from protocol.acquaintances import Acquaintance, acquaintances_of
-from protocol.actions import Action, Adopted, Closed, Completed, Evidence, Failed, Healed, Reason, Send, Spend
+from protocol.actions import (
+    Action,
+    Adopted,
+    Closed,
+    Completed,
+    Evidence,
+    Failed,
+    Healed,
+    Note,
+    Notice,
+    Reason,
+    Send,
+    Spend,
+)
 from protocol.addressing import Addresses
+from protocol.clocks import THIS_MACHINE
 from protocol.closing import Closing
 from protocol.coordination import Coordination
 from protocol.deadlines import PhasePaces
-from protocol.early import EARLY_BYTES, Early
-from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
+from protocol.early import Early, sender_of_bulk
+from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.following import Follower
 from protocol.healing import Healer
 from protocol.introductions import Introductions
@@ -64,7 +78,7 @@ class Session:
         self._standing = standing
         self._hellos = Introductions(settings, standing, derive(rand, b"introductions"))
         self._members = self._hellos.members
-        self.addresses = Addresses(settings, self._members)
+        self.addresses = Addresses(settings, standing, self._members)
         self._healer = Healer(settings, standing, self._members)
         for sid, known in past.items():
             self._healer.remember(sid, known)
@@ -72,7 +86,7 @@ class Session:
         self._seeker = self._coordination.seeker
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: SessionMachine | None = None
-        self._early = Early(EARLY_BYTES, EARLY_BYTES)
+        self._early = Early()
         self._storing = False
         self.lateness = Lateness(settings, standing, self._hellos)
         self._follower = Follower(settings, standing, self._members, self.lateness)
@@ -93,7 +107,7 @@ class Session:
 
     def open(self, now: float) -> list[Action]:
         """Greet the others."""
-        self._coordination.announce(self._standing.announce(self._settings, now), now)
+        self._coordination.announce(self._standing.announce(self._settings), now)
         return self._after(self._hellos.open(now), now)
 
     def offer(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
@@ -120,7 +134,7 @@ class Session:
         `by`: whose key was proved on the link that brought it; None: nobody's.
         """
         machine = self._machine
-        actions = self._dispatch(message, now)
+        actions = self._dispatch(message, by, now)
         if machine is not None and self._machine is machine and isinstance(message, MaskedMessage):
             return self.addresses.addressed(actions)  # its session goes on: nothing else has changed
         return self._after(actions, now)
@@ -147,7 +161,7 @@ class Session:
 
     def tick(self, now: float) -> list[Action]:
         """Do what is due."""
-        actions = self._hellos.tick(now)
+        actions = [*self._hellos.tick(now), *self._hellos.clock_news()]
         self._healer.tick(now)
         if self._machine is not None:
             actions += self._of_machine(self._machine.tick(now), now)
@@ -158,6 +172,11 @@ class Session:
         if self._hellos.announcing_due(now):
             actions += self._broadcast(now)
         return self._after(actions, now)
+
+    def clock(self, offset_s: float, now: float) -> list[Action]:
+        """This machine's clock is so far ahead of the times given here: somebody may have set it."""
+        text = self._hellos.clocks.step(offset_s)
+        return [Notice(Note.CLOCK, THIS_MACHINE, text)] if text else []
 
     def adopted(self, base: Base, now: float) -> list[Action]:
         """The shell stored a new base: say so, and go on from there."""
@@ -175,7 +194,7 @@ class Session:
         return self._after(self._broadcast(now), now)
 
     def _broadcast(self, now: float) -> list[Action]:
-        self._coordination.announce(self._standing.announce(self._settings, now), now)
+        self._coordination.announce(self._standing.announce(self._settings), now)
         return self._hellos.broadcast(now)
 
     def leave(self, now: float) -> list[Action]:
@@ -209,16 +228,18 @@ class Session:
 
     # -- messages ----------------------------------------------------------------------------------
 
-    def _dispatch(self, message: Message, now: float) -> list[Action]:
+    def _dispatch(self, message: Message, by: Key | None, now: float) -> list[Action]:
         match message:
             case Hello():
-                return [*self._hello(message, now), *self._gave_up(message.announce, False, now)]
+                heard = [*self._hello(message, by, now), *self._gave_up(message.announce, False, now)]
+                return [*heard, *self._hellos.clock_news()]
             case Roster():
-                return self._hellos.roster(message, now)
+                return [*self._hellos.roster(message, now), *self._hellos.clock_news()]
             case Refused():
                 return self._hellos.refused(message, now)
             case Ready():
-                return [*self._coordination.ready(message, now), *self._gave_up(message.announce, True, now)]
+                taken = self._coordination.ready(message, by, now)
+                return [*taken, *self._gave_up(message.announce, True, now)]
             case Accepted():
                 return self._coordination.accepted(message, now)
             case Redirect():
@@ -226,16 +247,16 @@ class Session:
             case Group():
                 return self._group(message, now)
             case Sum():
-                return self._sum(message, now)
+                return self._sum(message, by, now)
             case _ if isinstance(message, Share | MaskedMessage):
-                return self._bulk(message, now)
+                return self._bulk(message, by, now)
             case _ if isinstance(message, Fetched):
                 return self._fetched(message, now)
             case _:
-                return self._healer.serve(message, self._hellos.accepts)
+                return self._healer.serve(message, by, self._hellos.accepts)
 
-    def _hello(self, hello: Hello, now: float) -> list[Action]:
-        actions = self._hellos.hello(hello, now)
+    def _hello(self, hello: Hello, by: Key | None, now: float) -> list[Action]:
+        actions = self._hellos.hello(hello, by, now)
         if hello.announce.key != self._settings.key.public and self._hellos.accepts(hello.announce):
             self._coordination.announce(hello.announce, now)
         return actions
@@ -245,7 +266,12 @@ class Session:
         event = farewell(self._machine, announce, is_ready) if self._machine else None
         return self._of_machine(event(announce.key, now), now) if event else []
 
-    def _bulk(self, message: Share | Sum | MaskedMessage, now: float) -> list[Action]:
+    def _bulk(self, message: Share | Sum | MaskedMessage, by: Key | None, now: float) -> list[Action]:
+        """A session's message; TooEarly, which has it sent again, before it is known who brings it."""
+        if by is None:
+            raise TooEarly(f"{type(message).__name__} on a link on which nobody proved a key yet")
+        if by != sender_of_bulk(message, by):
+            raise RemoteProtocolError(f"{type(message).__name__} in the name of another than brought it")
         machine = self._machine
         if machine is not None and machine.takes(message):
             return self._of_machine(machine.receive(message, now), now)
@@ -253,17 +279,17 @@ class Session:
             return []  # what t members sufficed for, the others say as well
         if self._seeker.offer is None or machine is not None:
             raise RemoteProtocolError(f"{type(message).__name__} of a session that is not this node's")
-        self._early.hold(message)
+        self._early.hold(message, by, by in self._members.known(self.round))
         return []
 
-    def _sum(self, message: Sum, now: float) -> list[Action]:
+    def _sum(self, message: Sum, by: Key | None, now: float) -> list[Action]:
         if self._machine is not None and self._machine.takes(message):
-            return self._bulk(message, now)
+            return self._bulk(message, by, now)
         if self._healer.busy:
             return self._fetched(message, now)
         if evidence := self._healer.equivocation(message):
             self._ban(evidence.sender)
-        return [evidence] if evidence else self._bulk(message, now)
+        return [evidence] if evidence else self._bulk(message, by, now)
 
     def _fetched(self, message: Fetched, now: float) -> list[Action]:
         """An answer: for the session that runs, if it asked; else for what is being fetched."""

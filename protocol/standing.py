@@ -12,6 +12,7 @@ from protocol.shares import ShareSettings
 from protocol.tolerance import MaskedSettings
 
 ANNOUNCE_LIFETIME_S = 30.0
+"""Who was not heard for so long, by the clock of who listens, is not waited for."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,6 @@ class Settings:
     shares_timeout_s: float
     sums_timeout_s: float
     instance: bytes
-    started_ms: int
     last_round: int
     slots: int = 0
 
@@ -64,19 +64,22 @@ class Settings:
 class Standing:
     """Where a node stands: its last round, its base and the base before, and whom it banned.
 
-    `following`: it offers nothing any more, and never will again.
+    `epoch`: higher at each start than ever before with this key, and stored before anything is announced.
+    `counter`: of the last announcement in this epoch. `following`: it offers nothing any more, and never will
+    again.
     """
 
     round: int
     base: Base
     previous: Base | None
     banned: set[Key]
-    issued_ms: int = 0
+    epoch: int = 0
+    counter: int = 0
     following: bool = False
 
-    def announce(self, settings: Settings, now: float, leaving: bool = False) -> Announce:
-        """A fresh signed announcement; each is newer than the one before."""
-        self.issued_ms = max(int(now * 1000), self.issued_ms + 1)
+    def announce(self, settings: Settings, leaving: bool = False) -> Announce:
+        """A fresh signed announcement; each is later than the one before."""
+        self.counter += 1
         unsigned = Announce(
             key=settings.key.public,
             endpoint=settings.endpoint,
@@ -84,9 +87,8 @@ class Standing:
             parameters=settings.parameters_hash,
             min_participants=settings.min_participants,
             instance=settings.instance,
-            started_ms=settings.started_ms,
-            issued_ms=self.issued_ms,
-            expiry_ms=self.issued_ms + int(ANNOUNCE_LIFETIME_S * 1000),
+            epoch=self.epoch,
+            counter=self.counter,
             round=self.round,
             base=self.base,
             leaving=leaving,

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from protocol import codec
+from protocol.actions import Action, Reply, Send
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.messages import Key, Message
 from scenarios.hosts import Host
@@ -208,7 +209,7 @@ class Network:
         except RemoteProtocolError:
             receiver.arm()
         else:
-            receiver.carry_out(actions)
+            receiver.carry_out(_addressed(actions, sender.endpoint))
 
     def _timed_out(self, sender: Host, receiver: Host) -> None:
         if self._is_cut(sender, receiver):
@@ -230,6 +231,11 @@ class Network:
     def digests(self) -> set[bytes]:
         """The bases that the finishers hold."""
         return {peer.base.digest for peer in self.finishers()}
+
+
+def _addressed(actions: Sequence[Action], endpoint: str) -> list[Action]:
+    """Replies as sends to whom they go: the other end of the link is the one that brought the message."""
+    return [Send(endpoint, action.messages) if isinstance(action, Reply) else action for action in actions]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -23,6 +23,7 @@ from protocol.actions import (
     Fatal,
     Healed,
     Keep,
+    RaiseEpoch,
     Send,
     Serve,
     Spend,
@@ -96,14 +97,16 @@ class SimulatedPeer(Host):
         """Open a session on what the disk holds, and go on training."""
         now = self.network.now
         self._progress_at = now
+        epoch = self.disk.standing.epoch + 1
+        self.disk.standing = replace(self.disk.standing, epoch=epoch, counter=0)
         standing = replace(self.disk.standing, banned=set(self.disk.standing.banned))
         past = {sid: Past(group, base, {}) for sid, (group, base, _) in self.disk.certificates.items()}
-        self.session = Session(self._settings(now), standing, past, self.network.random.randbytes(32))
+        self.session = Session(self._settings(), standing, past, self.network.random.randbytes(32))
         self._standing = standing
         self.carry_out(self.session.open(now))
         self._train()
 
-    def _settings(self, now: float) -> Settings:
+    def _settings(self) -> Settings:
         plan = self.network.plan
         tracker = self.network.tracker
         return Settings(
@@ -123,7 +126,6 @@ class SimulatedPeer(Host):
             shares_timeout_s=plan.timeouts.shares_s,
             sums_timeout_s=plan.timeouts.sums_s,
             instance=self.network.random.randbytes(16),
-            started_ms=int(now * 1000),
             last_round=plan.rounds,
             slots=plan.slots,
         )
@@ -168,6 +170,8 @@ class SimulatedPeer(Host):
         match action:
             case Send(to=str() as endpoint):
                 self.send_all(endpoint, action.messages)
+            case RaiseEpoch():
+                self._save()
             case Spend():
                 self._spend(action)
             case Keep():

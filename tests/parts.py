@@ -38,6 +38,7 @@ from protocol.standing import Settings, Standing
 from protocol.vectors import Floats, base_digest
 
 NOW = 1_700_000_000.0
+COUNTER = 1_000_000
 PARAMETERS = '{"model":"m"}'
 TASK = "digits"
 SEED_SHARES = ShareSettings("seed", 4.0, 100.0)
@@ -86,7 +87,6 @@ def settings(key: NodeKey, **changes: Any) -> Settings:
         "shares_timeout_s": 15.0,
         "sums_timeout_s": 15.0,
         "instance": bytes(16),
-        "started_ms": int(NOW * 1000),
         "last_round": 1000,
     }
     return Settings(**{**values, **changes})
@@ -99,8 +99,7 @@ def standing(
 
 
 def announce(key: NodeKey, **changes: Any) -> Announce:
-    """A signed announcement of `key`, as of NOW."""
-    issued_ms = changes.pop("issued_ms", int(NOW * 1000))
+    """A signed announcement of `key`, COUNTER of its first start."""
     values: dict[str, Any] = {
         "key": key.public,
         "endpoint": endpoint(key),
@@ -108,9 +107,8 @@ def announce(key: NodeKey, **changes: Any) -> Announce:
         "parameters": codec.parameters_hash(PARAMETERS),
         "min_participants": 3,
         "instance": bytes(16),
-        "started_ms": int(NOW * 1000),
-        "issued_ms": issued_ms,
-        "expiry_ms": issued_ms + 30_000,
+        "epoch": 1,
+        "counter": COUNTER,
         "round": 0,
         "base": base(),
         "leaving": False,

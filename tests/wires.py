@@ -12,7 +12,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
 from protocol.messages import Base, BasePiece, CertificateRequest, Message
 from protocol.session import Session
-from tests.parts import NOW, base_of, endpoint, heard, rand, settings, standing
+from tests.parts import NOW, base_of, endpoint, rand, settings, speaker, standing
 
 ZERO = np.zeros(5, dtype="<f4")
 INITIAL = base_of(ZERO, 0, size=0)
@@ -106,15 +106,16 @@ class Wires:
     def quiet(self) -> "Wires":
         """Deliver everything."""
         while self._queue:
-            _, to, frame = self._queue.popleft()
+            sender, to, frame = self._queue.popleft()
             if to in self.nodes:
-                self.hand(to, codec.decode(frame))
+                self.hand(to, codec.decode(frame), sender)
         return self
 
-    def hand(self, to: str, message: Message) -> None:
-        """One message, to one node."""
+    def hand(self, to: str, message: Message, sender: str | None = None) -> None:
+        """One message, to one node, on the link of who sends it."""
+        by = next((key.public for key in self.keys if endpoint(key) == sender), speaker(message))
         try:
-            actions = heard(self.nodes[to], message, self.now)
+            actions = self.nodes[to].receive(message, by, self.now)
         except RemoteProtocolError as error:
             self.errors.append(error)
         else:

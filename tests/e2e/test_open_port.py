@@ -206,7 +206,7 @@ def test_frames_in_anothers_name(make_swarm, tmp_path: Path) -> None:
     other = held.swarm.keys[2]
     assert (total.sender, share.sender) == (other, other)
     forged = codec.sign(replace(total, pieces=(bytes(32),)), STRANGER)
-    news = replace(ready.announce, issued_ms=ready.announce.issued_ms + 1000, leaving=True)
+    news = replace(ready.announce, counter=ready.announce.counter + 1000, leaving=True)
     news = codec.sign(news, STRANGER)
     claims = [
         forged,

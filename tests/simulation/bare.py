@@ -252,7 +252,6 @@ class Swarm:
         self._carry_out(receiver, actions)
 
     def _serve(self, member: Member, request: CertificateRequest | PieceRequest) -> None:
-        codec.verify(request, request.sender)
         answer: Message | None = None
         if isinstance(request, PieceRequest):
             answer = member.forged.get(request.index) or member.pieces.get(request.index)

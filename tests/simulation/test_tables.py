@@ -39,7 +39,7 @@ def a_session_starts_while_a_base_is_fetched() -> None:
     two, readys = test_session.asking()
     better = parts.base_of(parts.vector(7), 1)
     for key in (test_session.ONE, test_session.THREE):
-        said = parts.announce(key, base=better, issued_ms=test_session.MS + 5000)
+        said = parts.announce(key, base=better, counter=parts.COUNTER + 5000)
         heard(two, Hello(said, bytes(16), False, parts.PARAMETERS), parts.NOW)
     heard(two, parts.group_of(readys, test_session.ONE), parts.NOW)
 

@@ -13,7 +13,7 @@ from node import supervisor
 from node.health import health, missing_of, missing_unless_ending
 from node.transport import Transport
 from protocol.introductions import Event
-from tests.parts import announce, stranger
+from tests.parts import COUNTER, announce, stranger
 
 
 class Served:
@@ -53,15 +53,15 @@ async def test_a_node_is_alive_long_before_it_is_ready(alone):
 async def test_a_node_is_ready_once_a_peer_answers_and_until_it_is_told_to_end(alone):
     node = alone("none")
     session, now = node.peer._session, node.peer._shell.clock.now()
-    other = announce(stranger(), task="digits", parameters=node.parameters, issued_ms=int(now * 1000))
-    session._hellos.members.learn(other, 0, now, direct=True)
+    other = announce(stranger(), task="digits", parameters=node.parameters, counter=COUNTER)
+    session._hellos.members.learn(other, 0, now, live=True)
     session._hellos._course.step(Event.SETTLED)
     async with Served(missing_of(node.peer.sight, node.peer.stopping)) as served:
         assert await served.ask("/readyz") == (200, {"ready": True, "why": []})
         session._hellos.members.suspect(other.key)
         why = ["neither a peer nor a tracker answers"]
         assert await served.ask("/readyz") == (503, {"ready": False, "why": why})
-        session._hellos.members.learn(replace(other, issued_ms=other.issued_ms + 1), 0, now, direct=True)
+        session._hellos.members.learn(replace(other, counter=other.counter + 1), 0, now, live=True)
         node.peer.stopping.ask()
         assert await served.ask("/readyz") == (503, {"ready": False, "why": ["told to end"]})
         assert (await served.ask("/healthz"))[0] == 200

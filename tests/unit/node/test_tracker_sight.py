@@ -12,7 +12,7 @@ from node.views import Swarm, Visitor
 from protocol.codec import parameters_hash
 from protocol.introducer import Introducer
 from protocol.messages import Hello
-from tests.parts import PARAMETERS, announce, endpoint, heard, members, ready, stranger
+from tests.parts import COUNTER, PARAMETERS, announce, endpoint, heard, members, ready, stranger
 
 KEYS = members(4)
 TRACKER = stranger()
@@ -35,7 +35,7 @@ async def seen():
 async def test_who_is_here_is_seen_with_what_each_is_doing(seen):
     introducer, sight = seen
     now = sight.now()
-    fresh = {"issued_ms": int(now * 1000), "round": 2}
+    fresh = {"counter": COUNTER, "round": 2}
     for key in KEYS[:2]:
         heard(introducer, ready(key, TRACKER.public, **fresh), now)
     heard(introducer, Hello(announce(KEYS[2], **fresh, following=True), bytes(16), False, PARAMETERS), now)

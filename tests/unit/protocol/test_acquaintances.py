@@ -6,6 +6,7 @@ from protocol.membership import REMEMBERED_ROUNDS
 from protocol.messages import Hello, Refused, Roster
 from protocol.session import Session
 from tests.parts import (
+    COUNTER,
     NOW,
     PARAMETERS,
     announce,
@@ -71,7 +72,7 @@ def test_who_can_not_be_reached_any_more_says_why_until_it_is_heard_again():
     assert session.acquaintances[0] == Acquaintance(
         TWO, KEYS[1].public, Contact.UNREACHABLE, 0, False, False, "connection refused"
     )
-    heard(session, hello(KEYS[1], issued_ms=int(NOW * 1000) + 2000), NOW + 2)
+    heard(session, hello(KEYS[1], counter=COUNTER + 2000), NOW + 2)
     assert (session.acquaintances[0].contact, session.acquaintances[0].why) == (Contact.REACHABLE, "")
 
 
@@ -86,7 +87,7 @@ def test_a_member_that_nobody_greeted_has_no_reason():
 def test_who_said_goodbye_has_left():
     session, _ = opened()
     heard(session, hello(KEYS[1]), NOW)
-    heard(session, hello(KEYS[1], issued_ms=int(NOW * 1000) + 1, leaving=True), NOW)
+    heard(session, hello(KEYS[1], counter=COUNTER + 1, leaving=True), NOW)
 
     assert seen(session)[TWO] is Contact.LEFT
 
@@ -127,7 +128,7 @@ def test_the_tracker_comes_first_of_those_that_are_no_members():
 def test_an_endpoint_that_answered_and_is_nobodys_any_more_is_left_out():
     session, _ = opened(seeds=(TWO,))
     heard(session, hello(KEYS[1]), NOW)
-    moved = hello(KEYS[1], endpoint=FOUR, issued_ms=int(NOW * 1000) + 1)
+    moved = hello(KEYS[1], endpoint=FOUR, counter=COUNTER + 1)
     heard(session, moved, NOW)
 
     assert seen(session) == {FOUR: Contact.REACHABLE}

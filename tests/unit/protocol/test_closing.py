@@ -11,7 +11,7 @@ KEYS = members(3)
 def closing(**shown) -> Closing:
     """A node after round 1 on a base, and what one other peer shows, followers too."""
     known = Members()
-    known.learn(announce(KEYS[1], **shown), 1, NOW, direct=True)
+    known.learn(announce(KEYS[1], **shown), 1, NOW, live=True)
     held = Closing(standing(round=1, held=base(1, 1)), known)
     assert (held.until, held.is_over(False, NOW)) == (None, False)
     held.begin(0.0, NOW)

@@ -121,15 +121,15 @@ def test_a_header_beyond_its_limit_is_refused_before_it_is_read():
         codec.decode(framed(bytes(codec.MAX_HEADER_BYTES + 1)))
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 4, True, 3.0, None, b"\x03", "3", [3]])
+@pytest.mark.parametrize("version", [0, 1, 3, 5, True, 4.0, None, b"\x04", "4", [4]])
 def test_another_version_is_refused(version):
-    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 3"):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 4"):
         codec.decode(framed([version, 3, bytes(16)]))
 
 
 @pytest.mark.parametrize("header", [None, 1, b"", "text", [], [1]])
 def test_a_header_that_is_no_list_of_version_and_type_is_refused(header):
-    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 3"):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 4"):
         codec.decode(framed(msgpack.packb(header)))
 
 
@@ -158,7 +158,7 @@ BAD_FIELDS = {
     "task": ["x" * 201, None],
     "parameters": [bytes(31), "a" * 32],
     "min_participants": [2, 65, -1, True, 3.0],
-    "issued_ms": [-1, 2**53 + 1, "now"],
+    "counter": [-1, 2**53 + 1, "now"],
     "round": [-1, 2**31],
     "leaving": [0, 1, None],
     "following": [0, 1, None],
@@ -191,7 +191,7 @@ def test_a_group_of_65_is_refused():
 
 def test_a_list_where_none_is_expected_is_refused():
     with pytest.raises(RemoteProtocolError, match="a list of at most 256"):
-        codec.decode(framed([codec.VERSION, 1, bytes(32), bytes(16), b"no list"]))
+        codec.decode(framed([codec.VERSION, 1, bytes(32), bytes(16), b"no list", 0]))
 
 
 def sample(kind: type) -> Any:

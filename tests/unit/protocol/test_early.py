@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
+import pytest
+
 from protocol import codec
-from protocol.early import Early
+from protocol.early import Early, sender_of_bulk
 from protocol.errors import TooEarly
 from protocol.masked_messages import AckVote, JoinCertificate, Masked, MaskedHead, ViewChange, ViewVote
+from protocol.messages import Share
+from protocol.shares import MAX_MEMBERS
 from tests.parts import members
 
 ONE, TWO = (key.public for key in members(2))
@@ -22,7 +26,7 @@ def held(early: Early, message: ViewChange | Masked) -> int:
     """How many of these it holds."""
     for count in range(1000):
         try:
-            early.hold(message)
+            early.hold(message, ONE, is_expected=True)
         except TooEarly:
             return count
     return 1000
@@ -31,33 +35,52 @@ def held(early: Early, message: ViewChange | Masked) -> int:
 def test_the_whole_of_a_message_counts_not_only_its_payload():
     """A header may be 190 kB: thousands of those would be held where only payloads are counted."""
     large = vote(ONE, bytes(30_000))
-    assert held(Early(100_000, 100_000), large) == 3
-    assert held(Early(100_000, 100_000), vote(ONE)) > 100
+    assert held(Early(100_000), large) == 3
+    assert held(Early(100_000), vote(ONE)) > 100
     chunk = Masked(MaskedHead(SID, ONE, 0, bytes(32), SIGNATURE), bytes(40_000))
-    assert held(Early(100_000, 100_000), chunk) == 2
+    assert held(Early(100_000), chunk) == 2
 
 
 def test_one_sender_leaves_room_for_the_others():
-    early = Early(100_000, 30_000)
+    early = Early(30_000)
     few = held(early, vote(ONE, bytes(5_000)))
     assert few == 5
-    early.hold(vote(TWO, bytes(20_000)))
+    early.hold(vote(TWO, bytes(20_000)), TWO, is_expected=True)
     assert len(early.take(SID)) == few + 1
 
 
-def test_a_certificate_is_nobodys_own():
-    early = Early(100_000, 1_000)
-    early.hold(JoinCertificate(SID, bytes(32), ()))
-    assert early.take(SID) == [JoinCertificate(SID, bytes(32), ())]
+def test_strangers_share_their_room_and_take_nobodys():
+    early = Early(30_000, of_strangers_bytes=50_000)
+    for number in range(2):
+        early.hold(vote(ONE, bytes(20_000)), bytes([number]) * 32, is_expected=False)
+    with pytest.raises(TooEarly):
+        early.hold(vote(ONE, bytes(20_000)), b"3" * 32, is_expected=False)
+    early.hold(vote(TWO, bytes(20_000)), TWO, is_expected=True)
+    assert len(early.take(SID)) == 3
+
+
+def test_no_more_senders_have_room_than_a_group_has_members():
+    early = Early(30_000)
+    for number in range(MAX_MEMBERS + 1):
+        early.hold(vote(ONE), number.to_bytes(32, "big"), is_expected=True)
+    with pytest.raises(TooEarly):
+        early.hold(vote(ONE), TWO, is_expected=True)
+
+
+def test_a_certificate_is_in_the_name_of_who_brings_it():
+    assert sender_of_bulk(JoinCertificate(SID, bytes(32), ()), TWO) == TWO
+    assert sender_of_bulk(vote(ONE), TWO) == ONE
+    assert sender_of_bulk(Share(SID, ONE, TWO, 0), TWO) == ONE
 
 
 def test_what_is_taken_makes_room_and_other_sessions_are_dropped():
-    early = Early(100_000, 30_000)
-    early.hold(vote(ONE, bytes(20_000)))
-    early.hold(replace(vote(TWO), vote=replace(vote(TWO).vote, sid=b"\6" * 32)))
+    early = Early(30_000)
+    early.hold(vote(ONE, bytes(20_000)), ONE, is_expected=True)
+    other = replace(vote(TWO), vote=replace(vote(TWO).vote, sid=b"\6" * 32))
+    early.hold(other, TWO, is_expected=True)
     assert early.take(SID) == [vote(ONE, bytes(20_000))]
     assert early.take(b"\6" * 32) == []
-    early.hold(vote(ONE, bytes(20_000)))
+    early.hold(vote(ONE, bytes(20_000)), ONE, is_expected=True)
     early.drop()
     assert early.take(SID) == []
 

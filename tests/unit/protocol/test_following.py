@@ -11,6 +11,7 @@ from protocol.healing import RETRY_S
 from protocol.messages import Accepted, BasePiece, Certificate, Group, Hello, PieceRequest, Ready
 from protocol.session import Session
 from tests.parts import (
+    COUNTER,
     NOW,
     PARAMETERS,
     announce,
@@ -31,7 +32,6 @@ from tests.wires import INITIAL, Wires, session
 
 KEYS = members(6)
 ONE, TWO, THREE, FOUR, FIVE, SIX = KEYS
-MS = int(NOW * 1000)
 T_GROUP = 120.0
 HELD = vector(7)
 BETTER = base_of(HELD, 1)
@@ -55,7 +55,7 @@ def hearing(*hellos: Hello) -> Session:
 def adopt(one: Session, **changes) -> list:
     """Two, three and four show a better base; member one fetches and stores it."""
     for key in (TWO, THREE, FOUR):
-        heard(one, hello(key, base=BETTER, issued_ms=MS + 1, **changes), NOW)
+        heard(one, hello(key, base=BETTER, counter=COUNTER + 1, **changes), NOW)
     assert "Adopted" in kinds(heard(one, BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW))
     return one.adopted(BETTER, NOW)
 
@@ -189,7 +189,7 @@ def test_a_later_round_on_the_base_that_one_has_is_not_waited_out_by_one_that_fe
 def test_a_base_ends_one_round_only():
     one = following()
     adopt(one, round=1)
-    heard(one, hello(FOUR, base=BETTER, round=2, issued_ms=MS + 2), NOW)  # it fell back on that base
+    heard(one, hello(FOUR, base=BETTER, round=2, counter=COUNTER + 2), NOW)  # it fell back on that base
 
     assert "Failed" not in kinds(one.follow(NOW))
 
@@ -216,7 +216,7 @@ def test_a_round_ends_when_the_last_one_that_offered_follows():
     one = hearing(hello(TWO, following=True), hello(THREE))
     one.follow(NOW)
 
-    assert only(heard(one, hello(THREE, following=True, issued_ms=MS + 1), NOW), Failed) == FIRST
+    assert only(heard(one, hello(THREE, following=True, counter=COUNTER + 1), NOW), Failed) == FIRST
 
 
 def test_alone_a_round_is_waited_for():
@@ -354,7 +354,7 @@ def test_a_ready_that_waits_at_one_that_follows_now_goes_to_the_next():
 def test_one_that_follows_closes_no_group_of_the_readys_it_holds():
     one = hearing(*(hello(key) for key in (TWO, THREE, FOUR)))
     for key in (TWO, THREE, FOUR):
-        heard(one, ready(key, ONE.public, base=INITIAL, issued_ms=MS + 1), NOW)
+        heard(one, ready(key, ONE.public, base=INITIAL, counter=COUNTER + 1), NOW)
     actions = [*one.follow(NOW), *one.tick(NOW + 20)]
 
     assert not [m for a in actions if hasattr(a, "messages") for m in a.messages if isinstance(m, Group)]
@@ -362,12 +362,14 @@ def test_one_that_follows_closes_no_group_of_the_readys_it_holds():
 
 def test_who_asks_one_that_follows_is_told_so_and_not_accepted():
     one = following()
-    (answer,) = outbox(heard(one, ready(TWO, ONE.public, base=INITIAL, issued_ms=MS + 1), NOW), endpoint(TWO))
+    (answer,) = outbox(
+        heard(one, ready(TWO, ONE.public, base=INITIAL, counter=COUNTER + 1), NOW), endpoint(TWO)
+    )
 
     assert isinstance(answer, Hello)
     assert answer.announce.following
-    assert heard(one, ready(TWO, THREE.public, base=INITIAL, issued_ms=MS + 2), NOW) == []
-    assert heard(one, hello(TWO, issued_ms=MS + 3), NOW) == []
+    assert heard(one, ready(TWO, THREE.public, base=INITIAL, counter=COUNTER + 2), NOW) == []
+    assert heard(one, hello(TWO, counter=COUNTER + 3), NOW) == []
 
 
 def test_forged_readys_are_not_answered():
@@ -382,7 +384,7 @@ def test_a_ready_that_says_that_its_sender_follows_is_refused():
     one = hearing(hello(TWO), hello(THREE))
 
     with pytest.raises(RemoteProtocolError, match="follows: it offers nothing"):
-        heard(one, ready(TWO, ONE.public, base=INITIAL, following=True, issued_ms=MS + 1), NOW)
+        heard(one, ready(TWO, ONE.public, base=INITIAL, following=True, counter=COUNTER + 1), NOW)
 
 
 def test_a_member_joins_a_group_of_more_than_half_of_those_that_offer():
@@ -405,7 +407,7 @@ def test_a_follower_serves_the_base_that_it_fetched():
     one = following()
     adopt(one)
     heard(one, hello(FIVE), NOW)
-    request = codec.sign(PieceRequest(BETTER.digest, b"", 0, FIVE.public), FIVE)
+    request = codec.sign(PieceRequest(BETTER.digest, b"", 0, FIVE.public, ONE.public), FIVE)
 
     assert only(heard(one, request, NOW), Serve) == Serve(endpoint(FIVE), request)
 
@@ -429,7 +431,7 @@ def test_finishers_wait_for_a_live_follower_to_confirm():
     wires.offer(ONE, TWO, THREE)
     assert wires[FOUR].base != wires[ONE].base
     assert "Closed" not in kinds(wires[ONE].close(NOW))
-    confirmed = hello(FOUR, base=wires[ONE].base, round=1, following=True, issued_ms=MS + 9000)
+    confirmed = hello(FOUR, base=wires[ONE].base, round=1, following=True, counter=COUNTER + 9000)
 
     assert Closed() in heard(wires[ONE], confirmed, NOW)
 

@@ -1,5 +1,7 @@
 """Which base is fetched, from whom, and for whom one's own is served."""
 
+from dataclasses import replace
+
 import pytest
 
 from protocol import codec
@@ -29,7 +31,6 @@ from tests.parts import (
 
 KEYS = members(4)
 ONE, TWO, THREE, FOUR = (key.public for key in KEYS)
-MS = int(NOW * 1000)
 HELD = vector(1)
 BETTER = base_of(HELD, 1, sid=b"S" * 32)
 PAST = Past(group(KEYS[:3]), base(), {})
@@ -40,7 +41,7 @@ def healer(**places) -> Healer:
     known = Members()
     for name, key in zip(("two", "three", "four"), KEYS[1:], strict=True):
         if name in places:
-            known.learn(announce(key, base=places[name]), 0, NOW, direct=True)
+            known.learn(announce(key, base=places[name]), 0, NOW, live=True)
     return Healer(settings(KEYS[0]), standing(), known)
 
 
@@ -72,7 +73,7 @@ def test_a_base_of_a_session_one_was_in_is_fetched_by_its_certificate():
 def test_what_a_session_made_decides_which_certificate_is_taken(count, kind):
     """Groups of three have no masked sums."""
     known = Members()
-    known.learn(announce(KEYS[1], base=BETTER), 0, NOW, direct=True)
+    known.learn(announce(KEYS[1], base=BETTER), 0, NOW, live=True)
     held = Healer(settings(KEYS[0], masked=MaskedSettings(4.0, 1)), standing(), known)
     held.remember(BETTER.sid, Past(group(KEYS[:count]), base(), {}))
     held.look(NOW)
@@ -95,7 +96,7 @@ def test_a_certificate_on_another_base_than_ones_own_is_of_no_use():
 
 def test_a_certificate_on_the_base_before_ones_own_is_used():
     known = Members()
-    known.learn(announce(KEYS[1], base=BETTER), 0, NOW, direct=True)
+    known.learn(announce(KEYS[1], base=BETTER), 0, NOW, live=True)
     mine = base(1, 255, size=2)
     held = Healer(settings(KEYS[0]), standing(1, mine, previous=base()), known)
     held.remember(BETTER.sid, PAST)
@@ -116,7 +117,7 @@ def test_a_base_of_a_session_one_was_not_in_is_adopted_only_from_a_majority():
 def test_a_majority_with_a_lower_base_changes_nothing():
     known = Members()
     for key in KEYS[1:]:
-        known.learn(announce(key, base=base()), 0, NOW, direct=True)
+        known.learn(announce(key, base=base()), 0, NOW, live=True)
 
     assert Healer(settings(KEYS[0]), standing(1, BETTER), known).look(NOW) == []
 
@@ -218,18 +219,45 @@ def test_sessions_are_remembered_up_to_a_number():
 # -- serving -------------------------------------------------------------------------------------------
 
 
-def serve(request, accepts: bool = True) -> list:
+def serving() -> Healer:
     held = healer(two=base(), three=base(), four=base())
     held.remember(BETTER.sid, PAST)
-    return held.serve(request, lambda _: accepts)
+    return held
 
 
-def certificate_request(key) -> CertificateRequest:
-    return codec.sign(CertificateRequest(BETTER.sid, key.public), key)
+def serve(request, accepts: bool = True) -> list:
+    return serving().serve(request, request.sender, lambda _: accepts)
 
 
-def piece_request(key, of: bytes = ONE, sid: bytes = BETTER.sid) -> PieceRequest:
-    return codec.sign(PieceRequest(sid, of, 0, key.public), key)
+def certificate_request(key, number: int = 1) -> CertificateRequest:
+    return codec.sign(CertificateRequest(BETTER.sid, key.public, ONE, 1, number), key)
+
+
+def piece_request(key, of: bytes = ONE, sid: bytes = BETTER.sid, number: int = 1) -> PieceRequest:
+    return codec.sign(PieceRequest(sid, of, 0, key.public, ONE, 1, number), key)
+
+
+@pytest.mark.parametrize("make", [certificate_request, piece_request])
+def test_a_request_is_answered_once(make):
+    """One of 144 bytes, said 5,000 times, was once answered 5,000 times."""
+    held, request = serving(), make(KEYS[1], number=7)
+    assert held.serve(request, KEYS[1].public, lambda _: True)
+    for again in (request, make(KEYS[1], number=6)):
+        with pytest.raises(RemoteProtocolError, match="came already"):
+            held.serve(again, KEYS[1].public, lambda _: True)
+    assert held.serve(make(KEYS[1], number=8), KEYS[1].public, lambda _: True)
+    assert held.serve(make(KEYS[2], number=1), KEYS[2].public, lambda _: True)
+    held._members.forget(KEYS[1].public)
+    held.tick(NOW)
+    assert set(held._asked) == {KEYS[2].public}
+
+
+def test_a_request_names_whom_it_asks_and_comes_on_a_link_of_its_sender():
+    request = certificate_request(KEYS[1])
+    for_another = codec.sign(replace(request, to=KEYS[3].public), KEYS[1])
+    for asked, by in ((request, None), (request, KEYS[2].public), (for_another, KEYS[1].public)):
+        with pytest.raises(RemoteProtocolError, match="on the link of another, or meant for another"):
+            serving().serve(asked, by, lambda _: True)
 
 
 @pytest.mark.parametrize("make", [certificate_request, piece_request])

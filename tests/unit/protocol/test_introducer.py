@@ -2,12 +2,13 @@
 
 import pytest
 
-from protocol.actions import Note, Notice
+from protocol.actions import Note, Notice, Reply
 from protocol.errors import RemoteProtocolError
 from protocol.introducer import FULL, Introducer
 from protocol.messages import Accepted, Group, Hello, Refused, Roster
 from protocol.shares import MAX_MEMBERS
 from tests.parts import (
+    COUNTER,
     NOW,
     PARAMETERS,
     announce,
@@ -15,6 +16,7 @@ from tests.parts import (
     endpoint,
     heard,
     members,
+    only,
     outbox,
     ready,
     resigned,
@@ -23,7 +25,6 @@ from tests.parts import (
 
 KEYS = members(4)
 TRACKER = stranger()
-MS = int(NOW * 1000)
 NONCE = b"n" * 16
 
 
@@ -49,7 +50,9 @@ def test_a_hello_is_answered_with_the_others_of_its_task():
     heard(held, hello(KEYS[1], task="other"), NOW)
     actions = heard(held, hello(KEYS[2]), NOW)
 
-    assert outbox(actions, endpoint(KEYS[2])) == [Roster(TRACKER.public, NONCE, (announce(KEYS[0]),))]
+    assert outbox(actions, endpoint(KEYS[2])) == [
+        Roster(TRACKER.public, NONCE, (announce(KEYS[0]),), int(NOW * 1000))
+    ]
     assert notices(actions) == [(Note.JOINED, endpoint(KEYS[2]))]
     assert held.peers == 3
 
@@ -58,12 +61,12 @@ def test_news_is_not_answered():
     held = tracker()
     heard(held, hello(KEYS[0]), NOW)
 
-    assert heard(held, hello(KEYS[0], wants_reply=False, issued_ms=MS + 1), NOW) == []
+    assert heard(held, hello(KEYS[0], wants_reply=False, counter=COUNTER + 1), NOW) == []
 
 
 def test_a_key_that_is_not_on_the_list_is_refused():
     held = tracker(allow=frozenset({KEYS[0].public}))
-    (refused,) = outbox(heard(held, hello(KEYS[1]), NOW), endpoint(KEYS[1]))
+    (refused,) = only(heard(held, hello(KEYS[1]), NOW), Reply).messages
 
     assert isinstance(refused, Refused)
     assert "allow-list" in refused.reason
@@ -90,7 +93,7 @@ def test_a_follower_is_introduced_and_neither_waited_for_nor_counted():
     for key in KEYS[1:3]:
         heard(held, ask(key), NOW)
     (roster,) = outbox(heard(held, hello(KEYS[3]), NOW), endpoint(KEYS[3]))
-    groups = outbox(heard(held, ask(KEYS[3], issued_ms=MS + 1), NOW), endpoint(KEYS[1]))
+    groups = outbox(heard(held, ask(KEYS[3], counter=COUNTER + 1), NOW), endpoint(KEYS[1]))
 
     assert announce(KEYS[0], following=True) in roster.known
     assert held.peers == 4
@@ -98,7 +101,7 @@ def test_a_follower_is_introduced_and_neither_waited_for_nor_counted():
         tuple(key.public for key in KEYS[1:])
     ]
     with pytest.raises(RemoteProtocolError, match="follows: it offers nothing"):
-        heard(held, ask(KEYS[0], following=True, issued_ms=MS + 2), NOW)
+        heard(held, ask(KEYS[0], following=True, counter=COUNTER + 2), NOW)
 
 
 def test_a_swarm_has_no_more_peers_than_a_group_can_have():
@@ -107,7 +110,7 @@ def test_a_swarm_has_no_more_peers_than_a_group_can_have():
     *inside, late = many
     for key in inside:
         heard(held, hello(key), NOW)
-    (refused,) = outbox(heard(held, hello(late), NOW), endpoint(late))
+    (refused,) = only(heard(held, hello(late), NOW), Reply).messages
     assert refused == Refused(NONCE, FULL)
     assert FULL == "64 peers are in this swarm, as many as can be; larger swarms come later"
     with pytest.raises(RemoteProtocolError, match="larger swarms come later"):
@@ -115,7 +118,7 @@ def test_a_swarm_has_no_more_peers_than_a_group_can_have():
     assert held.peers == MAX_MEMBERS
     assert outbox(heard(held, ask(inside[0]), NOW), endpoint(inside[0])) == [Accepted(bytes(16))]
     assert heard(held, hello(late, parameters=b"o" * 32), NOW)
-    heard(held, hello(inside[1], wants_reply=False, leaving=True, issued_ms=MS + 1), NOW)
+    heard(held, hello(inside[1], wants_reply=False, leaving=True, counter=COUNTER + 1), NOW)
     assert isinstance(outbox(heard(held, hello(late), NOW), endpoint(late))[0], Roster)
 
 
@@ -134,13 +137,13 @@ def test_a_member_behind_is_shown_who_is_ahead():
     heard(held, Hello(ahead, NONCE, True, PARAMETERS), NOW)
     _, roster = outbox(heard(held, ask(KEYS[1]), NOW), endpoint(KEYS[1]))
 
-    assert roster == Roster(TRACKER.public, bytes(16), (ahead,))
+    assert roster == Roster(TRACKER.public, bytes(16), (ahead,), int(NOW * 1000))
 
 
 def test_who_leaves_is_told_once():
     held = tracker()
     heard(held, hello(KEYS[0]), NOW)
-    gone = hello(KEYS[0], wants_reply=False, leaving=True, issued_ms=MS + 1)
+    gone = hello(KEYS[0], wants_reply=False, leaving=True, counter=COUNTER + 1)
 
     assert notices(heard(held, gone, NOW)) == [(Note.LEFT, endpoint(KEYS[0]))]
     assert notices(heard(held, gone, NOW)) == []
@@ -160,7 +163,7 @@ def test_a_peer_that_can_not_be_reached_is_not_waited_for():
     for key in KEYS:
         heard(held, hello(key), NOW)
     for key in KEYS[:3]:
-        heard(held, ask(key, issued_ms=MS + 1), NOW)
+        heard(held, ask(key, counter=COUNTER + 1), NOW)
     actions = held.unreachable(endpoint(KEYS[3]), "connection refused", NOW)
 
     assert notices(actions) == [(Note.LOST, endpoint(KEYS[3]))]
@@ -169,11 +172,34 @@ def test_a_peer_that_can_not_be_reached_is_not_waited_for():
     assert held.reconnected(endpoint(KEYS[3]), NOW) == []
 
 
-def test_an_expired_or_older_announcement_leaves_no_trace():
+@pytest.mark.parametrize("message", [hello(KEYS[0]), ask(KEYS[0])])
+@pytest.mark.parametrize("by", [None, KEYS[1].public])
+def test_who_says_something_in_the_name_of_another_is_not_heard(message, by):
     held = tracker()
-    heard(held, hello(KEYS[0], issued_ms=MS - 30_000), NOW)
+    with pytest.raises(RemoteProtocolError, match="on the link of another"):
+        held.receive(message, by, NOW)
     assert held.peers == 0
-    heard(held, hello(KEYS[0], issued_ms=MS + 1), NOW)
+
+
+def test_who_comes_back_with_an_earlier_epoch_is_shown_how_far_it_was():
+    held = tracker()
+    heard(held, hello(KEYS[0], epoch=5, instance=b"5" * 16), NOW)
+    (roster,) = outbox(heard(held, hello(KEYS[0], epoch=2), NOW), endpoint(KEYS[0]))
+
+    assert roster.known == (announce(KEYS[0], epoch=5, instance=b"5" * 16),)
+
+
+def test_a_tracker_says_what_its_clock_shows_for_people():
+    held = tracker()
+    held.clock_offset_s = 600.0
+    (roster,) = outbox(heard(held, hello(KEYS[0]), NOW), endpoint(KEYS[0]))
+
+    assert roster.clock_ms == int((NOW + 600) * 1000)
+
+
+def test_an_older_announcement_leaves_no_trace():
+    held = tracker()
+    heard(held, hello(KEYS[0], counter=COUNTER + 1), NOW)
     heard(held, hello(KEYS[0], endpoint="127.0.0.1:1"), NOW)
 
     assert held._endpoints == {KEYS[0].public: endpoint(KEYS[0])}

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from protocol import introductions
-from protocol.actions import Fatal, Note, Notice, Send
+from protocol.actions import Fatal, Note, Notice, RaiseEpoch, Reply, Send
 from protocol.errors import RemoteProtocolError
-from protocol.introductions import ANNOUNCE_EVERY_S, JOIN_S, OTHER_SWARM, Introductions
-from protocol.messages import Hello, Refused, Roster
+from protocol.introductions import ANNOUNCE_EVERY_S, GREETED_FOR_S, JOIN_S, OTHER_SWARM, Introductions
+from protocol.messages import Announce, Hello, Refused, Roster
 from tests.parts import (
+    COUNTER,
     NOW,
     PARAMETERS,
     announce,
@@ -27,7 +28,6 @@ from tests.parts import (
 
 KEYS = members(4)
 ONE, TWO, THREE, FOUR = (endpoint(key) for key in KEYS)
-MS = int(NOW * 1000)
 TRACKER = "127.0.0.1:9"
 NONCE = b"n" * 16
 
@@ -41,6 +41,11 @@ def introduced(seeds=(TWO, THREE), **changes) -> Introductions:
 
 def hello(key, nonce: bytes = NONCE, wants_reply: bool = False, known=(), **changes) -> Hello:
     return Hello(announce(key, **changes), nonce, wants_reply, PARAMETERS, tuple(known))
+
+
+def say(found: Introductions, said: Hello, now: float) -> list:
+    """A hello on a link of its sender."""
+    return found.hello(said, said.announce.key, now)
 
 
 def greeted(found: Introductions, where: str) -> bytes:
@@ -73,10 +78,10 @@ def test_alone_there_is_nobody_to_wait_for():
 
 def test_joining_ends_when_all_have_answered():
     found = introduced()
-    found.hello(hello(KEYS[1]), NOW)
+    say(found, hello(KEYS[1]), NOW)
     assert found.joining
 
-    assert notices(found.hello(hello(KEYS[2]), NOW)) == [(Note.JOINED, THREE)]
+    assert notices(say(found, hello(KEYS[2]), NOW)) == [(Note.JOINED, THREE)]
     assert not found.joining
 
 
@@ -92,17 +97,17 @@ def test_joining_ends_when_its_time_is_over():
 
 def test_joining_ends_when_a_swarm_under_way_answers():
     found = introduced(seeds=(TWO, THREE, FOUR))
-    found.hello(hello(KEYS[1], round=3), NOW)
+    say(found, hello(KEYS[1], round=3), NOW)
     assert found.joining
 
-    found.hello(hello(KEYS[2], round=3), NOW)
+    say(found, hello(KEYS[2], round=3), NOW)
     assert not found.joining
 
 
 def test_a_question_is_answered_with_whom_one_knows():
     found = introduced()
-    found.hello(hello(KEYS[1]), NOW)
-    (answer,) = outbox(found.hello(hello(KEYS[2], wants_reply=True), NOW), THREE)
+    say(found, hello(KEYS[1]), NOW)
+    (answer,) = outbox(say(found, hello(KEYS[2], wants_reply=True), NOW), THREE)
 
     assert (answer.nonce, answer.wants_reply) == (NONCE, False)
     assert {one.endpoint for one in answer.known} == {TWO, THREE}
@@ -123,7 +128,7 @@ def test_an_endpoint_that_does_not_answer_is_greeted_again_later_each_time():
 
 def test_an_answer_ends_the_retries():
     found = introduced(seeds=(TWO,))
-    found.hello(hello(KEYS[1], nonce=greeted(found, TWO)), NOW)
+    say(found, hello(KEYS[1], nonce=greeted(found, TWO)), NOW)
 
     assert outbox(found.tick(NOW + 60), TWO) == []
 
@@ -134,24 +139,44 @@ def test_an_unreachable_endpoint_is_told_once_and_not_while_joining():
 
     assert notices(found.tick(NOW + JOIN_S)) == [(Note.UNREACHABLE, TWO)]
     assert found.unreachable(TWO, NOW, "refused") == []
+    found.news((announce(KEYS[3]),), NOW)
     assert notices(found.unreachable(FOUR, NOW, "no such host")) == [(Note.UNREACHABLE, FOUR)]
+
+
+def test_an_endpoint_that_is_nobodys_is_not_greeted_because_it_can_not_be_reached():
+    """Whoever made this node dial it would fill the table by it."""
+    found = introduced(seeds=(TWO,))
+
+    assert found.unreachable(FOUR, NOW, "no such host") == []
+    assert set(found._greetings) == {TWO}
 
 
 def test_who_has_left_is_not_greeted_again():
     found = introduced(seeds=(TWO,))
-    found.hello(hello(KEYS[1], leaving=True), NOW)
+    say(found, hello(KEYS[1], leaving=True), NOW)
 
     assert found.unreachable(TWO, NOW, "refused") == []
     assert found._greetings[TWO].retry_at is None
 
 
 def test_the_number_of_greetings_is_limited_and_those_at_hand_go_on(monkeypatch):
-    monkeypatch.setattr(introductions, "_MAX_GREETINGS", 2)
+    monkeypatch.setattr(introductions, "MAX_GREETINGS", 2)
     found = introduced(seeds=(TWO, THREE, FOUR))
 
     assert set(found._greetings) == {TWO, THREE}
     assert len(found.greet(TWO, NOW)) == 1
     assert found.greet(FOUR, NOW) == []
+
+
+def test_who_was_not_named_and_never_answers_is_greeted_no_more():
+    found = introduced(seeds=(TWO,))
+    found.news((announce(KEYS[2], parameters=bytes(32)),), NOW)
+    assert set(found._greetings) == {TWO, THREE}
+
+    found.tick(NOW + GREETED_FOR_S - 1)
+    assert set(found._greetings) == {TWO, THREE}
+    found.tick(NOW + GREETED_FOR_S)
+    assert set(found._greetings) == {TWO}
 
 
 # -- announcing ----------------------------------------------------------------------------------------
@@ -160,7 +185,7 @@ def test_the_number_of_greetings_is_limited_and_those_at_hand_go_on(monkeypatch)
 def test_a_broadcast_goes_to_every_live_peer_once():
     found = introduced(seeds=())
     for key in KEYS[1:3]:
-        found.hello(hello(key), NOW)
+        say(found, hello(key), NOW)
     actions = found.broadcast(NOW)
 
     assert [action.to for action in actions] == sorted({TWO, THREE})
@@ -170,7 +195,7 @@ def test_a_broadcast_goes_to_every_live_peer_once():
 
 def test_a_goodbye_says_so():
     found = introduced(seeds=())
-    found.hello(hello(KEYS[1]), NOW)
+    say(found, hello(KEYS[1]), NOW)
 
     assert outbox(found.broadcast(NOW, leaving=True), TWO)[0].announce.leaving
 
@@ -193,7 +218,7 @@ def test_it_is_time_to_announce_again_every_ten_seconds():
 
 def test_each_announcement_is_newer_than_the_one_before():
     found = introduced(seeds=(TWO,))
-    times = [outbox(found.greet(TWO, NOW), TWO)[0].announce.issued_ms for _ in range(3)]
+    times = [outbox(found.greet(TWO, NOW), TWO)[0].announce.counter for _ in range(3)]
 
     assert times[0] < times[1] < times[2]
 
@@ -219,7 +244,7 @@ def test_announcements_are_shown_to_who_should_see_them():
 
 def test_those_that_others_know_are_greeted_and_learned():
     found = introduced(seeds=(TWO,))
-    actions = found.hello(hello(KEYS[1], known=[announce(KEYS[2]), announce(KEYS[0])]), NOW)
+    actions = say(found, hello(KEYS[1], known=[announce(KEYS[2]), announce(KEYS[0])]), NOW)
 
     assert len(outbox(actions, THREE)) == 1
     assert found.members.get(KEYS[2].public) == announce(KEYS[2])
@@ -235,7 +260,7 @@ def test_nobody_is_made_to_call_strangers():
 
 def test_old_news_is_no_news():
     found = introduced(seeds=())
-    newer = announce(KEYS[2], issued_ms=MS + 5)
+    newer = announce(KEYS[2], counter=COUNTER + 5)
     found.news((newer,), NOW)
 
     assert found.news((announce(KEYS[2]),), NOW) == []
@@ -249,14 +274,9 @@ def test_a_forged_line_does_not_spoil_the_others():
     assert [action.to for action in actions] == [THREE]
 
 
-def test_who_left_expired_or_has_another_task_is_not_learned_from_others():
+def test_who_left_or_has_another_task_is_not_learned_from_others():
     found = introduced(seeds=())
-    news = (
-        announce(KEYS[1], leaving=True),
-        announce(KEYS[2], issued_ms=MS - 40_000),
-        announce(KEYS[3], task="other"),
-    )
-    actions = found.news(news, NOW)
+    actions = found.news((announce(KEYS[1], leaving=True), announce(KEYS[3], task="other")), NOW)
 
     assert [found.members.get(key.public) for key in KEYS[1:]] == [None, None, None]
     assert outbox(actions, FOUR) == []
@@ -266,14 +286,14 @@ def test_an_endpoint_is_greeted_once_for_all_that_is_heard_of_it():
     found = introduced(seeds=())
     found.news((announce(KEYS[1]),), NOW)
 
-    assert found.news((announce(KEYS[1], issued_ms=MS + 1),), NOW) == []
+    assert found.news((announce(KEYS[1], counter=COUNTER + 1),), NOW) == []
 
 
 def test_a_peer_that_leaves_is_told():
     found = introduced(seeds=(TWO,))
-    found.hello(hello(KEYS[1]), NOW)
+    say(found, hello(KEYS[1]), NOW)
 
-    assert notices(found.hello(hello(KEYS[1], leaving=True, issued_ms=MS + 1), NOW)) == [(Note.LEFT, TWO)]
+    assert notices(say(found, hello(KEYS[1], leaving=True, counter=COUNTER + 1), NOW)) == [(Note.LEFT, TWO)]
 
 
 # -- refusals ------------------------------------------------------------------------------------------
@@ -281,10 +301,11 @@ def test_a_peer_that_leaves_is_told():
 
 def refusal(found: Introductions, said: Hello) -> tuple[list[tuple[Note, str]], Refused]:
     """What is told and answered when a hello is refused; its sender is not learned."""
-    actions = found.hello(replace(said, wants_reply=True), NOW)
+    actions = say(found, replace(said, wants_reply=True), NOW)
     assert found.members.get(said.announce.key) is None
     assert not found.accepts(said.announce)
-    (answer,) = outbox(actions, said.announce.endpoint)
+    (answer,) = only(actions, Reply).messages
+    assert not [action for action in actions if isinstance(action, Send)]
     assert answer.nonce == said.nonce
     return notices(actions), answer
 
@@ -330,12 +351,12 @@ def test_a_refusal_is_told_once_and_answered_each_time():
     refusal(found, hello(KEYS[1], task="other"))
 
     assert refusal(found, hello(KEYS[1], task="other"))[0] == []
-    assert found.hello(hello(KEYS[1], task="other"), NOW) == []
+    assert say(found, hello(KEYS[1], task="other"), NOW) == []
 
 
 def test_a_forged_hello_is_refused_without_an_answer():
     with pytest.raises(RemoteProtocolError, match="bad announce signature"):
-        introduced().hello(replace(hello(KEYS[1]), announce=resigned(announce(KEYS[1]), stranger())), NOW)
+        say(introduced(), replace(hello(KEYS[1]), announce=resigned(announce(KEYS[1]), stranger())), NOW)
 
 
 def test_being_refused_by_all_is_fatal_and_says_why():
@@ -356,7 +377,7 @@ def test_other_parameters_are_fatal_and_named():
 
 def test_being_refused_by_one_and_accepted_by_another_is_not_fatal():
     found = introduced()
-    found.hello(hello(KEYS[2]), NOW)
+    say(found, hello(KEYS[2]), NOW)
     actions = found.refused(Refused(greeted(found, TWO), "no"), NOW)
 
     assert (notices(actions), found.joining) == ([(Note.REFUSED, TWO)], False)
@@ -365,7 +386,7 @@ def test_being_refused_by_one_and_accepted_by_another_is_not_fatal():
 
 def test_refusing_the_only_seed_oneself_is_fatal_too():
     found = introduced(seeds=(TWO,))
-    actions = found.hello(hello(KEYS[1], nonce=greeted(found, TWO), task="other"), NOW)
+    actions = say(found, hello(KEYS[1], nonce=greeted(found, TWO), task="other"), NOW)
 
     assert only(actions, Fatal).parameters == PARAMETERS
 
@@ -378,7 +399,7 @@ def test_a_refusal_of_something_that_was_not_said_is_refused():
 def test_who_refused_and_then_answers_is_met():
     found = introduced()
     found.refused(Refused(greeted(found, TWO), "no"), NOW)
-    found.hello(hello(KEYS[1], nonce=greeted(found, TWO)), NOW)
+    say(found, hello(KEYS[1], nonce=greeted(found, TWO)), NOW)
 
     assert found._greetings[TWO].refused is None
 
@@ -386,44 +407,110 @@ def test_who_refused_and_then_answers_is_met():
 # -- one key, two nodes --------------------------------------------------------------------------------
 
 
-def twin(found: Introductions, nonce: bytes, started_ms: int, instance: bytes = b"2" * 16) -> list:
-    own = announce(KEYS[0], endpoint=TWO, started_ms=started_ms, instance=instance)
-    return found.hello(Hello(own, nonce, False, PARAMETERS), NOW)
+def twin(
+    found: Introductions, nonce: bytes, age_s: float, instance: bytes = b"2" * 16, wants_reply: bool = False
+) -> list:
+    """A hello in this node's own name, at an age of this node of 10 s."""
+    own = announce(KEYS[0], endpoint=TWO, instance=instance)
+    said = Hello(own, nonce, wants_reply, PARAMETERS, age_ms=int(1000 * age_s))
+    return say(found, said, NOW + 10)
 
 
-def test_the_later_of_two_nodes_with_one_key_gives_up():
-    found = introduced()
-    actions = twin(found, greeted(found, TWO), MS - 1)
+def test_the_younger_of_two_nodes_with_one_key_gives_up():
+    text = only(twin(introduced(), NONCE, age_s=12), Fatal).text
 
-    assert only(actions, Fatal).text.endswith(": give each node its own --key or --out")
-    assert "already runs with this key" in only(actions, Fatal).text
-
-
-def test_the_earlier_of_two_nodes_with_one_key_stays():
-    found = introduced()
-
-    assert twin(found, greeted(found, TWO), MS + 1) == []
+    assert text.endswith(": give each node its own --key or --out")
+    assert "already runs with this key" in text
 
 
-def test_a_twin_that_does_not_answer_ones_own_hello_is_not_believed_but_asked():
+def test_the_older_of_two_nodes_with_one_key_stays_and_answers_the_younger_one():
     found = introduced()
 
-    assert [type(action) for action in twin(found, NONCE, MS - 1)] == [Send]
-    assert "already runs with this key" in only(twin(found, greeted(found, TWO), MS - 1), Fatal).text
-
-
-def test_the_earlier_of_two_nodes_with_one_key_answers_the_later_one():
-    found = introduced()
-    later = announce(KEYS[0], endpoint=TWO, started_ms=MS + 1, instance=b"2" * 16)
-    actions = found.hello(Hello(later, NONCE, True, PARAMETERS), NOW)
-
+    assert twin(found, NONCE, age_s=8) == []
+    actions = twin(found, NONCE, age_s=8, wants_reply=True)
     (answer,) = only(actions, Send).messages
     assert (only(actions, Send).to, answer.nonce, answer.wants_reply) == (TWO, NONCE, False)
 
 
+@pytest.mark.parametrize("age_s", [9.5, 10, 10.5])
+def test_of_two_nodes_of_one_age_the_name_of_the_start_decides(age_s):
+    """The time that a message takes is not to make each of them the younger one, or neither."""
+    assert twin(introduced(instance=b"1" * 16), NONCE, age_s)
+    assert not twin(introduced(instance=b"3" * 16), NONCE, age_s)
+
+
+def test_a_hello_in_ones_own_name_on_the_link_of_another_is_refused():
+    own = announce(KEYS[0], endpoint=TWO, instance=b"2" * 16)
+    with pytest.raises(RemoteProtocolError, match="on the link of another"):
+        introduced().hello(Hello(own, NONCE, False, PARAMETERS, age_ms=2**40), KEYS[1].public, NOW)
+
+
+@pytest.mark.parametrize("by", [None, KEYS[2].public])
+def test_a_hello_counts_on_a_link_of_its_sender_alone(by):
+    with pytest.raises(RemoteProtocolError, match="on the link of another"):
+        introduced().hello(hello(KEYS[1]), by, NOW)
+
+
+# -- an older copy of a folder -------------------------------------------------------------------------
+
+
+def own(epoch: int, counter: int = 1, instance: bytes = b"2" * 16, **changes) -> Announce:
+    return announce(KEYS[0], epoch=epoch, counter=counter, instance=instance, **changes)
+
+
+def test_a_key_that_was_further_than_this_folder_goes_on_above_it():
+    found = introduced(seeds=(TWO,))
+    say(found, hello(KEYS[2]), NOW)
+    actions = say(found, hello(KEYS[1], known=[own(4), own(7, endpoint=FOUR), own(6)]), NOW)
+
+    kinds = [type(action) for action in actions]
+    assert only(actions, RaiseEpoch) == RaiseEpoch(7)
+    assert (Note.EPOCH, "this machine") in notices(actions)
+    (question,) = outbox(actions, FOUR)  # if another runs with this key, it is there
+    (news,) = outbox(actions, THREE)
+    assert {question.announce.epoch, news.announce.epoch} == {8}
+    assert kinds.index(RaiseEpoch) < kinds.index(Send)  # it is stored before anything is said
+    assert say(found, hello(KEYS[1], known=[own(7)], counter=COUNTER + 1), NOW) == []
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        own(0, counter=0),
+        own(7, instance=bytes(16)),
+        resigned(own(7), stranger()),
+    ],
+    ids=["earlier", "of this start", "forged"],
+)
+def test_what_others_remember_of_this_key_may_say_nothing(shown):
+    found = introduced(seeds=(TWO,))
+    actions = say(found, hello(KEYS[1], known=[shown]), NOW)
+
+    assert not [action for action in actions if isinstance(action, RaiseEpoch)]
+    assert found._standing.epoch == 0
+
+
+def test_who_comes_back_with_an_earlier_epoch_is_shown_how_far_it_was():
+    found = introduced(seeds=(TWO,))
+    was = announce(KEYS[1], epoch=5, instance=b"5" * 16)
+    say(found, Hello(was, NONCE, False, PARAMETERS), NOW)
+    (answer,) = outbox(say(found, hello(KEYS[1], epoch=2), NOW), TWO)
+
+    assert answer.known[0] == was
+    assert found.members.get(KEYS[1].public) == was
+
+
+def test_a_goodbye_of_an_earlier_start_means_nothing():
+    found = introduced(seeds=(TWO,))
+    say(found, hello(KEYS[1], epoch=2, counter=1), NOW)
+    say(found, hello(KEYS[1], epoch=1, counter=COUNTER, leaving=True), NOW)
+
+    assert KEYS[1].public in found.members.known(0)
+
+
 def test_an_answer_from_oneself_under_another_name_is_an_answer():
     found = introduced()
-    twin(found, greeted(found, TWO), MS, instance=bytes(16))
+    twin(found, greeted(found, TWO), 10, instance=bytes(16))
 
     assert found.awaited() == (THREE,)
 

@@ -7,6 +7,7 @@ from protocol.introductions import JOIN_S
 from protocol.messages import BasePiece, Hello, Ready, Roster
 from protocol.session import Session
 from tests.parts import (
+    COUNTER,
     NOW,
     PARAMETERS,
     announce,
@@ -24,7 +25,6 @@ from tests.wires import INITIAL, ZERO, Wires, session
 
 KEYS = members(5)
 ONE, TWO, THREE, FOUR, FIVE = KEYS
-MS = int(NOW * 1000)
 LAST = 10
 HELD = vector(7)
 BETTER = base_of(HELD, 1)
@@ -74,8 +74,8 @@ def test_an_offer_that_comes_after_the_last_round_ends_at_once_as_that_round():
 def test_an_offer_that_waits_for_a_group_ends_when_nobody_is_left_for_one():
     late = back(hello(ONE, 4), hello(TWO, 4))
     assert is_asked(offered(late))
-    assert failed(heard(late, hello(ONE, issued_ms=MS + 1), NOW)) == [OVER]
-    assert failed(heard(late, hello(TWO, issued_ms=MS + 1), NOW)) == []
+    assert failed(heard(late, hello(ONE, counter=COUNTER + 1), NOW)) == [OVER]
+    assert failed(heard(late, hello(TWO, counter=COUNTER + 1), NOW)) == []
 
 
 def test_what_the_others_agreed_on_is_taken_first():
@@ -102,14 +102,14 @@ def test_a_better_base_that_can_not_be_had_is_waited_for_while_somebody_shows_it
 def test_while_a_group_may_still_come_it_is_waited_for(far):
     late = back(hello(ONE), hello(TWO, 9), far)
     assert failed(offered(late)) == []
-    assert failed(heard(late, hello(TWO, issued_ms=MS + 1), NOW)) == [OVER]
+    assert failed(heard(late, hello(TWO, counter=COUNTER + 1), NOW)) == [OVER]
 
 
 @pytest.mark.parametrize("flags", [{"leaving": True}, {"following": True}])
 def test_who_will_not_be_in_a_group_makes_none(flags):
     late = back(hello(ONE), hello(TWO, 9), hello(THREE, 9))
     assert failed(offered(late)) == []
-    assert failed(heard(late, hello(THREE, 9, issued_ms=MS + 1, **flags), NOW)) == [OVER]
+    assert failed(heard(late, hello(THREE, 9, counter=COUNTER + 1, **flags), NOW)) == [OVER]
 
 
 def test_who_can_not_be_reached_makes_none():
@@ -144,7 +144,7 @@ def test_a_node_that_has_ended_later_rounds_goes_back_to_none():
 def test_a_round_without_an_offer_ends_as_the_last_one_too():
     late = back(hello(ONE, leaving=True), *(hello(key, 9) for key in (TWO, THREE, FOUR)))
     assert failed(late.follow(NOW)) == []
-    ended = heard(late, hello(FOUR, 9, leaving=True, issued_ms=MS + 1), NOW)
+    ended = heard(late, hello(FOUR, 9, leaving=True, counter=COUNTER + 1), NOW)
 
     assert failed(ended) == [Failed(Reason.BUDGET_SPENT, LAST, (), None)]
     (news,) = outbox(ended, endpoint(TWO))

@@ -7,6 +7,7 @@ from protocol.matchmaking import Matchmaker
 from protocol.messages import Hello, Ready
 from protocol.session import Session
 from tests.parts import (
+    COUNTER,
     NOW,
     PARAMETERS,
     announce,
@@ -22,7 +23,6 @@ from tests.parts import (
 from tests.wires import INITIAL, session
 
 ONE, TWO, THREE = members(3)
-MS = int(NOW * 1000)
 VECTOR = np.ones(5, dtype="<f4")
 
 
@@ -39,7 +39,7 @@ def in_session() -> Session:
 
 def test_a_member_that_is_ready_again_on_the_old_base_is_not_waited_for():
     """Its READY went elsewhere before the GROUP came: it never enters this session."""
-    again = ready(THREE, TWO.public, base=INITIAL, issued_ms=MS + 100)
+    again = ready(THREE, TWO.public, base=INITIAL, counter=COUNTER + 100)
     failed = only(heard(in_session(), again, NOW), Failed)
     assert (failed.reason, failed.missing) == (Reason.SHARES_TIMEOUT, (THREE.public,))
 
@@ -85,19 +85,19 @@ def holding_three() -> Matchmaker:
 
 def test_a_ready_of_a_round_that_its_owner_has_ended_is_void():
     held = holding_three()
-    held.announce(announce(THREE, base=INITIAL, round=1, issued_ms=MS + 100), NOW)
+    held.announce(announce(THREE, base=INITIAL, round=1, counter=COUNTER + 100), NOW)
     assert held.close_groups(NOW) == []
 
 
 def test_a_newer_announcement_of_the_same_round_and_base_voids_nothing():
     held = holding_three()
-    held.announce(announce(THREE, base=INITIAL, issued_ms=MS + 100), NOW)
+    held.announce(announce(THREE, base=INITIAL, counter=COUNTER + 100), NOW)
     assert len(held.close_groups(NOW)) == 3
 
 
 def test_a_ready_is_not_taken_back_by_an_older_one_that_comes_late():
     held = Matchmaker(ONE, 3)
     for key in (ONE, TWO, THREE):
-        held.ready(ready(key, ONE.public, base=INITIAL, issued_ms=MS + 100), NOW)
-    held.withdraw(THREE.public, MS + 50)
+        held.ready(ready(key, ONE.public, base=INITIAL, counter=COUNTER + 100), NOW)
+    held.withdraw(THREE.public, (1, COUNTER + 50))
     assert len(held.close_groups(NOW)) == 3

@@ -1,49 +1,91 @@
 """Who is known, who is live, which base most of them show."""
 
+from dataclasses import replace
+
 import pytest
 
 from protocol.errors import RemoteProtocolError
-from protocol.membership import MAX_MEMBERS_KNOWN, Members
-from tests.parts import NOW, announce, base, endpoint, members, standing
+from protocol.membership import FORGOTTEN_AFTER_S, MAX_MEMBERS_KNOWN, Members
+from protocol.standing import ANNOUNCE_LIFETIME_S
+from tests.parts import COUNTER, NOW, announce, base, endpoint, members, standing
 
 KEYS = members(6)
 ONE, TWO, THREE, FOUR, FIVE, SIX = (key.public for key in KEYS)
-MS = int(NOW * 1000)
 
 
 def knowing(*announces, round=0) -> Members:
     found = Members()
     for one in announces:
-        found.learn(one, round, NOW, direct=True)
+        found.learn(one, round, NOW, live=True)
     return found
 
 
 def test_a_newer_announcement_replaces_an_older_one_and_not_the_other_way():
     found = Members()
-    newer, older = announce(KEYS[0], round=2, issued_ms=MS + 1), announce(KEYS[0], round=1)
+    newer, older = announce(KEYS[0], round=2, counter=COUNTER + 1), announce(KEYS[0], round=1)
 
-    assert found.learn(newer, 0, NOW, direct=True)
-    assert not found.learn(older, 0, NOW, direct=True)
-    assert not found.learn(newer, 0, NOW, direct=False)
+    assert found.learn(newer, 0, NOW, live=True)
+    assert not found.learn(older, 0, NOW, live=True)
+    assert not found.learn(newer, 0, NOW, live=False)
     assert found.get(ONE) == newer
-    assert found.learn(announce(KEYS[0], issued_ms=MS + 2), 0, NOW, direct=False)
+    assert found.learn(announce(KEYS[0], counter=COUNTER + 2), 0, NOW, live=False)
 
 
-def test_an_expired_announcement_is_refused_with_room_for_clocks_that_differ():
-    old = announce(KEYS[0], issued_ms=MS - 200_000)
-    with pytest.raises(RemoteProtocolError, match="expired"):
-        Members().learn(old, 0, NOW, direct=True)
-    assert Members().learn(announce(KEYS[0], issued_ms=MS - 100_000), 0, NOW, direct=True)
+def test_an_announcement_of_an_earlier_start_is_older_whatever_its_counter():
+    found = knowing(announce(KEYS[0], epoch=2, counter=1))
+
+    assert not found.learn(announce(KEYS[0], epoch=1, counter=2**50, leaving=True), 0, NOW, live=True)
+    assert found.known(0) == {ONE}
 
 
-def test_a_full_table_takes_nobody_else():
+def filled(**changes) -> Members:
+    """A full table of made-up keys."""
     found = Members()
-    one = announce(KEYS[0])
     for number in range(MAX_MEMBERS_KNOWN):
-        found._members[number.to_bytes(32, "big")] = None
+        one = replace(announce(KEYS[0]), key=number.to_bytes(32, "big"), **changes)
+        found.learn(one, 0, NOW + number, live=True)
+    return found
 
+
+def test_a_table_full_of_peers_that_count_takes_nobody_else():
     with pytest.raises(RemoteProtocolError, match="more than 1024 peers"):
-        found.learn(one, 0, NOW, direct=True)
+        filled().learn(announce(KEYS[0]), 0, NOW, live=True)
+
+
+def test_who_said_goodbye_makes_room_for_who_comes_the_first_one_first():
+    found = filled(leaving=True)
+
+    assert found.learn(announce(KEYS[0]), 0, NOW, live=True)
+    assert found.get(bytes(32)) is None
+    assert found.get((1).to_bytes(32, "big")) is not None
+    assert len(found.every) == MAX_MEMBERS_KNOWN
+
+
+def test_whom_others_speak_of_counts_for_a_while_unless_it_is_heard():
+    """What a member passes on may be of a peer that is long dead."""
+    found = Members()
+    for key in KEYS[:2]:
+        found.learn(announce(key), 0, NOW, live=False)
+    found.learn(announce(KEYS[1], counter=COUNTER + 1), 0, NOW + 20, live=True)
+    found.expire(NOW + ANNOUNCE_LIFETIME_S - 1)
+    assert found.known(0) == {ONE, TWO}
+    found.expire(NOW + ANNOUNCE_LIFETIME_S)
+    assert found.known(0) == {TWO}
+    found.learn(announce(KEYS[0]), 0, NOW + 40, live=False)
+    assert found.known(0) == {TWO}
+
+    found.learn(announce(KEYS[0]), 0, NOW + 40, live=True)
+    assert found.known(0) == {ONE, TWO}
+
+
+def test_who_does_not_count_is_forgotten_in_the_end():
+    found = knowing(announce(KEYS[0], leaving=True), announce(KEYS[1]))
+    found.learn(announce(KEYS[2]), 0, NOW, live=False)
+    found.expire(NOW + ANNOUNCE_LIFETIME_S)
+    assert len(found.every) == 3
+
+    found.expire(NOW + FORGOTTEN_AFTER_S)
+    assert [member.announce.key for member in found.every] == [TWO]
 
 
 def test_a_peer_is_known_for_five_rounds_after_it_was_heard():
@@ -55,15 +97,15 @@ def test_a_peer_is_known_for_five_rounds_after_it_was_heard():
 
 def test_hearing_of_a_peer_from_others_does_not_keep_it_known():
     found = knowing(announce(KEYS[0]), round=3)
-    found.learn(announce(KEYS[0], issued_ms=MS + 1), 7, NOW, direct=False)
+    found.learn(announce(KEYS[0], counter=COUNTER + 1), 7, NOW, live=False)
     assert found.known(9) == frozenset()
 
-    found.learn(announce(KEYS[0], issued_ms=MS + 2), 7, NOW, direct=True)
+    found.learn(announce(KEYS[0], counter=COUNTER + 2), 7, NOW, live=True)
     assert found.known(9) == {ONE}
 
 
 def test_who_left_is_not_known():
-    found = knowing(announce(KEYS[0]), announce(KEYS[0], issued_ms=MS + 1, leaving=True))
+    found = knowing(announce(KEYS[0]), announce(KEYS[0], counter=COUNTER + 1, leaving=True))
 
     assert found.known(0) == frozenset()
 
@@ -74,17 +116,17 @@ def test_a_suspect_is_known_but_not_live_until_it_is_heard_again():
     found.suspect(FOUR)
     assert (found.known(0), found.live(0)) == ({ONE, TWO}, (TWO,))
 
-    found.learn(announce(KEYS[0], issued_ms=MS + 1), 0, NOW, direct=False)
+    found.learn(announce(KEYS[0], counter=COUNTER + 1), 0, NOW, live=False)
     assert found.live(0) == (TWO,)
-    found.learn(announce(KEYS[0], issued_ms=MS + 2), 0, NOW, direct=True)
+    found.learn(announce(KEYS[0], counter=COUNTER + 2), 0, NOW, live=True)
     assert found.live(0) == (ONE, TWO)
 
 
 def test_an_old_announcement_said_again_brings_nobody_back():
-    old, new = announce(KEYS[0]), announce(KEYS[0], issued_ms=MS + 1)
+    old, new = announce(KEYS[0]), announce(KEYS[0], counter=COUNTER + 1)
     found = knowing(old, new, round=1)
     found.suspect(ONE)
-    found.learn(old, 5, NOW, direct=True)
+    found.learn(old, 5, NOW, live=True)
 
     assert found.live(5) == ()
     assert found.known(8) == frozenset()
@@ -114,7 +156,7 @@ def test_a_banned_peer_is_forgotten():
 
 
 def test_the_newest_announcement_of_an_endpoint_counts():
-    newer = announce(KEYS[1], endpoint=endpoint(KEYS[0]), issued_ms=MS + 5)
+    newer = announce(KEYS[1], endpoint=endpoint(KEYS[0]), counter=COUNTER + 5)
     found = knowing(announce(KEYS[0]), newer, announce(KEYS[2]))
 
     assert found.at(endpoint(KEYS[0])) == newer
@@ -122,9 +164,9 @@ def test_the_newest_announcement_of_an_endpoint_counts():
 
 
 def test_the_newest_announcements_are_passed_on_first():
-    one, two, three = (announce(key, issued_ms=MS + at) for key, at in zip(KEYS, (5, 9, 7), strict=False))
+    one, two, three = (announce(key, counter=COUNTER + at) for key, at in zip(KEYS, (5, 9, 7), strict=False))
 
-    assert knowing(one, two, three).announces(0, 2) == (two, three)
+    assert knowing(one, three, two).announces(0, 2) == (two, three)
 
 
 def test_the_majority_is_more_than_half_of_the_known_with_oneself():
@@ -133,7 +175,7 @@ def test_the_majority_is_more_than_half_of_the_known_with_oneself():
 
     assert found.majority(standing(), 3) is None
     assert found.majority(standing(held=better), 3) == (better, (ONE, TWO))
-    found.learn(announce(KEYS[2], base=better, issued_ms=MS + 1), 0, NOW, direct=True)
+    found.learn(announce(KEYS[2], base=better, counter=COUNTER + 1), 0, NOW, live=True)
     assert found.majority(standing(), 3) == (better, (ONE, TWO, THREE))
 
 
@@ -207,7 +249,7 @@ def test_of_one_base_those_that_offer_are_shown_before_followers():
 def test_rounds_that_this_node_was_not_in_make_nobody_silent():
     found = knowing(announce(KEYS[0]), announce(KEYS[1]), round=2)
     found.skipped(6)
-    found.learn(announce(KEYS[0]), 9, NOW, direct=True)
+    found.learn(announce(KEYS[0]), 9, NOW, live=True)
     assert (found.known(13), found.known(14)) == ({ONE, TWO}, {ONE})
     found.skipped(-1)
     assert found.known(13) == {ONE, TWO}

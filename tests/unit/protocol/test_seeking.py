@@ -97,7 +97,7 @@ def test_each_try_has_a_nonce_and_an_ephemeral_key_of_its_own():
 
     assert first.nonce != second.nonce
     assert first.ephemeral != second.ephemeral
-    assert first.announce.issued_ms < second.announce.issued_ms
+    assert first.announce.counter < second.announce.counter
     assert not found.holds(first.nonce)
     assert found.holds(second.nonce)
 

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -45,6 +46,7 @@ from protocol.session import Session
 from protocol.tolerance import MaskedSettings
 from protocol.vectors import PIECE_WORDS
 from tests.parts import (
+    COUNTER,
     NOW,
     PARAMETERS,
     announce,
@@ -69,7 +71,6 @@ from tests.wires import INITIAL, Wires, session
 
 KEYS = members(4)
 ONE, TWO, THREE, FOUR = KEYS
-MS = int(NOW * 1000)
 TRACKER = "127.0.0.1:9"
 CLOSING_S = 15.0 + PATIENCE_S  # no sum was timed yet: the others may wait for one as long as the cap allows
 
@@ -234,7 +235,7 @@ def test_a_member_that_can_not_be_reached_ends_the_session_at_once():
 
 def test_a_member_that_started_anew_ends_the_session_at_once():
     wires = to_shares(swarm())
-    anew = announce(TWO, instance=b"2" * 16, base=INITIAL, issued_ms=MS + 1000)
+    anew = announce(TWO, instance=b"2" * 16, base=INITIAL, counter=COUNTER + 1000)
     actions = heard(wires[ONE], Hello(anew, bytes(16), False, ""), NOW)
 
     assert only(actions, Failed).missing == (TWO.public,)
@@ -242,13 +243,13 @@ def test_a_member_that_started_anew_ends_the_session_at_once():
 
 def test_a_member_that_ended_the_round_on_the_old_base_ends_the_session_at_once():
     wires = to_shares(swarm())
-    alone = announce(TWO, base=INITIAL, round=1, issued_ms=MS + 1000)
+    alone = announce(TWO, base=INITIAL, round=1, counter=COUNTER + 1000)
     actions = heard(wires[ONE], Hello(alone, bytes(16), False, ""), NOW)
 
     assert only(actions, Failed).missing == (THREE.public,)  # not who said so, but who both waited for
 
 
-@pytest.mark.parametrize("changes", [{"issued_ms": MS - 1}, {"issued_ms": MS + 1000}])
+@pytest.mark.parametrize("changes", [{"counter": COUNTER - 1}, {"counter": COUNTER + 1000}])
 def test_a_member_that_only_announces_itself_ends_nothing(changes):
     wires = to_shares(swarm())
     same = announce(TWO, base=INITIAL, **changes)
@@ -299,10 +300,11 @@ def test_a_group_with_a_member_that_is_not_accepted_is_refused():
     assert two.status.phase == "group"
 
 
-def test_a_group_with_a_ready_that_expired_long_ago_is_refused_and_nothing_hangs():
+def test_a_group_with_a_ready_of_an_earlier_start_is_refused_and_nothing_hangs():
     two, (mine, first, _) = asking()
-    old = ready(THREE, ONE.public, base=INITIAL, issued_ms=MS - 200_000)
-    with pytest.raises(RemoteProtocolError, match="expired"):
+    heard(two, Hello(announce(THREE, epoch=5, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    old = ready(THREE, ONE.public, base=INITIAL, epoch=4)
+    with pytest.raises(RemoteProtocolError, match="a start that is over"):
         heard(two, group_of([mine, first, old], ONE), NOW)
 
     assert (two.status.phase, two.deadline is not None) == ("group", True)
@@ -359,7 +361,7 @@ def test_the_base_never_changes_through_a_fetch_while_a_session_runs():
     held = vector(7)
     better = base_of(held, 1)
     for key in (ONE, THREE):
-        said = announce(key, base=better, issued_ms=MS + 5000)
+        said = announce(key, base=better, counter=COUNTER + 5000)
         heard(two, Hello(said, bytes(16), False, PARAMETERS), NOW)
     assert two.status.phase == "catching up"
     heard(two, group_of(readys, ONE), NOW)
@@ -394,11 +396,30 @@ def test_shares_that_come_before_their_group_count():
 
 def test_what_comes_before_its_group_is_held_within_a_bound():
     two, _ = asking()
-    share = Share(bytes(32), ONE.public, TWO.public, 0, bytes(1 << 19))
+    share = Share(bytes(32), ONE.public, TWO.public, 0, bytes(100_000))
     heard(two, share, NOW)
 
     with pytest.raises(TooEarly):
         heard(two, share, NOW)
+
+
+def test_junk_before_a_group_takes_no_expected_senders_room():
+    """Two unsigned shares of 500 kB once filled the buffer, and the honest one that came then was lost."""
+    two, _ = asking()
+    share = Share(bytes(32), ONE.public, TWO.public, 0, bytes(100_000))
+    for size in (100_000, 500_000):
+        with pytest.raises(TooEarly, match="nobody proved"):
+            two.receive(replace(share, payload=bytes(size)), None, NOW)
+        with pytest.raises(RemoteProtocolError, match="in the name of another"):
+            two.receive(replace(share, payload=bytes(size)), stranger().public, NOW)
+    for number in range(3):
+        junk = replace(share, sender=bytes([number]) * 32, payload=bytes(100_000))
+        with suppress(TooEarly):
+            two.receive(junk, junk.sender, NOW)
+    with pytest.raises(TooEarly):
+        two.receive(replace(share, sender=b"9" * 32), b"9" * 32, NOW)
+
+    assert two.receive(share, ONE.public, NOW) == []
 
 
 def test_early_messages_that_do_not_belong_are_dropped_with_the_group():
@@ -545,7 +566,7 @@ def test_what_a_restart_kept_is_served():
     group = group_of([ready(key, ONE.public, base=INITIAL) for key in KEYS[:3]], ONE)
     one = Session(settings(ONE), standing(), {b"p" * 32: Past(group, INITIAL, {})}, rand(0))
     heard(one, Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
-    request = codec.sign(CertificateRequest(b"p" * 32, TWO.public), TWO)
+    request = codec.sign(CertificateRequest(b"p" * 32, TWO.public, ONE.public), TWO)
 
     assert only(heard(one, request, NOW), Serve) == Serve(endpoint(TWO), request)
 
@@ -580,7 +601,7 @@ def test_the_next_candidate_is_asked_when_the_coordinator_can_not_be_reached():
 def test_the_coordinator_that_comes_back_is_asked_again_with_a_new_ready():
     two, (mine, *_) = asking()
     two.unreachable(endpoint(ONE), "connection refused", NOW)
-    back = Hello(announce(ONE, base=INITIAL, issued_ms=MS + 5000), bytes(16), False, PARAMETERS)
+    back = Hello(announce(ONE, base=INITIAL, counter=COUNTER + 5000), bytes(16), False, PARAMETERS)
     (again,) = outbox(heard(two, back, NOW), endpoint(ONE))
 
     assert (again.coordinator, two._seeker.coordinator) == (ONE.public, ONE.public)
@@ -612,7 +633,7 @@ def test_a_ready_for_another_coordinator_takes_back_the_one_that_is_here():
     heard(one, ready(TWO, ONE.public, base=INITIAL), NOW)
     room = one._coordination._matchmaker.room(announce(TWO).swarm)
     assert set(room.readys) == {TWO.public}
-    heard(one, ready(TWO, THREE.public, base=INITIAL, issued_ms=MS + 1), NOW)
+    heard(one, ready(TWO, THREE.public, base=INITIAL, counter=COUNTER + 1), NOW)
     assert set(room.readys) == set()
 
     with pytest.raises(RemoteProtocolError, match="used already"):
@@ -670,7 +691,7 @@ def test_an_offer_asks_a_limited_number_of_times():
 
 def test_a_node_sends_to_where_a_peer_listens_now():
     wires = swarm().offer()
-    moved = announce(TWO, endpoint="127.0.0.1:2", base=wires[ONE].base, round=1, issued_ms=MS + 9000)
+    moved = announce(TWO, endpoint="127.0.0.1:2", base=wires[ONE].base, round=1, counter=COUNTER + 9000)
     heard(wires[ONE], Hello(moved, bytes(16), False, PARAMETERS), NOW)
 
     assert wires[ONE].addresses.of(TWO.public) == "127.0.0.1:2"
@@ -684,7 +705,7 @@ def test_who_announced_an_endpoint_may_answer_there():
     one = swarm()[ONE]
     assert one.addresses.may_answer("127.0.0.1:2") == frozenset()
     for key, later in ((TWO, 9000), (THREE, 9500)):
-        moved = announce(key, endpoint="127.0.0.1:2", base=one.base, round=0, issued_ms=MS + later)
+        moved = announce(key, endpoint="127.0.0.1:2", base=one.base, round=0, counter=COUNTER + later)
         heard(one, Hello(moved, bytes(16), False, PARAMETERS), NOW)
 
     assert one.addresses.may_answer("127.0.0.1:2") == {TWO.public, THREE.public}
@@ -708,7 +729,7 @@ def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():
     wires.carry_out(endpoint(ONE), wires[ONE].offer(vector(0), rand(0), NOW))
     room = wires[ONE]._coordination._matchmaker.room(announce(TWO).swarm)
     for key in (TWO, THREE):
-        held = ready(key, ONE.public, base=INITIAL, issued_ms=MS + 5000)
+        held = ready(key, ONE.public, base=INITIAL, counter=COUNTER + 5000)
         room.readys[key.public] = (held, NOW)
     wires[ONE].tick(NOW)
 
@@ -800,7 +821,7 @@ def test_after_the_last_round_a_node_stays_until_all_confirm_its_base():
 def test_after_the_last_round_a_node_waits_no_longer_than_it_lingers():
     wires = swarm()
     wires[TWO].close(NOW)
-    behind = announce(THREE, base=base(0, 1), issued_ms=MS + 100)
+    behind = announce(THREE, base=base(0, 1), counter=COUNTER + 100)
     late = session(ONE, seeds=())
     heard(late, Hello(behind, bytes(16), False, PARAMETERS), NOW)
     assert "Closed" not in kinds(late.close(NOW))
@@ -835,8 +856,8 @@ def test_a_node_announces_itself_every_ten_seconds():
 def test_a_node_with_a_key_that_runs_already_gives_up():
     one = session(ONE, seeds=(endpoint(TWO),))
     (question,) = outbox(one.open(NOW), endpoint(TWO))
-    twin = announce(ONE, endpoint=endpoint(TWO), started_ms=MS - 1, instance=b"2" * 16)
-    actions = heard(one, Hello(twin, question.nonce, False, PARAMETERS), NOW)
+    twin = announce(ONE, endpoint=endpoint(TWO), instance=b"2" * 16)
+    actions = heard(one, Hello(twin, question.nonce, False, PARAMETERS, age_ms=60_000), NOW)
 
     assert "already runs with this key" in only(actions, Fatal).text
 

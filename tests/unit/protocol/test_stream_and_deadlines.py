@@ -5,7 +5,7 @@ import pytest
 
 from protocol import stream
 from protocol.deadlines import FIRST_VIEW, Pace, PhasePaces
-from protocol.early import EARLY_BYTES, Early
+from protocol.early import OF_ONE_BYTES, Early
 from protocol.errors import TooEarly
 from protocol.messages import Share
 from protocol.vectors import PIECE_WORDS, piece, piece_bytes, piece_count, pieces
@@ -85,27 +85,30 @@ def test_one_slow_wait_does_not_move_a_deadline_and_old_ones_are_forgotten():
     assert pace.allowed_s == 6.0
 
 
+ONE = b"1" * 32
+
+
 def share(sid: bytes, size: int = 0) -> Share:
     return Share(sid, bytes(32), bytes(32), 0, bytes(size))
 
 
 def test_early_messages_are_handed_on_to_their_session_in_order_and_once():
-    early = Early(EARLY_BYTES, EARLY_BYTES)
+    early = Early()
     mine, other = share(b"m" * 32, 1), share(b"o" * 32)
     for message in (mine, other, share(b"m" * 32, 2)):
-        early.hold(message)
+        early.hold(message, ONE, is_expected=True)
 
     assert early.take(b"m" * 32) == [mine, share(b"m" * 32, 2)]
     assert early.take(b"o" * 32) == []
 
 
 def test_early_messages_are_held_within_a_bound():
-    early = Early(EARLY_BYTES, EARLY_BYTES)
-    early.hold(share(bytes(32), EARLY_BYTES - 1000))
+    early = Early()
+    early.hold(share(bytes(32), OF_ONE_BYTES - 1000), ONE, is_expected=True)
     with pytest.raises(TooEarly):
-        early.hold(share(bytes(32), 1000))
+        early.hold(share(bytes(32), 1000), ONE, is_expected=True)
     early.drop()
-    early.hold(share(bytes(32), 1000))
+    early.hold(share(bytes(32), 1000), ONE, is_expected=True)
 
 
 def test_each_phase_has_a_cap_and_a_pace_of_its_own():
