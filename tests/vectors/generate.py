@@ -75,9 +75,8 @@ class Member:
         ]
         fields += [
             bytes([self.number]) * 16,
-            1_000,
             70_000 + self.number,
-            2**40,
+            2**40 + self.number,
             200 + self.number,
             initial,
             False,
