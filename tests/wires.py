@@ -7,7 +7,21 @@ from typing import Any
 import numpy as np
 
 from protocol import codec
-from protocol.actions import Action, Adopted, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
+from protocol.actions import (
+    Action,
+    Adopted,
+    Completed,
+    Evidence,
+    Failed,
+    Fatal,
+    Healed,
+    Keep,
+    Notice,
+    RaiseEpoch,
+    Reply,
+    Send,
+    Serve,
+)
 from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
 from protocol.messages import Base, BasePiece, CertificateRequest, Message
@@ -33,6 +47,7 @@ class Wires:
         self.nodes = {endpoint(k): session(k, n, seeds=seeds, **changes) for n, k in enumerate(self.keys)}
         self.now = NOW
         self.done: list[tuple[str, Action]] = []
+        self.told: list[tuple[str, Action]] = []
         self.errors: list[RemoteProtocolError] = []
         self.dropped: Callable[[str, str, Message], bool] = lambda _from, _to, _message: False
         self.store = True
@@ -89,6 +104,8 @@ class Wires:
                     self.carry_out(where, self.nodes[where].adopted(new, self.now))
                 case Completed() | Healed() | Adopted() | Failed() | Fatal() | Evidence():
                     self.done.append((where, action))
+                case Notice() | RaiseEpoch():
+                    self.told.append((where, action))
                 case _:
                     pass
 
@@ -119,7 +136,8 @@ class Wires:
         except RemoteProtocolError as error:
             self.errors.append(error)
         else:
-            self.carry_out(to, actions)
+            back = [Send(sender, a.messages) if sender and isinstance(a, Reply) else a for a in actions]
+            self.carry_out(to, back)
 
     def ends(self, kind: type) -> list[tuple[str, Any]]:
         return [(where, action) for where, action in self.done if isinstance(action, kind)]
