@@ -28,13 +28,13 @@ from protocol.messages import (
     Sum,
 )
 from protocol.recovery import BaseFetch, CertificateFetch, Fetched, Past, ResultFetch
+from protocol.requests import Answered
 from protocol.standing import Settings, Standing
 from protocol.steps import Course, Step, Table
 from protocol.tolerance import LEAST_MEMBERS
 
 REMEMBERED_SESSIONS = 8
 RETRY_S = 2.0
-_NEVER = (-1, -1)
 
 
 class Phase(Enum):
@@ -80,8 +80,7 @@ class Healer:
         self._tried: dict[tuple[bytes, Key, bool], float] = {}
         self._retry_at: float | None = None
         self._course = Course(STEPS, Phase.IDLE)
-        self._asked: dict[Key, tuple[int, int]] = {}
-        """The order of the last request of each member."""
+        self._answered: dict[Key, Answered] = {}
         self.past: OrderedDict[Sid, Past] = OrderedDict()
 
     @property
@@ -177,7 +176,7 @@ class Healer:
         if self._retry_at is not None and now >= self._retry_at:
             self._retry_at = None
         self._tried = {key: until for key, until in self._tried.items() if until > now}
-        self._asked = {key: order for key, order in self._asked.items() if self._members.get(key)}
+        self._answered = {key: each for key, each in self._answered.items() if self._members.get(key)}
 
     def abandon(self, now: float) -> None:
         """A session starts on the base that this node has: what it fetches is looked for again afterwards."""
@@ -206,8 +205,8 @@ class Healer:
     def serve(self, request: Message, by: Key | None, accepts: Callable[[Announce], bool]) -> list[Action]:
         """Answer a member of this swarm; certificates only to who was in their session.
 
-        A request is answered once: it names this node, comes on a link of its sender, and is later than all
-        before it.
+        A request is answered once: it names this node, comes on a link of its sender, and its number did not
+        come before.
         """
         if not isinstance(request, Request):
             raise RemoteProtocolError(f"a peer takes no {type(request).__name__}")
@@ -216,12 +215,12 @@ class Healer:
         announce = self._members.get(request.sender)
         if announce is None or not accepts(announce):
             raise RemoteProtocolError("a request of somebody who is not in this swarm")
-        if request.order <= self._asked.get(request.sender, _NEVER):
-            raise RemoteProtocolError("a request that came already")
         codec.verify(request, request.sender)
         past = self.past.get(request.sid)
         wants_base = isinstance(request, PieceRequest) and not request.of
         if not wants_base and (past is None or request.sender not in past.members):
             raise RemoteProtocolError("a request for a session that its sender was not in")
-        self._asked[request.sender] = request.order
+        answered = self._answered.setdefault(request.sender, Answered())
+        if not answered.takes(request.epoch, request.number):
+            raise RemoteProtocolError("a request that came already")
         return [Serve(announce.endpoint, request)]

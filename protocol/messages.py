@@ -198,7 +198,7 @@ class Sum:
 class CertificateRequest:
     """A member asks for the n signed SUM headers of `sid`.
 
-    `to`: whom it asks. `epoch` and `number`: none of its requests has the same, each has a higher pair.
+    `to`: whom it asks. `epoch` and `number`: no two of the sender's requests have the same.
     """
 
     sid: Sid
@@ -207,11 +207,6 @@ class CertificateRequest:
     epoch: int = 0
     number: int = 0
     signature: bytes = b""
-
-    @property
-    def order(self) -> tuple[int, int]:
-        """Of two requests of one sender the later one has the higher order."""
-        return self.epoch, self.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +221,7 @@ class Certificate:
 class PieceRequest:
     """`sender` asks for piece `index` of `of`'s partial sum in `sid`, or, with `of` empty, of base `sid`.
 
-    `to`: whom it asks. `epoch` and `number`: none of its requests has the same, each has a higher pair.
+    `to`: whom it asks. `epoch` and `number`: no two of the sender's requests have the same.
     """
 
     sid: bytes
@@ -237,11 +232,6 @@ class PieceRequest:
     epoch: int = 0
     number: int = 0
     signature: bytes = b""
-
-    @property
-    def order(self) -> tuple[int, int]:
-        """Of two requests of one sender the later one has the higher order."""
-        return self.epoch, self.number
 
 
 @dataclass(frozen=True, slots=True)

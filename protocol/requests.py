@@ -1,7 +1,8 @@
-"""What this node asks of others: each request names whom it asks, has a number of its own, and is signed.
+"""Requests are answered once: each names whom it asks, has a number of its own, and is signed.
 
-Machines say what they want and of whom. Here is the one place where that is numbered, so that nobody answers
-a request twice: an answer may be a million bytes, a request is 200.
+An answer may be a million bytes, a request is 200: whoever said one again and again would have a lever.
+Machines say what they want and of whom; `Requests` is the one place where that is numbered. `Answered` is the
+other side's memory of numbers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,29 @@ from dataclasses import replace
 from protocol import codec
 from protocol.messages import CertificateRequest, Key, Message, Request
 from protocol.standing import Settings, Standing
+
+WINDOW = 64
+"""So far may a request fall behind a later one on its way, and still be answered."""
+
+
+class Answered:
+    """Which requests of one sender were answered: the anti-replay window of RFC 4303, section 3.4.3."""
+
+    def __init__(self) -> None:
+        self._epoch = -1
+        self._numbers: set[int] = set()
+        """The last WINDOW, as far as they came."""
+
+    def takes(self, epoch: int, number: int) -> bool:
+        """Whether this request is to be answered; False for one that came already, or may have."""
+        if epoch > self._epoch:
+            self._epoch, self._numbers = epoch, set()
+        highest = max(self._numbers, default=number)
+        if epoch < self._epoch or number in self._numbers or number <= highest - WINDOW:
+            return False
+        self._numbers.add(number)
+        self._numbers = {each for each in self._numbers if each > max(highest, number) - WINDOW}
+        return True
 
 
 class Requests:
