@@ -24,6 +24,7 @@ class Clocks:
     def __init__(self) -> None:
         self.offset_s = 0.0
         """By how much this machine's clock is ahead of the times that the shell gives."""
+        self._asleep_s = 0.0
         self._ahead: dict[Key, float] = {}
         self._told: set[Key] = set()
         self._told_of_mine = False
@@ -47,9 +48,13 @@ class Clocks:
         self._ahead = {key: ahead_s for key, ahead_s in self._ahead.items() if key in keys}
         self._told.intersection_update(keys)
 
-    def step(self, offset_s: float) -> str | None:
-        """This machine's clock shows so much more than the shell's times; what to tell if that is news."""
-        by_s, self.offset_s = offset_s - self.offset_s, offset_s
+    def step(self, offset_s: float, asleep_s: float) -> str | None:
+        """This machine's clock shows `offset_s` more than the shell's times; what to tell if somebody set it.
+
+        `asleep_s`: how much of that the machine slept, while the shell's times stood still.
+        """
+        by_s = (offset_s - asleep_s) - (self.offset_s - self._asleep_s)
+        self.offset_s, self._asleep_s = offset_s, asleep_s
         self._ahead = {key: ahead_s - by_s for key, ahead_s in self._ahead.items()}
         if abs(by_s) < TOLERANCE_S:
             return None

@@ -173,9 +173,9 @@ class Session:
             actions += self._broadcast(now)
         return self._after(actions, now)
 
-    def clock(self, offset_s: float, now: float) -> list[Action]:
-        """This machine's clock is so far ahead of the times given here: somebody may have set it."""
-        text = self._hellos.clocks.step(offset_s)
+    def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
+        """This machine's clock is so far ahead of the times given here, of which it slept `asleep_s`."""
+        text = self._hellos.clocks.step(offset_s, asleep_s)
         return [Notice(Note.CLOCK, THIS_MACHINE, text)] if text else []
 
     def adopted(self, base: Base, now: float) -> list[Action]:

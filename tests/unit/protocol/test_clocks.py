@@ -76,13 +76,22 @@ def test_who_is_forgotten_is_news_again():
 @pytest.mark.parametrize(("by_s", "way"), [(600, "forward"), (-600, "back")])
 def test_a_clock_that_is_set_while_the_node_runs_is_told_of(by_s, way):
     clocks = shown(two=0, three=0)
-    assert clocks.step(by_s) == f"its clock was set {way} by 600 s; rounds do not depend on it"
+    assert clocks.step(by_s, 0.0) == f"its clock was set {way} by 600 s; rounds do not depend on it"
     assert clocks.shown_ms(NOW) == int(1000 * (NOW + by_s))
     ((who, text),) = clocks.news()
     assert who is None
     assert "those of 2 of 2 peers" in text
-    assert clocks.step(by_s + 1) is None
+    assert clocks.step(by_s + 1, 0.0) is None
     assert clocks.news() == []
+
+
+def test_a_machine_that_slept_was_not_set():
+    clocks = shown(two=0, three=0)
+
+    assert clocks.step(3600.0, 3600.0) is None
+    assert clocks.shown_ms(NOW) == int(1000 * (NOW + 3600))
+    assert clocks.news() == []
+    assert "back by 100 s" in str(clocks.step(3500.0, 3600.0))
 
 
 def test_a_node_tells_of_its_peers_clocks_when_it_has_met_them():

@@ -54,9 +54,9 @@ def test_a_start_after_the_last_one_needs_nothing_of_the_kind():
 
 def test_a_clock_that_is_set_while_the_node_runs_is_told_and_changes_nothing():
     wires = Wires(KEYS).open()
-    (notice,) = wires[ONE].clock(600.0, wires.now)
+    (notice,) = wires[ONE].clock(600.0, 0.0)
     assert (notice.kind, notice.who) == (Note.CLOCK, "this machine")
-    assert wires[ONE].clock(600.5, wires.now) == []
+    assert wires[ONE].clock(600.5, 0.0) == []
     wires.tick(10).offer()
 
     told = [(where, a.who) for where, a in wires.told if isinstance(a, Notice) and a.kind == Note.CLOCK]
