@@ -12,7 +12,8 @@ import os
 import signal
 import sys
 import threading
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
@@ -100,11 +101,24 @@ def read_record(path: Path) -> list[tuple[str, str, bytes]]:
 
 
 @dataclass(frozen=True)
+class WrongClock:
+    """A clock that is `ahead_s` ahead of what the system says, once the process has run for `after_s`."""
+
+    ahead_s: float
+    after_s: float = 0.0
+
+    def set(self) -> None:
+        right, since = time.time, time.monotonic()
+        time.time = lambda: right() + (self.ahead_s if time.monotonic() - since >= self.after_s else 0.0)
+
+
+@dataclass(frozen=True)
 class Orders:
     """What a process of ours does beside being a node.
 
     offers: where to note each vector that it spends. lie: the number of the offer, from 1, in whose place it
-    sends a hundred times its opposite; 0: none. namespace: the network namespace that it lives in.
+    sends a hundred times its opposite; 0: none. namespace: the network namespace that it lives in. clock:
+    what its machine's clock shows.
     """
 
     fate: Fate | None = None
@@ -112,6 +126,7 @@ class Orders:
     offers: Path | None = None
     lie: int = 0
     namespace: str | None = None
+    clock: WrongClock | None = None
 
 
 def wrap(orders: Orders) -> None:
@@ -193,6 +208,8 @@ def run(module: str, argv: list[str], out: Connection, err: Connection, orders: 
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # as the fork-server was started
     if orders.namespace is not None:
         enter(orders.namespace)
-    if orders != Orders():
+    if orders.clock is not None:
+        orders.clock.set()
+    if replace(orders, clock=None) != Orders():
         wrap(orders)
     sys.exit(importlib.import_module(module).main(argv))

@@ -238,8 +238,8 @@ class Nursery:
         """A node."""
         return self._keep(Forked("node.__main__", argv, orders or Orders()))
 
-    def tracker(self, *argv: str) -> Process:
-        return self._keep(Forked("node.tracker", argv, Orders()))
+    def tracker(self, *argv: str, orders: Orders | None = None) -> Process:
+        return self._keep(Forked("node.tracker", argv, orders or Orders()))
 
     def module(self, name: str, *argv: str, orders: Orders | None = None) -> Process:
         """A module's `main`."""

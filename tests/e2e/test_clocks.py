@@ -1,0 +1,82 @@
+"""Machines whose clocks are wrong: rounds go on with all members, and the log names each skew once."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.e2e.dying_peer import Orders, WrongClock
+from tests.e2e.processes import Nursery, Process, free_endpoint
+from tests.e2e.swarm import history, one_digest
+
+ROUNDS = 6
+SKEWS_S = (100.0, -100.0, 600.0, -600.0)
+WRONG = 1
+"""The node whose clock is wrong."""
+
+
+def told_of_clocks(node: Process) -> list[str]:
+    """What a node with --json said of clocks: whose, and what."""
+    return [event["text"] for event in node.events("notice") if " clock " in event["text"]]
+
+
+def all_rounds_of_all(swarm, ends: list) -> None:
+    one_digest(ends)
+    for number in range(swarm.count):
+        lines = history(swarm.out(number))
+        assert [line["participants"] for line in lines] == [swarm.count] * ROUNDS, lines
+        assert {line["reason"] for line in lines} == {None}
+
+
+def words(skew_s: float) -> str:
+    return f"{abs(skew_s):.0f} s {'ahead of' if skew_s > 0 else 'behind'}"
+
+
+def close_to(text: str, skew_s: float) -> bool:
+    """Whether it says this skew, give or take the seconds of a busy machine."""
+    found = re.search(r"its clock is (\d+) s (ahead of|behind)", text)
+    signed = None if found is None else int(found[1]) * (1 if found[2] == "ahead of" else -1)
+    return signed is not None and abs(signed - skew_s) <= 5
+
+
+@pytest.mark.parametrize("skew_s", SKEWS_S)
+def test_a_node_with_a_wrong_clock_is_in_every_round_and_named_once(make_swarm, skew_s: float) -> None:
+    swarm = make_swarm(4, ROUNDS)
+    nodes = swarm.start_all({WRONG: Orders(clock=WrongClock(skew_s))})
+    all_rounds_of_all(swarm, [node.ends_well() for node in nodes])
+
+    for number, node in enumerate(nodes):
+        (said,) = told_of_clocks(node)
+        assert close_to(said, skew_s), said
+        who = "this machine" if number == WRONG else swarm.endpoints[WRONG]
+        assert said.startswith(f"{who}: "), said
+
+
+@pytest.mark.parametrize("skew_s", SKEWS_S)
+def test_a_tracker_with_a_wrong_clock_stops_nobody(make_swarm, nursery: Nursery, skew_s: float) -> None:
+    """One that was 10 minutes ahead once stopped a whole swarm, and nobody was told why."""
+    where = free_endpoint()
+    swarm = make_swarm(4, ROUNDS, tracker=where)
+    tracker = nursery.tracker("--listen", where, orders=Orders(clock=WrongClock(skew_s)))
+    tracker.line("tracker ")
+    nodes = swarm.start_all()
+    all_rounds_of_all(swarm, [node.ends_well() for node in nodes])
+
+    for node in nodes:
+        (said,) = told_of_clocks(node)
+        assert close_to(said, skew_s), said
+        assert said.startswith(f"{where}: "), said
+
+
+def test_a_node_that_was_ahead_and_was_put_right_is_in_the_swarm_at_once(make_swarm) -> None:
+    """It was once locked out for as long as it was watched: what it had said looked newer."""
+    swarm = make_swarm(4, 3 * ROUNDS)
+    nodes = swarm.start_all({WRONG: Orders(clock=WrongClock(100.0))})
+    nodes[WRONG].event("round", round=2)
+    nodes[WRONG].kill()
+    again = swarm.start(WRONG)
+    nodes[WRONG] = again
+    back = again.event("round", outcome="aggregated")
+    assert back["participants"] == swarm.count
+    one_digest([node.ends_well() for node in nodes])
