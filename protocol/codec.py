@@ -69,7 +69,7 @@ from protocol.messages import (
     Sum,
     UploadPiece,
 )
-from protocol.reading import Reader, boolean, integer, many, octets, text, wrong
+from protocol.reading import Reader, boolean, endpoint, integer, many, octets, text, wrong
 from protocol.sealing import TAG_BYTES
 from protocol.shares import MAX_MEMBERS
 from protocol.vectors import PIECE_BYTES, PIECE_WORDS
@@ -167,7 +167,7 @@ _MASKED_READERS: dict[type, tuple[Reader, ...]] = {
 _READERS: dict[type, tuple[Reader, ...]] = {
     Base: (_ROUND, _KEY, integer(0, MAX_MEMBERS), _KEY),
     Announce: (
-        *(_KEY, text(260), text(200), _KEY, integer(3, MAX_MEMBERS), _NONCE, _TIME, _TIME, _TIME),
+        *(_KEY, endpoint, text(200), _KEY, integer(3, MAX_MEMBERS), _NONCE, _TIME, _TIME, _TIME),
         *(_ROUND, _record(Base), boolean, boolean, _SIGNATURE),
     ),
     Ready: (_record(Announce), _KEY, _NONCE, _KEY, _SIGNATURE),
@@ -184,7 +184,7 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     PieceRequest: (_KEY, octets(0, 32), _INDEX, _KEY, _SIGNATURE),
     BasePiece: (_KEY, _INDEX),
     **_MASKED_READERS,
-    Enlist: (_ROUND, _NONCE, text(260), _KEY),
+    Enlist: (_ROUND, _NONCE, endpoint, _KEY),
     Enlisted: (_NONCE, _KEY),
     Order: (_NONCE, _ROUND, many(_ROUND, MAX_ORDERED), _KEY),
     ModelPiece: (_ROUND, _INDEX, _KEY),

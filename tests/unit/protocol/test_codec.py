@@ -154,7 +154,7 @@ def test_a_message_with_too_few_or_too_many_fields_is_refused(fields):
 
 
 BAD_FIELDS = {
-    "endpoint": ["x" * 261, b"here", 7],
+    "endpoint": ["x" * 261, "here:1/x", b"here:1", 7],
     "task": ["x" * 201, None],
     "parameters": [bytes(31), "a" * 32],
     "min_participants": [2, 65, -1, True, 3.0],
