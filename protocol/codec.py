@@ -172,7 +172,7 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     ),
     Ready: (_record(Announce), _KEY, _NONCE, _KEY, _SIGNATURE),
     Hello: (_record(Announce), _NONCE, boolean, _PARAMETERS, _KNOWN),
-    Roster: (_KEY, _NONCE, _KNOWN),
+    Roster: (_KEY, _NONCE, _KNOWN, _SIGNATURE),
     Refused: (_NONCE, text(300), _PARAMETERS),
     Accepted: (_NONCE,),
     Redirect: (_NONCE, _record(Announce)),
@@ -314,11 +314,12 @@ MaskedRecord = (
     | ViewVote
     | ProposalHead
 )
-Signed = Announce | Ready | Group | Sum | CertificateRequest | PieceRequest | MaskedRecord
+Signed = Announce | Ready | Roster | Group | Sum | CertificateRequest | PieceRequest | MaskedRecord
 Record = TypeVar("Record", bound=Signed)
 _LABELS: dict[type, bytes] = {
     Announce: b"announce",
     Ready: b"ready",
+    Roster: b"roster",
     Group: b"group",
     Sum: b"sum",
     CertificateRequest: b"certificate-request",

@@ -82,7 +82,10 @@ class Introducer:
             return notices
         known = self._matchmaker.of_task(announce.task)
         others = tuple(other for other in known if other.key != announce.key)[: codec.MAX_KNOWN]
-        return [*notices, Send(announce.endpoint, (Roster(self._key.public, hello.nonce, others),))]
+        return [*notices, Send(announce.endpoint, (self._roster(hello.nonce, others),))]
+
+    def _roster(self, nonce: bytes, known: tuple[Announce, ...]) -> Roster:
+        return codec.sign(Roster(self._key.public, nonce, known), self._key)
 
     def _note(self, announce: Announce) -> list[Action]:
         """Remember, or forget, where a peer is; a line when it comes or leaves."""
@@ -104,7 +107,7 @@ class Introducer:
         actions = [*self._note(ready.announce), *accepted]
         outranking = self._matchmaker.outranking(ready)[: codec.MAX_KNOWN]
         if outranking:
-            actions.append(Send(ready.key, (Roster(self._key.public, bytes(16), outranking),)))
+            actions.append(Send(ready.key, (self._roster(bytes(16), outranking),)))
         return actions
 
     def _after(self, actions: list[Action], now: float) -> list[Action]:

@@ -101,11 +101,12 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """A tracker's answer to a Hello: its key and the peers it knows for the same task."""
+    """A tracker's answer to a Hello, signed by it: its key and the peers it knows for the same task."""
 
     key: Key
     nonce: bytes
     known: tuple[Announce, ...]
+    signature: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

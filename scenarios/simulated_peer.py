@@ -26,6 +26,7 @@ from protocol.actions import (
     Send,
     Serve,
     Spend,
+    WrongTracker,
 )
 from protocol.identity import NodeKey
 from protocol.machine import Machine
@@ -185,6 +186,8 @@ class SimulatedPeer(Host):
                 self._serve(action)
             case Closed():
                 self._exit()
+            case WrongTracker():
+                self.network.rules.violated(f"peer {self.index} met another tracker: {action.text}")
             case Fatal() | Evidence():
                 self._complain(action)
             case _:

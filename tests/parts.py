@@ -14,7 +14,7 @@ from protocol import codec
 from protocol.actions import Action, Send
 from protocol.additive import Additive
 from protocol.identity import NodeKey
-from protocol.messages import NO_SID, Announce, Base, Group, Key, Ready, Share, Sum
+from protocol.messages import NO_SID, Announce, Base, Group, Key, Ready, Roster, Share, Sum
 from protocol.sealing import Ephemeral
 from protocol.seat import Seat
 from protocol.shares import ShareSettings
@@ -101,6 +101,11 @@ def announce(key: NodeKey, **changes: Any) -> Announce:
         "following": False,
     }
     return codec.sign(Announce(**{**values, **changes}), key)
+
+
+def roster_of(key: NodeKey, nonce: bytes, known: Iterable[Announce] = ()) -> Roster:
+    """What the tracker with this key answers."""
+    return codec.sign(Roster(key.public, nonce, tuple(known)), key)
 
 
 def ephemeral(key: NodeKey) -> Ephemeral:

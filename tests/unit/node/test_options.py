@@ -66,7 +66,7 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        ([], "neither is given: --peers HOST:PORT,... or --tracker URL; give exactly one of them"),
+        ([], "neither is given: --peers HOST:PORT,... or --tracker KEY@URL; give exactly one of them"),
         (["--peers", PEERS, "--tracker", "127.0.0.1:1"], "both are given: --peers"),
         (["--bogus"], "unrecognized arguments: --bogus; python -m node --help tells what is allowed"),
         (["--peer", PEERS], "unrecognized arguments: --peer"),

@@ -7,7 +7,19 @@ from protocol.errors import RemoteProtocolError
 from protocol.introducer import FULL, Introducer
 from protocol.messages import Accepted, Group, Hello, Refused, Roster
 from protocol.shares import MAX_MEMBERS
-from tests.parts import NOW, PARAMETERS, announce, base, endpoint, members, outbox, ready, resigned, stranger
+from tests.parts import (
+    NOW,
+    PARAMETERS,
+    announce,
+    base,
+    endpoint,
+    members,
+    outbox,
+    ready,
+    resigned,
+    roster_of,
+    stranger,
+)
 
 KEYS = members(4)
 TRACKER = stranger()
@@ -37,7 +49,7 @@ def test_a_hello_is_answered_with_the_others_of_its_task():
     held.receive(hello(KEYS[1], task="other"), NOW)
     actions = held.receive(hello(KEYS[2]), NOW)
 
-    assert outbox(actions, endpoint(KEYS[2])) == [Roster(TRACKER.public, NONCE, (announce(KEYS[0]),))]
+    assert outbox(actions, endpoint(KEYS[2])) == [roster_of(TRACKER, NONCE, (announce(KEYS[0]),))]
     assert notices(actions) == [(Note.JOINED, endpoint(KEYS[2]))]
     assert held.peers == 3
 
@@ -122,7 +134,7 @@ def test_a_member_behind_is_shown_who_is_ahead():
     held.receive(Hello(ahead, NONCE, True, PARAMETERS), NOW)
     _, roster = outbox(held.receive(ask(KEYS[1]), NOW), endpoint(KEYS[1]))
 
-    assert roster == Roster(TRACKER.public, bytes(16), (ahead,))
+    assert roster == roster_of(TRACKER, bytes(16), (ahead,))
 
 
 def test_who_leaves_is_told_once():

@@ -35,7 +35,6 @@ from protocol.messages import (
     Ready,
     Redirect,
     Refused,
-    Roster,
     Share,
     Sum,
 )
@@ -59,6 +58,7 @@ from tests.parts import (
     rand,
     ready,
     resigned,
+    roster_of,
     settings,
     standing,
     stranger,
@@ -422,7 +422,7 @@ def test_bulk_of_no_session_is_refused():
 @pytest.mark.parametrize(
     "message",
     [
-        Roster(TWO.public, bytes(16), ()),
+        roster_of(TWO, bytes(16)),
         Refused(bytes(16), "no"),
         Accepted(bytes(16)),
         Redirect(bytes(16), announce(TWO)),
@@ -721,7 +721,7 @@ def tracked() -> Session:
     """Member one, with a tracker whose key is stranger()'s, joined."""
     one = session(ONE, tracker=TRACKER)
     (question,) = outbox(one.open(NOW), TRACKER)
-    one.receive(Roster(stranger().public, question.nonce, ()), NOW)
+    one.receive(roster_of(stranger(), question.nonce), NOW)
     return one
 
 
@@ -765,7 +765,7 @@ def test_a_tracker_that_is_gone_holds_no_ready():
 
     assert (one._seeker.coordinator, one._hellos.tracker_key) == (None, None)
     (question,) = outbox(one.tick(NOW + 1), TRACKER)
-    sent = outbox(one.receive(Roster(stranger().public, question.nonce, ()), NOW), TRACKER)
+    sent = outbox(one.receive(roster_of(stranger(), question.nonce), NOW), TRACKER)
     assert [type(message) for message in sent] == [Ready]
 
 
