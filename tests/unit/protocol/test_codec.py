@@ -191,7 +191,7 @@ def test_a_group_of_65_is_refused():
 
 def test_a_list_where_none_is_expected_is_refused():
     with pytest.raises(RemoteProtocolError, match="a list of at most 256"):
-        codec.decode(framed([codec.VERSION, 1, bytes(32), bytes(16), b"no list"]))
+        codec.decode(framed([codec.VERSION, 1, bytes(32), bytes(16), b"no list", bytes(64)]))
 
 
 def sample(kind: type) -> Any:
