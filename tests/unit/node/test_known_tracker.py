@@ -47,7 +47,7 @@ def test_what_to_do_about_another_one(tmp_path):
 def test_a_file_that_is_none(tmp_path, written):
     file = tmp_path / "tracker.pub"
     file.write_text(written)
-    assert f"the file {file} " in told(KnownTracker(None, file).key_at, HERE)
+    assert f"the file {file}" in told(KnownTracker(None, file).key_at, HERE)
 
 
 def test_a_file_that_can_not_be_read_or_written(tmp_path):

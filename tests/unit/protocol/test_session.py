@@ -769,6 +769,19 @@ def test_a_tracker_that_is_gone_holds_no_ready():
     assert [type(message) for message in sent] == [Ready]
 
 
+def test_who_may_answer_where_the_tracker_is_stays_who_it_was_at_first():
+    """Under TLS its certificate has to be that key's: also while nobody is there, and for who was pinned."""
+    one = session(ONE, tracker=TRACKER)
+    assert one.may_answer(TRACKER) == frozenset()
+    (question,) = outbox(one.open(NOW), TRACKER)
+    one.receive(roster_of(stranger(), question.nonce, (announce(TWO),)), NOW)
+    one.unreachable(TRACKER, "connection refused", NOW)
+
+    assert one.may_answer(TRACKER) == {stranger().public}
+    assert one.may_answer(endpoint(TWO)) == {TWO.public}
+    assert session(ONE, tracker=TRACKER, pins={TRACKER: TWO.public}).may_answer(TRACKER) == {TWO.public}
+
+
 def test_a_banned_peer_needs_no_room_with_a_tracker():
     one = tracked()
     one._ban(TWO.public)
