@@ -101,6 +101,7 @@ def _options(task: Task, data: Path, out: Path, endpoints: tuple[str, ...], peer
     return NodeOptions(
         peers=tuple(PeerAddress(endpoint=endpoint, key=None) for endpoint in endpoints),
         tracker=None,
+        tracker_key=None,
         listen=endpoints[peer],
         task=task,
         data=data,

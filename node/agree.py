@@ -13,7 +13,7 @@ from node.options import NodeOptions, parse_arguments, reachable_path
 from node.starting import leave
 
 _USAGE = """\
-usage: python -m node.agree TASK --data PATH (--peers HOST:PORT,... | --tracker URL)
+usage: python -m node.agree TASK --data PATH (--peers HOST:PORT,... | --tracker KEY@URL)
                             [--write FILE.toml] [--force] [any other option of python -m node]
 
 Peers agree on means, spreads and category lists over the rows of all of them, by one secure sum of counts,

@@ -11,7 +11,7 @@ from node.options import NodeOptions, parse_arguments
 from node.starting import leave
 
 _USAGE = """\
-usage: python -m node.check TASK [--data PATH | --shard I/N] [--peers HOST:PORT,... | --tracker URL]
+usage: python -m node.check TASK [--data PATH | --shard I/N] [--peers HOST:PORT,... | --tracker KEY@URL]
                             [any other option of python -m node]
 
 Tells before a run what would fail: data against task, model, privacy budget against rounds, memory, ports,

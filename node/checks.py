@@ -17,6 +17,8 @@ from node.data import Dataset, load_dataset, own_rows
 from node.errors import UserError, one_line, shown
 from node.free_memory import free_bytes
 from node.keyfile import read_key
+from node.known_tracker import FILE as TRACKER_FILE
+from node.known_tracker import KnownTracker
 from node.listening import listen
 from node.meeting import Meeting, meet_all
 from node.options import NodeOptions
@@ -29,6 +31,8 @@ from node.task import build_model
 from node.tls import WrongPeer, covers, make_dialling
 from node.training import Shapes, shapes
 from protocol.codec import MAX_PARAMETERS_CHARS
+from protocol.introductions import OTHER_KEY
+from protocol.names import Key
 
 Level = Literal["ok", "warning", "problem"]
 
@@ -272,16 +276,40 @@ def _peers(options: NodeOptions, here: str | None) -> Iterator[Finding]:
     if options.peers and len(others) + 1 < least:
         text = f"{counted(len(others), 'other')} in --peers; a round needs {least} peers, this one among them"
         yield Finding("problem", "peers", f"{text}: name the others")
-    pins = {peer.endpoint: frozenset({peer.key}) for peer in options.peers if peer.key is not None}
-    tls = make_dialling(options.tls, lambda endpoint: pins.get(endpoint, frozenset()))
+    try:
+        pins = _pins(options)
+    except UserError as error:
+        yield Finding("problem", "tracker", str(error))
+        return
+    tls = make_dialling(options.tls, lambda endpoint: frozenset(pins.get(endpoint, ())))
     asked = [options.tracker] if options.tracker else others
     for endpoint, found in zip(asked, meet_all(asked, tls), strict=True):
-        yield _answer(endpoint, found, options)
+        yield _answer(endpoint, _without_tls(found, pins.get(endpoint)), options)
+
+
+def _pins(options: NodeOptions) -> dict[str, tuple[Key]]:
+    """Whose key each must have, the tracker by the rule of a node: as pinned, else as kept in --out."""
+    pins = {peer.endpoint: (peer.key,) for peer in options.peers if peer.key is not None}
+    if options.tracker is not None:
+        key = options.tracker_key
+        if key is None and options.out is not None:
+            key = KnownTracker(None, options.out / TRACKER_FILE).key_at(options.tracker)
+        pins |= {} if key is None else {options.tracker: (key,)}
+    return pins
+
+
+def _without_tls(found: Meeting | str | WrongPeer, pin: tuple[Key] | None) -> Meeting | str | WrongPeer:
+    """WrongPeer for who says itself that its key is another; under TLS that was seen before."""
+    said = found.key if isinstance(found, Meeting) else None
+    if pin is None or said is None or pin[0].hex().startswith(said):
+        return found
+    return WrongPeer(f"{OTHER_KEY}{said[:16]}..., not {pin[0].hex()[:16]}...")
 
 
 def _answer(endpoint: str, found: Meeting | str | WrongPeer, options: NodeOptions) -> Finding:
     if isinstance(found, WrongPeer):
-        text = f"{found}; correct --peers, or find out who listens there"
+        named = "--peers" if options.tracker is None else "the KEY of --tracker"
+        text = f"{found}; correct {named}, or find out who listens there"
         return Finding("problem", f"peer {endpoint}", text)
     if isinstance(found, str):
         return Finding("warning", f"peer {endpoint}", found)

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null"})
+from node.cells import MISSING_WORDS, no_numbers, number
+
 _YES = frozenset({"true", "yes", "t", "y", "1"})
 _NO = frozenset({"false", "no", "f", "n", "0"})
-_LARGEST = 1e30  # beyond, float32 is near its end
 _LONGEST_YEAR = 4
 _DAY_S = 86_400
 
@@ -85,18 +85,18 @@ def _trimmed(words: list[str], codes: NDArray[np.int64]) -> Words:
     """Words without white space around them, each once, in the order of their first row."""
     places: dict[str, int] = {}
     new = np.full(len(words) + 1, -1, np.int64)  # the last one is where code -1 looks
-    for number, word in enumerate(words):
+    for place, word in enumerate(words):
         bare = unicodedata.normalize("NFC", word).strip()
         if bare not in MISSING_WORDS:
-            new[number] = places.setdefault(bare, len(places))
+            new[place] = places.setdefault(bare, len(places))
     return Words(list(places), new[codes])
 
 
 def numbers_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
-    """(n,) numbers, NaN where there is none; and the first cell that is no finite number below 1e30."""
+    """(n,) numbers, NaN where there is none; and the first cell that is no number as node.cells has it."""
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         values = column.cast(pa.float64(), safe=False).to_numpy()
-        outside = np.flatnonzero(np.abs(values) > _LARGEST)
+        outside = np.flatnonzero(no_numbers(values) & ~np.isnan(values))
         bad = Bad(int(outside[0]) + 1, f"{values[outside[0]]:g}") if len(outside) else None
         return values, bad
     return parsed(words_of(column), number)
@@ -122,15 +122,6 @@ def parsed(words: Words, read: Callable[[str], float | None]) -> tuple[Floats, B
     return table[words.codes], bad
 
 
-def number(word: str) -> float | None:
-    """The number in `word`; None if it is none, is not finite, or is beyond 1e30."""
-    try:
-        value = float(word)
-    except ValueError:
-        return None
-    return value if abs(value) <= _LARGEST and "_" not in word else None
-
-
 def truth(word: str) -> float | None:
     """1 or 0 for a word that says yes or no, in any case; None for another."""
     lower = word.lower()
@@ -142,7 +133,7 @@ def days(word: str) -> float | None:
 
     A time without a zone is taken as UTC.
     """
-    if not word[:_LONGEST_YEAR].isdigit() or "-" not in word:
+    if not word.isascii() or not word[:_LONGEST_YEAR].isdigit() or "-" not in word:
         return None
     try:
         moment = datetime.fromisoformat(word)

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from node.columns import Bad, Floats, Words, days_of, number, numbers_of, truths_of, words_of
+from node.cells import A_NUMBER, number
+from node.columns import Bad, Floats, Words, days_of, numbers_of, truths_of, words_of
 from node.errors import ConfigError, shown
 from node.frames import Frame, fail
 from node.report import Entry, counted
@@ -97,7 +98,7 @@ def targets(target: Target, frame: Frame) -> tuple[Labels, NDArray[np.int64], En
     column = _cells(frame, target.name or "", "the target")
     if isinstance(target, ClassTarget):
         return _classes(target, words_of(column), frame)
-    wanted = "a number; mend it, or leave the row out"
+    wanted = f"{A_NUMBER}; mend it, or leave the row out"
     values = cut(_checked(*numbers_of(column), frame, target.name or "", wanted), target.low, target.high)
     kept = np.flatnonzero(~np.isnan(values))
     scaled = ((values[kept] - target.mean) / target.std).astype(np.float32)
@@ -174,9 +175,7 @@ def number_values(column: NumberColumn, frame: Frame) -> Floats:
     """(n,) of a column of numbers or dates (days), NaN where there is none; ConfigError for a bad cell."""
     read: Callable[[pa.ChunkedArray], tuple[Floats, Bad | None]]
     read, wanted = (
-        (numbers_of, "a number (decimals have a point)")
-        if column.kind == "number"
-        else (days_of, "a date such as 2026-01-31")
+        (numbers_of, A_NUMBER) if column.kind == "number" else (days_of, "a date such as 2026-01-31")
     )
     cells = _cells(frame, column.name, "a feature")
     return _checked(*read(cells), frame, column.name, f"{wanted}; mend it, or leave it empty")

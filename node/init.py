@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from node.cells import number
 from node.cli import guarded, print_error
 from node.config import read_task
 from node.errors import ConfigError, reason, shown
@@ -182,11 +183,8 @@ def _task_name(data: Path) -> str:
 def _epsilon(written: str | None) -> float | None:
     if written is None:
         return None
-    try:
-        value = float(written)
-    except ValueError:
-        value = -1.0
-    if not 1e-6 <= value <= 1e6:
+    value = number(written)
+    if value is None or not 1e-6 <= value <= 1e6:
         raise ConfigError(f"--epsilon {shown(written)} is refused; allowed: a number from 1e-06 to 1e+06")
     return value
 

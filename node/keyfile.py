@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from node.addresses import parse_key
-from node.errors import ConfigError, reason
+from node.errors import ConfigError, UserError, reason
 from node.regular import check_regular
 from protocol.identity import KEY_BYTES, NodeKey
 
@@ -33,6 +36,28 @@ def read_key(path: Path) -> NodeKey | None:
 def write_key(path: Path, seed: bytes) -> None:
     """Write a new key, mode 0600; an existing file is never overwritten."""
     write_secret(path, "key", seed.hex())
+
+
+@contextmanager
+def own_key(path: Path) -> Iterator[NodeKey]:
+    """The key in a file, made if there is none, for one process at a time. ConfigError, UserError."""
+    if read_key(path) is None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"the folder {path.parent} can not be made: {reason(error)}") from error
+        write_key(path, new_seed())
+    with path.open("rb") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(
+                f"the key file {path} is in use by another tracker: end that one, or give another --key"
+            ) from error
+        key = read_key(path)
+        if key is None:
+            raise ConfigError(f"the key file {path} is gone; start again")
+        yield key
 
 
 def read_secret(path: Path, what: str, digits: int) -> str | None:

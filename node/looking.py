@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from node.errors import ConfigError, reason, shown
+from node.errors import ConfigError, shown
 from node.formats import kind_of
 from node.frames import fail, read_frame
 from node.npz import finite, labels, read_arrays
@@ -23,7 +23,6 @@ LARGEST_SIDE = 64
 _SMALLEST_SIDE = 8
 _PUBLIC_MEAN, _PUBLIC_STD = 0.5, 0.25
 _FEW_CLASSES = 20
-_UNREADABLE = (OSError, EOFError, ValueError, MemoryError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,7 @@ def _images(path: Path) -> Look:
 
 
 def _npz(path: Path, name: str, kind: TargetKind, scaling: Scaling) -> Look:
-    try:
-        arrays = read_arrays(path, (X, name))
-    except _UNREADABLE as error:
-        fail(path, f" can not be read: {reason(error)}")
+    arrays = read_arrays(path, (X, name))
     x, y = finite(path, X, arrays[X]), arrays[name]
     if x.ndim < 2 or y.shape != x.shape[:1] or len(x) < 2:
         fail(

@@ -25,12 +25,13 @@ _MOST_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Meeting:
-    """An answer: the task that it runs, if it says so, and by how many seconds its clock is ahead.
+    """An answer: the task that it runs, if it says so, its key in hex, and by how many seconds it is ahead.
 
     Clocks are read off the Date of an answer, to a second.
     """
 
     task: str | None
+    key: str | None
     ahead_s: float | None
 
 
@@ -77,7 +78,7 @@ def meet(endpoint: str, tls: Dialling) -> Meeting | str:
             return f"{not_met(under_tls=context is not None)}, unless it is another program"
         finally:
             end.cancel()
-    return Meeting(_task(body), _ahead(date))
+    return Meeting(_said(body, "task"), _said(body, "key"), _ahead(date))
 
 
 def _under_tls(
@@ -89,13 +90,13 @@ def _under_tls(
     tls.check(endpoint, link)
 
 
-def _task(body: bytes) -> str | None:
+def _said(body: bytes, name: str) -> str | None:
     try:
         status = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    task = status.get("task") if isinstance(status, dict) else None
-    return task if isinstance(task, str) else None
+    value = status.get(name) if isinstance(status, dict) else None
+    return value if isinstance(value, str) else None
 
 
 def _ahead(date: str | None) -> float | None:

@@ -59,7 +59,7 @@ class Peer:
 
     >>> Peer("digits")
     Traceback (most recent call last):
-    node.errors.ConfigError: neither is given: --peers HOST:PORT,... or --tracker URL; give exactly one...
+    node.errors.ConfigError: neither is given: --peers HOST:PORT,... or --tracker KEY@URL; give exactly one...
     """
 
     def __init__(

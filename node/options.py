@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from node.addresses import PeerAddress, is_loopback, parse_endpoint, parse_peer
+from node.addresses import PeerAddress, is_loopback, parse_endpoint, parse_key, parse_peer
 from node.config import Task, built_in_tasks, load_changed_task
 from node.errors import ConfigError, reason, shown
 from node.layers import Place, add_config, layered
@@ -30,7 +30,7 @@ examples:
     python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 1/3
     python -m node --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003 --shard 2/3
   Data and task of your own, peers on other machines, met through a tracker:
-    python -m node --tracker https://10.0.0.5:9000 --listen 10.0.0.7:9001 \\
+    python -m node --tracker KEY@https://10.0.0.5:9000 --listen 10.0.0.7:9001 \\
                    --task ward.toml --data ward.csv --allow peers.txt
   Half the learning rate, and a model with a wider hidden layer:
     python -m node ... --set train.learning_rate=0.05 --set "model.args.sizes=[64,128,10]"
@@ -58,6 +58,8 @@ class NodeOptions:
 
     peers: tuple[PeerAddress, ...]
     tracker: str | None
+    tracker_key: bytes | None
+    """The Ed25519 public key that the tracker must have, if one is pinned: 32 bytes."""
     listen: str | None
     task: Task
     data: Path | Rows | None
@@ -95,9 +97,11 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
     """The same for any environment."""
     asked = layered(_parser(), argv, environ, ENVIRONMENT)
     given, place = asked.values, asked.place
+    tracker = _tracker(given.tracker, place("tracker"))
     options = NodeOptions(
         peers=_peers(given.peers, place("peers")),
-        tracker=_tracker(given.tracker, place("tracker")),
+        tracker=None if tracker is None else tracker.endpoint,
+        tracker_key=None if tracker is None else tracker.key,
         listen=None if given.listen is None else parse_endpoint(given.listen, place("listen"), any_port=True),
         task=load_changed_task(given.task, asked.overrides),
         data=path_of(given.data, place("data")),
@@ -116,6 +120,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
     )
     _check_combinations(options, place)
     _check_trust(options, place)
+    _check_tracker(options, place)
     return options
 
 
@@ -143,7 +148,11 @@ def _add_meeting(group: argparse._ArgumentGroup) -> None:
         "peer's public key (64 hex digits). They find each other without a tracker",
     )
     group.add_argument(
-        "--tracker", metavar="URL", help="a tracker that introduces the peers, such as https://10.0.0.5:9000"
+        "--tracker",
+        metavar="KEY@URL",
+        help="a tracker that introduces the peers, as it prints it: KEY@https://10.0.0.5:9000, KEY being the "
+        "64 hex digits of its public key. Without KEY@, which is for this machine and for --open, the key "
+        "that it shows first is kept in the --out folder",
     )
     group.add_argument(
         "--listen",
@@ -255,14 +264,19 @@ def _refuse_twice(place: str, kind: str, values: Sequence[str]) -> None:
             raise ConfigError(f"{place}: the {kind} {value} stands there twice; name each peer once")
 
 
-def _tracker(written: str | None, place: str) -> str | None:
-    """The tracker's "host:port", from a URL or as it stands."""
+def _tracker(written: str | None, place: str) -> PeerAddress | None:
+    """The tracker's "host:port" and pinned key, from KEY@URL, URL, or HOST:PORT in the URL's place."""
     if written is None:
         return None
-    endpoint = written.removeprefix("https://").removeprefix("http://").removesuffix("/")
-    if "/" in endpoint:
-        raise ConfigError(f"{place} {shown(written)} is refused; allowed: http://HOST:PORT or HOST:PORT")
-    return parse_endpoint(endpoint, place)
+    key, at, url = written.rpartition("@")
+    endpoint = url.removeprefix("https://").removeprefix("http://").removesuffix("/")
+    pinned = parse_key(key)
+    if "/" in endpoint or (at and pinned is None):
+        raise ConfigError(
+            f"{place} {shown(written)} is refused; allowed: KEY@https://HOST:PORT, KEY@http://HOST:PORT or "
+            "KEY@HOST:PORT, KEY being the 64 hex digits of the tracker's public key; on this machine without"
+        )
+    return PeerAddress(parse_endpoint(endpoint, place), pinned)
 
 
 def path_of(written: str | None, option: str) -> Path | None:
@@ -317,7 +331,7 @@ def _check_combinations(options: NodeOptions, place: Place) -> None:
         )
     if not options.peers and options.tracker is None:
         raise ConfigError(
-            "neither is given: --peers HOST:PORT,... or --tracker URL; give exactly one of them"
+            "neither is given: --peers HOST:PORT,... or --tracker KEY@URL; give exactly one of them"
         )
     if isinstance(options.data, Path) and options.shard is not None:
         raise ConfigError(
@@ -342,6 +356,17 @@ def _check_trust(options: NodeOptions, place: Place) -> None:
                 f"{place(option)} {shown(endpoint)} is not on this machine, so say who may join: "
                 "--allow FILE, every peer pinned as KEY@HOST:PORT, or --open for anyone"
             )
+
+
+def _check_tracker(options: NodeOptions, place: Place) -> None:
+    """Off loopback, refuse to be introduced by whoever answers."""
+    named = options.tracker is None or options.tracker_key is not None
+    if options.tracker is None or named or options.open or is_loopback(options.tracker):
+        return
+    raise ConfigError(
+        f"{place('tracker')} {shown(options.tracker)} is not on this machine, so say whose key it has: "
+        "KEY@URL, as the tracker prints it at its start, or --open to take the key that it shows first"
+    )
 
 
 def _endpoints(options: NodeOptions) -> Iterable[tuple[str, str]]:

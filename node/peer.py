@@ -27,6 +27,7 @@ from node.counting import Meter
 from node.errors import ConfigError, UserError
 from node.figures import NO_TRAINING, Training, ending_of
 from node.gate import Gate
+from node.known_tracker import KnownTracker
 from node.plan import Plan
 from node.privacy import NOTHING, can_offer, can_train, receipt_of
 from node.reporting import Reporter, fatal_text, notice_text
@@ -56,6 +57,8 @@ from protocol.actions import (
     Send,
     Serve,
     Spend,
+    TrackerKnown,
+    WrongTracker,
 )
 from protocol.codec import parameters_hash
 from protocol.messages import Base, Group, Sid
@@ -91,6 +94,7 @@ class Engine:
         folder: Folder,
         reporter: Reporter,
         tls: Tls,
+        tracker: KnownTracker,
     ) -> None:
         heavy = 4 * state.dimension > HEAVY_BYTES
         self._aside = asyncio.to_thread if heavy else _at_once
@@ -102,6 +106,7 @@ class Engine:
         self._weighting = weighting
         self._sums = withstands(plan.aggregation, plan.expected)
         self._words = SystemWords()
+        self._tracker = tracker
         self._receipt = NOTHING
         self._report = reporter
         self._chronicle = Chronicle(plan, state, trainer, mechanism, gate, folder, reporter)
@@ -271,11 +276,18 @@ class Engine:
                 self._report.warning(f"banned {action.sender.hex()[:16]}...: {action.what}")
             case Notice():
                 self._report.notice(action, notice_text(action, self._plan.parameters))
-            case Fatal():
-                raise ConfigError(fatal_text(action, self._plan.parameters))
+            case TrackerKnown():
+                await asyncio.to_thread(self._tracker.keep, action.endpoint, action.key)
+            case Fatal() | WrongTracker():
+                raise ConfigError(self._fatal_text(action))
             case Closed():
                 self._closed.set()
         return []
+
+    def _fatal_text(self, action: Fatal | WrongTracker) -> str:
+        if isinstance(action, WrongTracker):
+            return self._tracker.changed(action.endpoint, action.text)
+        return fatal_text(action, self._plan.parameters)
 
     def _spend(self, spend: Spend) -> None:
         at_ms = int(self._shell.clock.now() * 1000)

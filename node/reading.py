@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from node.columns import number, words_of
+from node.cells import number
+from node.columns import words_of
 from node.encoding import (
     Encoded,
     Labels,
@@ -22,7 +22,7 @@ from node.encoding import (
     standardise,
     targets,
 )
-from node.errors import ConfigError, reason, shown
+from node.errors import ConfigError, shown
 from node.formats import kind_of
 from node.frames import MOST_BYTES, MOST_ROWS, Frame, Limits, check_columns, fail, read_frame
 from node.npz import array_names, finite, labels, read_arrays
@@ -31,7 +31,6 @@ from node.report import Entry
 from node.schema import ArraySchema, ClassTarget, Schema, TableSchema
 
 X, Y = "x", "y"
-_UNREADABLE = (OSError, EOFError, ValueError, MemoryError, RuntimeError)
 
 
 def read_with_schema(path: Path, schema: Schema) -> Encoded:
@@ -71,7 +70,7 @@ def read_unseen(path: Path, schema: Schema) -> Unseen:
         case TableSchema():
             return _unseen_table(path, schema)
         case ArraySchema(kind="array") if (schema.target.name or Y) not in array_names(path):
-            return Unseen(_scaled(schema, path, _arrays(path, (X,))[X]), None)
+            return Unseen(_scaled(schema, path, read_arrays(path, (X,))[X]), None)
     encoded = read_with_schema(path, schema)
     return Unseen(encoded.x, encoded.y)
 
@@ -104,7 +103,7 @@ def read_npz(schema: ArraySchema, path: Path) -> tuple[NDArray, NDArray]:
     """x (n, ...) of finite numbers and y (n,), neither encoded yet; ConfigError for what does not fit."""
     _expect(path, "array", kind_of(path) == "npz", ".npz")
     name = schema.target.name or Y
-    arrays = _arrays(path, (X, name))
+    arrays = read_arrays(path, (X, name))
     x, y = arrays[X], arrays[name]
     if y.shape != x.shape[:1]:
         fail(path, f": {X} is {x.shape} and {name} is {y.shape}; allowed: as many targets as rows")
@@ -121,13 +120,6 @@ def _encoded_npz(schema: ArraySchema, path: Path) -> Encoded:
     labels, remark = _labels(schema, path, name, y)
     entries = (Entry(name, f"target, {schema.target.kind}", remark), Entry(X, str(x.dtype), "mean and std"))
     return Encoded(rows, labels, entries, ())
-
-
-def _arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray]:
-    try:
-        return read_arrays(path, names)
-    except _UNREADABLE as error:
-        fail(path, f" can not be read: {reason(error)}")
 
 
 def _fitting(schema: ArraySchema, path: Path, x: NDArray) -> NDArray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from node.cells import FINITE, no_numbers
 from node.errors import ConfigError, reason, shown
 from node.tables import Table
 
@@ -60,16 +61,15 @@ def _items(data: object) -> tuple[object, object]:
 
 
 def _array(name: str, values: object) -> NDArray:
-    """`values` as an array of numbers that float32 can hold."""
+    """`values` as an array of numbers, as node.cells has them."""
     try:
         array = np.asarray(values)
     except Exception as error:  # noqa: BLE001 - a tensor on a device, one that needs a gradient, a ragged list
         raise ConfigError(f"data: {name} is no array ({reason(error)}); allowed: {_ALLOWED}") from None
     if array.dtype.kind not in "biuf":
         raise ConfigError(f"data: {name} holds {array.dtype}, not numbers; allowed: {_ALLOWED}")
-    with np.errstate(over="ignore"):
-        bad = np.argwhere(~np.isfinite(array.astype(np.float32)))
+    bad = np.argwhere(no_numbers(array))
     if len(bad):
         place = tuple(int(index) for index in bad[0])
-        raise ConfigError(f"data: {name}{list(place)} = {array[place]:g} is not a finite float32 number")
+        raise ConfigError(f"data: {name}{list(place)} = {array[place]:g} is not {FINITE}")
     return array

@@ -32,6 +32,8 @@ from node.gate import check_gate, gate_words, make_gate
 from node.health import health, missing_of
 from node.journal import PAGE, Journal
 from node.keyfile import new_seed, read_key, write_key
+from node.known_tracker import FILE as TRACKER_FILE
+from node.known_tracker import KnownTracker
 from node.listening import check_names, endpoint_of, listen, listen_where_possible
 from node.log_reporter import LogReporter
 from node.logs import Log
@@ -61,6 +63,7 @@ from node.weighting import Weighting, make_weighting
 from node.weights import loaded_names
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
+from protocol.names import Key
 from protocol.session import Session
 from protocol.shares import ShareSettings
 from protocol.standing import Settings
@@ -227,7 +230,16 @@ def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:
     return listener
 
 
-def _settings(prepared: Prepared, key: NodeKey, endpoint: str, plan: Plan) -> Settings:
+def _pins(options: NodeOptions, tracker: KnownTracker) -> dict[str, Key]:
+    """Who must answer where."""
+    pins = {peer.endpoint: peer.key for peer in options.peers if peer.key is not None}
+    introducer = None if options.tracker is None else tracker.key_at(options.tracker)
+    return pins if options.tracker is None or introducer is None else {**pins, options.tracker: introducer}
+
+
+def _settings(
+    prepared: Prepared, key: NodeKey, endpoint: str, plan: Plan, pins: Mapping[str, Key]
+) -> Settings:
     options, section = prepared.options, prepared.options.task.aggregation
     return Settings(
         key=key,
@@ -240,7 +252,7 @@ def _settings(prepared: Prepared, key: NodeKey, endpoint: str, plan: Plan) -> Se
         min_participants=section.min_participants,
         seeds=tuple(peer.endpoint for peer in options.peers if peer.endpoint != endpoint),
         tracker=options.tracker,
-        pins={peer.endpoint: peer.key for peer in options.peers if peer.key is not None},
+        pins=pins,
         allow=prepared.allow,
         group_timeout_s=section.group_timeout_s,
         shares_timeout_s=section.shares_timeout_s,
@@ -336,14 +348,15 @@ async def _live(
 ) -> int:
     options, journal, access = prepared.options, watched.journal, watched.access
     plan = _plan(prepared, key, endpoint, state)
-    settings = _settings(prepared, key, endpoint, plan)
+    tracker = KnownTracker(options.tracker_key, out / TRACKER_FILE)
+    settings = _settings(prepared, key, endpoint, plan, _pins(options, tracker))
     session = Session(settings, state.standing, state.past, os.urandom(32))
     folder = prepared.folder(out)
     if prepared.trainer.own_names:
         prepared.trainer.resume(folder.private())
     gate = make_gate(options.task, prepared.trainer, state)
-    tls = make_tls(key, options.tls, endpoint, session.addresses.may_answer)
-    parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal, tls)
+    tls = make_tls(key, options.tls, endpoint, session.may_answer)
+    parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal, tls, tracker)
     peer = Engine(plan, session, state, *parts)
     sight = NodeSight(peer.sight, journal, Rounds(out / HISTORY))
     page, figures = Page(sight, access), Figures(watched.registry, sight.view, node_families, access)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, cast
 
+from node.cells import is_value
 from node.errors import ConfigError, shown
 from node.regular import check_regular
 
@@ -65,7 +66,7 @@ def header_of(path: Path, cells: Sequence[str]) -> list[str]:
     where, header = f"data file {shown(str(path))}", [cell.strip() for cell in cells]
     if not any(header):
         raise ConfigError(f"{where} is empty; allowed: a header line, then rows of numbers")
-    if all(is_number(cell) for cell in header):
+    if all(is_value(cell) for cell in header):
         first = shown(",".join(header))
         raise ConfigError(f"{where} has no header: its first line is {first}; put the names there")
     for place, name in enumerate(header):
@@ -77,12 +78,3 @@ def header_of(path: Path, cells: Sequence[str]) -> list[str]:
             f"{where} has one column, {shown(header[0])}; allowed: features and a target, {between}"
         )
     return header
-
-
-def is_number(cell: str) -> bool:
-    """Whether `cell` is a number, NaN and infinities too."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

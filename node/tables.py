@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import csv
 import io
-import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from node.cells import A_NUMBER, FINITE, no_numbers, number
 from node.errors import ConfigError, reason, shown
 from node.formats import kind_of
 from node.npz import finite, read_arrays
@@ -24,12 +24,11 @@ from node.separated import header_of, open_bytes, read_head, separator_of
 
 MOST_CELLS = 200_000_000
 """Numbers in one text file."""
+MOST_ROW_CHARACTERS = 8 << 20
+"""In one row of a text file: as many as node.frames takes at once."""
 _HINT = "; a task made by python -m node.init takes such columns"
 
-_UNREADABLE = (
-    *(OSError, EOFError, ValueError, MemoryError, csv.Error),
-    *(zipfile.BadZipFile, zlib.error, RuntimeError),  # RuntimeError: encrypted, or packed in an unknown way
-)
+_UNREADABLE = (OSError, EOFError, ValueError, MemoryError, csv.Error, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,8 @@ def _read_csv(path: Path, features: tuple[str, ...] | None, target: str | None) 
     """The table in a CSV file; only the columns in use need to be numeric."""
     separator = separator_of(read_head(path))
     with io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter=separator, strict=True)
+        text = _Text(file)
+        reader = csv.reader(text, delimiter=separator, strict=True)
         header = header_of(path, next(reader, []))
         wanted = _name_in(path, header, target or header[-1], "data.target")
         chosen = features or tuple(name for name in header if name != wanted)
@@ -73,7 +73,7 @@ def _read_csv(path: Path, features: tuple[str, ...] | None, target: str | None) 
         if wanted in columns:
             _fail(path, f": column {shown(wanted)} is the target, so data.features can not name it too")
         places = [header.index(name) for name in (*columns, wanted)]
-        values, lines = _numbers(path, reader, header, places)
+        values, lines = _numbers(path, _rows(path, text, reader, len(header)), header, places)
     return _finished(path, values, lines, tuple(columns), wanted)
 
 
@@ -85,38 +85,58 @@ def _name_in(path: Path, header: Sequence[str], name: str, key: str) -> str:
     return name
 
 
-def _number(cell: str) -> float | None:
-    """The number in `cell`, NaN and infinities too; None if it is none."""
-    try:
-        return float(cell)
-    except ValueError:
-        return None
+def _no_number(cell: str) -> str:
+    return f"{shown(cell)} is not {A_NUMBER}{_HINT}"
 
 
 def _numbers(
-    path: Path, reader: Iterator[list[str]], header: Sequence[str], places: Sequence[int]
+    path: Path, rows: Iterator[tuple[int, list[str]]], header: Sequence[str], places: Sequence[int]
 ) -> tuple[NDArray[np.float64], list[int]]:
     """The values (n, columns) at `places` of each row, and the row's line in the file."""
-    rows: list[list[float]] = []
+    kept: list[list[float]] = []
     lines: list[int] = []
-    for line, cells in _rows(path, reader, len(header)):
-        if len(rows) * len(places) > MOST_CELLS:
+    for line, cells in rows:
+        if len(kept) * len(places) > MOST_CELLS:
             _fail(path, f" has more than {MOST_CELLS} values; allowed: at most that many; take a part of it")
-        try:
-            rows.append([float(cells[place]) for place in places])
-        except ValueError:
-            bad = next(place for place in places if _number(cells[place]) is None)
-            _fail(
-                path,
-                f", line {line}, column {shown(header[bad])}: {shown(cells[bad])} is not a number{_HINT}",
-            )
+        values = [number(cells[place]) for place in places]
+        if None in values:
+            bad = places[values.index(None)]
+            _fail(path, f", line {line}, column {shown(header[bad])}: {_no_number(cells[bad])}")
+        kept.append(cast("list[float]", values))
         lines.append(line)
-    return np.array(rows, np.float64).reshape(len(rows), len(places)), lines
+    return np.array(kept, np.float64).reshape(len(kept), len(places)), lines
 
 
-def _rows(path: Path, reader: Iterator[list[str]], columns: int) -> Iterator[tuple[int, list[str]]]:
+class _Text:
+    """The lines of a file for a csv.reader: a row that goes on and on is refused before it is in memory."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._left = MOST_ROW_CHARACTERS
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._file.readline(self._left + 1)
+        self._left -= len(line)
+        if self._left < 0:
+            raise ValueError(f"it has a row of more than {MOST_ROW_CHARACTERS} characters")
+        if not line:
+            raise StopIteration
+        return line
+
+    def begin_row(self) -> None:
+        """What was read before was another row."""
+        self._left = MOST_ROW_CHARACTERS
+
+
+def _rows(
+    path: Path, text: _Text, reader: Iterator[list[str]], columns: int
+) -> Iterator[tuple[int, list[str]]]:
     """Each row that is not blank, with its line, checked for its number of values."""
     for line, cells in enumerate(reader, 2):
+        text.begin_row()
         if not any(cell.strip() for cell in cells) and len(cells) < 2:
             continue
         if len(cells) != columns:
@@ -127,13 +147,12 @@ def _rows(path: Path, reader: Iterator[list[str]], columns: int) -> Iterator[tup
 def _finished(
     path: Path, values: NDArray[np.float64], lines: Sequence[int], features: tuple[str, ...], target: str
 ) -> Table:
-    """The Table of `values` (n, features + 1), the target last; refuses what float32 can not hold."""
-    with np.errstate(over="ignore"):
-        bad = np.argwhere(~np.isfinite(values.astype(np.float32)))
+    """The Table of `values` (n, features + 1), the target last; refuses a column without a value in a row."""
+    bad = np.argwhere(no_numbers(values))
     if len(bad):
         row, column = bad[0]
         name, value = (*features, target)[column], values[row, column]
-        _fail(path, f", line {lines[row]}, column {shown(name)}: {value:g} is not a finite float32 number")
+        _fail(path, f", line {lines[row]}, column {shown(name)}: {value:g} is not {FINITE}")
     if len(values) < 2:
         _fail(path, f" has {len(values)} rows; at least 2 are needed, to train and to validate")
     return Table(values[:, :-1].astype(np.float32), values[:, -1].copy(), features, target)
@@ -167,5 +186,5 @@ def _read_parquet(path: Path, features: tuple[str, ...] | None, target: str | No
     for place, name in enumerate(columns):
         values[:, place], bad = numbers_of(frame.columns[name])
         if bad is not None:
-            _fail(path, f", row {bad.row}, column {shown(name)}: {shown(bad.word)} is not a number{_HINT}")
+            _fail(path, f", row {bad.row}, column {shown(name)}: {_no_number(bad.word)}")
     return _finished(path, values, range(1, frame.rows + 1), chosen, wanted)

@@ -32,6 +32,7 @@ from cryptography.hazmat.primitives.serialization import (
 from node.addresses import is_loopback
 from protocol.errors import RemoteProtocolError
 from protocol.identity import KEY_BYTES, SIGNATURE_BYTES, NodeKey, verify
+from protocol.introductions import OTHER_KEY
 from protocol.names import Key
 
 VOUCHER = x509.ObjectIdentifier("2.25.293712048361209475120384670518392746501")
@@ -111,7 +112,7 @@ class Dialling:
         node, expected = vouched_for(link.getpeercert(binary_form=True) or b""), self.keys_at(endpoint)
         if expected and node not in expected:
             names = " or ".join(f"{key.hex()[:16]}..." for key in sorted(expected))
-            raise WrongPeer(f"who answers holds the key {node.hex()[:16]}..., not {names}")
+            raise WrongPeer(f"{OTHER_KEY}{node.hex()[:16]}..., not {names}")
 
 
 @dataclass(frozen=True)

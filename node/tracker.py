@@ -1,6 +1,6 @@
 """`python -m node.tracker`: introduces peers to each other and closes groups; it never sees a share.
 
-It may be restarted at any time: it keeps nothing on disk, the peers announce themselves again.
+It may be restarted at any time: it keeps nothing on disk but its key, the peers announce themselves again.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from node.allow import read_allow_list
 from node.cli import guarded, print_error
 from node.errors import ConfigError, shown
 from node.health import health, missing_unless_ending
-from node.keyfile import new_seed
+from node.keyfile import own_key
 from node.layers import Place, add_config, layered
 from node.listening import endpoint_of, listen
 from node.log_reporter import KEY_DIGITS, log_notice
 from node.logs import Log, LogOptions, add_log_options, complain, log_options, logging_to
-from node.options import NodeParser, path_of, whole_number
+from node.options import NodeParser, a_path, path_of, whole_number
 from node.page import Page
 from node.prometheus import Figures, TrackerTally, new_registry, tracker_families
 from node.reporting import notice_text
@@ -43,8 +43,10 @@ from protocol.shares import MAX_MEMBERS
 
 _DESCRIPTION = """\
 Introduces peers to each other. It sees who is there and who is ready, signed by each; it never sees
-data, updates or shares. Peers come with: python -m node --tracker https://HOST:PORT (http:// without TLS)"""
+data, updates or shares. Peers come with: python -m node --tracker KEY@https://HOST:PORT (http:// without
+TLS), KEY being its public key; it prints the whole at its start."""
 ENVIRONMENT = "MURMURATION_TRACKER"
+KEY_FILE = Path("runs") / "tracker" / "tracker.key"
 _FLOOR = 3
 
 
@@ -54,6 +56,7 @@ class TrackerOptions:
 
     listen: str
     min_peers: int
+    key: Path
     allow: Path | None
     page_token: Path | None
     open: bool
@@ -76,6 +79,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> TrackerOpti
     options = TrackerOptions(
         listen=parse_endpoint(given.listen, place("listen"), any_port=True),
         min_peers=whole_number(given.min_peers, place("min_peers"), _FLOOR, MAX_MEMBERS),
+        key=a_path(given.key, place("key")),
         allow=path_of(given.allow, place("allow")),
         page_token=path_of(given.page_token, place("page_token")),
         open=given.open,
@@ -95,6 +99,13 @@ def _parser() -> NodeParser:
         default="3",
         metavar="N",
         help="no group is smaller (3 to 64; a task may ask for more). Default: 3",
+    )
+    parser.add_argument(
+        "--key",
+        default=str(KEY_FILE),
+        metavar="FILE",
+        help="this tracker's private key, made at the first start: nodes know it by that, so keep it. "
+        f"Default: {KEY_FILE}",
     )
     parser.add_argument(
         "--allow", metavar="FILE", help="introduce only the public keys in FILE, one a line. Default: no list"
@@ -141,12 +152,14 @@ def _run(options: TrackerOptions) -> int:
     begun()
     allow = None if options.allow is None else read_allow_list(options.allow)
     listener = listen(options.listen)
-    with listener:
-        return asyncio.run(_serve(options, allow, listener))
+    with listener, own_key(options.key) as key:
+        return asyncio.run(_serve(options, key, allow, listener))
 
 
-async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listener: socket.socket) -> int:
-    key, log = NodeKey(new_seed()), Log("tracker")
+async def _serve(
+    options: TrackerOptions, key: NodeKey, allow: frozenset[bytes] | None, listener: socket.socket
+) -> int:
+    log = Log("tracker")
     registry = new_registry()
     tally = TrackerTally(registry)
     introducer = Introducer(key, options.min_peers, allow)
@@ -189,7 +202,9 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
 
 def _introduce(options: TrackerOptions, key: NodeKey, endpoint: str, access: Access) -> None:
     """What the owner sees first."""
-    print(f"tracker {key.public.hex()} at {url(options.tls, endpoint)}", flush=True)
+    where = url(options.tls, endpoint)
+    print(f"tracker {key.public.hex()} at {where}", flush=True)
+    print(f"nodes come with: --tracker {key.public.hex()}@{where}", flush=True)
     print(f"links: {protection(options.tls, endpoint)}", flush=True)
     print(f"page: {access.shown(options.page_token, on_terminal=sys.stdout.isatty())}", flush=True)
 

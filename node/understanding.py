@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from node.columns import Floats, Words, days, number, parsed, truth, words_of
+from node.cells import A_NUMBER, number
+from node.columns import Floats, Words, days, parsed, truth, words_of
 from node.errors import ConfigError, shown
 from node.frames import Frame
 from node.ranges import Scale, Scaling
@@ -102,7 +103,7 @@ def _target(frame: Frame, name: str, kind: TargetKind, scaling: Scaling) -> tupl
         )
     if bad is not None:
         raise ConfigError(
-            f"the target {shown(name)}, row {bad.row}: {shown(bad.word)} is not a number; mend it, or use "
+            f"the target {shown(name)}, row {bad.row}: {shown(bad.word)} is not {A_NUMBER}; mend it, or use "
             "--target-kind classes"
         )
     scale = _scale(values, name, scaling)

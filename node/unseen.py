@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from node.config import Task
-from node.errors import ConfigError, reason, shown
-from node.regular import check_regular
+from node.errors import ConfigError, shown
+from node.npz import array_names, finite, read_arrays
 from node.tables import read_table
 
 _WITHOUT_TARGETS = "x"
@@ -79,20 +79,11 @@ def _all_columns(path: Path, task: Task) -> NDArray[np.float32]:
 
 def _npz(path: Path, task: Task) -> Read:
     names = task.data.features
-    x_name, y_name = (names or (_WITHOUT_TARGETS,))[0], task.data.target or "y"
-    try:
-        check_regular(path)
-        with np.load(path, allow_pickle=False) as arrays:
-            there = list(arrays)
-            x = np.asarray(arrays[x_name]) if x_name in there and y_name not in there else None
-    except Exception as error:  # numpy and zipfile raise many kinds for a damaged file
-        raise ConfigError(f"data file {shown(str(path))} can not be read: {reason(error)}") from error
-    if x is None:
+    x_name = (names or (_WITHOUT_TARGETS,))[0]
+    if x_name not in (there := array_names(path)) or (task.data.target or "y") in there:
         table = read_table(path, names, task.data.target)
         return table.x, table.y
-    if x.dtype.kind not in "biuf" or not np.isfinite(x.astype(np.float32)).all():
-        raise ConfigError(f"data file {shown(str(path))}: array {shown(x_name)} has what is no number")
-    return x.astype(np.float32), None
+    return finite(path, x_name, read_arrays(path, (x_name,))[x_name]).astype(np.float32), None
 
 
 def _targets(

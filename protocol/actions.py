@@ -202,6 +202,25 @@ class Fatal:
 
 
 @dataclass(frozen=True, slots=True)
+class TrackerKnown:
+    """Before anything after this action is carried out: keep durably that the tracker there has this key."""
+
+    endpoint: str
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class WrongTracker:
+    """Another tracker than is pinned, or was met at first, answers there: this node goes no further.
+
+    `text`: which key it holds, and which was expected.
+    """
+
+    endpoint: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
     """Every member confirmed the last base, or the time to linger is over."""
 
@@ -245,6 +264,8 @@ Action = (
     | RaiseEpoch
     | Notice
     | Fatal
+    | TrackerKnown
+    | WrongTracker
     | Closed
     | Assembled
     | Gathered

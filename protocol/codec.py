@@ -69,7 +69,7 @@ from protocol.messages import (
     Sum,
     UploadPiece,
 )
-from protocol.reading import Reader, boolean, integer, many, octets, text, wrong
+from protocol.reading import Reader, boolean, endpoint, integer, many, octets, text, wrong
 from protocol.sealing import TAG_BYTES
 from protocol.shares import MAX_MEMBERS
 from protocol.vectors import PIECE_BYTES, PIECE_WORDS
@@ -167,12 +167,12 @@ _MASKED_READERS: dict[type, tuple[Reader, ...]] = {
 _READERS: dict[type, tuple[Reader, ...]] = {
     Base: (_ROUND, _KEY, integer(0, MAX_MEMBERS), _KEY),
     Announce: (
-        *(_KEY, text(260), text(200), _KEY, integer(3, MAX_MEMBERS), _NONCE, _COUNT, _COUNT),
+        *(_KEY, endpoint, text(200), _KEY, integer(3, MAX_MEMBERS), _NONCE, _COUNT, _COUNT),
         *(_ROUND, _record(Base), boolean, boolean, _SIGNATURE),
     ),
     Ready: (_record(Announce), _KEY, _NONCE, _KEY, _SIGNATURE),
     Hello: (_record(Announce), _NONCE, boolean, _PARAMETERS, _KNOWN, _COUNT, _COUNT),
-    Roster: (_KEY, _NONCE, _KNOWN, _COUNT),
+    Roster: (_KEY, _NONCE, _KNOWN, _COUNT, _SIGNATURE),
     Refused: (_NONCE, text(300), _PARAMETERS),
     Accepted: (_NONCE,),
     Redirect: (_NONCE, _record(Announce)),
@@ -184,7 +184,7 @@ _READERS: dict[type, tuple[Reader, ...]] = {
     PieceRequest: (_KEY, octets(0, 32), _INDEX, _KEY, _KEY, _COUNT, _COUNT, _SIGNATURE),
     BasePiece: (_KEY, _INDEX),
     **_MASKED_READERS,
-    Enlist: (_ROUND, _NONCE, text(260), _KEY),
+    Enlist: (_ROUND, _NONCE, endpoint, _KEY),
     Enlisted: (_NONCE, _KEY),
     Order: (_NONCE, _ROUND, many(_ROUND, MAX_ORDERED), _KEY),
     ModelPiece: (_ROUND, _INDEX, _KEY),
@@ -314,11 +314,12 @@ MaskedRecord = (
     | ViewVote
     | ProposalHead
 )
-Signed = Announce | Ready | Group | Sum | CertificateRequest | PieceRequest | MaskedRecord
+Signed = Announce | Ready | Roster | Group | Sum | CertificateRequest | PieceRequest | MaskedRecord
 Record = TypeVar("Record", bound=Signed)
 _LABELS: dict[type, bytes] = {
     Announce: b"announce",
     Ready: b"ready",
+    Roster: b"roster",
     Group: b"group",
     Sum: b"sum",
     CertificateRequest: b"certificate-request",

@@ -89,12 +89,11 @@ class Introducer:
         held = self._matchmaker.announced(announce.swarm, announce.key)
         earlier = [held] if held is not None and held.order > announce.order else []
         shown = tuple([*earlier, *others][: codec.MAX_KNOWN])  # the peer is told where its key was further
-        roster = Roster(self._key.public, hello.nonce, shown, self.clock_ms(now))
-        return [*notices, Send(announce.endpoint, (roster,))]
+        return [*notices, Send(announce.endpoint, (self._roster(hello.nonce, shown, now),))]
 
-    def clock_ms(self, now: float) -> int:
-        """What this machine's clock shows, for people."""
-        return max(0, int((now + self.clock_offset_s) * 1000))
+    def _roster(self, nonce: bytes, known: tuple[Announce, ...], now: float) -> Roster:
+        clock_ms = max(0, int((now + self.clock_offset_s) * 1000))
+        return codec.sign(Roster(self._key.public, nonce, known, clock_ms), self._key)
 
     def _note(self, announce: Announce) -> list[Action]:
         """Remember, or forget, where a peer is; a line when it comes or leaves."""
@@ -116,9 +115,7 @@ class Introducer:
         actions = [*self._note(ready.announce), *accepted]
         outranking = self._matchmaker.outranking(ready)[: codec.MAX_KNOWN]
         if outranking:
-            actions.append(
-                Send(ready.key, (Roster(self._key.public, bytes(16), outranking, self.clock_ms(now)),))
-            )
+            actions.append(Send(ready.key, (self._roster(bytes(16), outranking, now),)))
         return actions
 
     def _after(self, actions: list[Action], now: float) -> list[Action]:

@@ -15,7 +15,17 @@ from dataclasses import dataclass
 from enum import Enum
 
 from protocol import codec
-from protocol.actions import Action, Fatal, Note, Notice, RaiseEpoch, Reply, Send
+from protocol.actions import (
+    Action,
+    Fatal,
+    Note,
+    Notice,
+    RaiseEpoch,
+    Reply,
+    Send,
+    TrackerKnown,
+    WrongTracker,
+)
 from protocol.clocks import THIS_MACHINE, Clocks
 from protocol.errors import RemoteProtocolError
 from protocol.membership import Members
@@ -39,6 +49,8 @@ TWIN_S = 1.0
 OTHER_SWARM = "other task or parameters"
 NOBODY_LISTENS = "connection refused"
 """Why an endpoint is unreachable where the machine is there, and no process listens."""
+OTHER_KEY = "who answers holds the key "
+"""How it begins where, under TLS, another is there; it goes on with that key, and whose was expected."""
 
 
 class Phase(Enum):
@@ -101,6 +113,7 @@ class Introductions:
         self.clocks = Clocks()
         self._course = Course(STEPS, Phase.JOINING)
         self.tracker_key: Key | None = None
+        self._first_tracker: Key | None = None
 
     @property
     def joining(self) -> bool:
@@ -320,22 +333,34 @@ class Introductions:
         return self._settings.allows(key) and key not in self._standing.banned
 
     def roster(self, roster: Roster, now: float) -> list[Action]:
-        """The tracker's answer: its key and the peers it knows. With a nonce of zeros: news from it."""
+        """The tracker's answer: its key and the peers it knows. With a nonce of zeros: news from it.
+
+        The first key that an unpinned tracker shows stays its key.
+        """
+        codec.verify(roster, roster.key)
         tracker = self._settings.tracker
         greeting = self._greetings.get(tracker) if tracker else None
         if self.tracker_key == roster.key and roster.nonce == bytes(16):
             return self.news(roster.known, now)
         if tracker is None or greeting is None or greeting.nonce != roster.nonce:
             raise RemoteProtocolError("a roster that was not asked for")
-        pinned = self._settings.pins.get(tracker)
-        if pinned is not None and pinned != roster.key:
-            return [Fatal(f"the tracker at {tracker} shows key {roster.key.hex()}, not the pinned one")]
+        expected = self.keys_of_tracker
+        if expected and roster.key not in expected:
+            held, wanted = roster.key.hex(), " or ".join(key.hex() for key in expected)
+            return [WrongTracker(tracker, f"it holds the key {held}, not {wanted}")]
+        first: list[Action] = [] if expected else [TrackerKnown(tracker, roster.key)]
         self.clocks.heard(roster.key, roster.clock_ms, now)
-        actions = self._tell(Note.COORDINATOR, tracker, roster.key, roster.key.hex()[:8])
+        actions = [*first, *self._tell(Note.COORDINATOR, tracker, roster.key, roster.key.hex()[:8])]
         greeting.answered, greeting.retry_at, greeting.retry_s = True, None, _FIRST_RETRY_S
         greeting.since = now
-        self.tracker_key = roster.key
+        self.tracker_key = self._first_tracker = roster.key
         return [*actions, *self.news(roster.known, now), *self.settle(now)]
+
+    @property
+    def keys_of_tracker(self) -> frozenset[Key]:
+        """Who may be the tracker: whose key is pinned, else who was it at first; nobody: whoever answers."""
+        known = self._settings.pins.get(self._settings.tracker or "", self._first_tracker)
+        return frozenset() if known is None else frozenset((known,))
 
     def refused(self, refused: Refused, now: float) -> list[Action]:
         """Somebody does not accept this node."""
@@ -393,6 +418,8 @@ class Introductions:
 
     def unreachable(self, endpoint: str, now: float, why: str) -> list[Action]:
         """Nobody answers at an endpoint: try again, later each time, unless who was there has left."""
+        if endpoint == self._settings.tracker and why.startswith(OTHER_KEY):
+            return [WrongTracker(endpoint, why)]
         there = self.members.at(endpoint)
         if there is not None and there.leaving:
             return []

@@ -115,7 +115,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """A tracker's answer to a Hello: its key and the peers it knows for the same task.
+    """A tracker's answer to a Hello, signed by it: its key and the peers it knows for the same task.
 
     `clock_ms`: its clock, Unix milliseconds, for people alone.
     """
@@ -124,6 +124,7 @@ class Roster:
     nonce: bytes
     known: tuple[Announce, ...]
     clock_ms: int = 0
+    signature: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

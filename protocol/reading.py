@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from protocol.endpoints import is_canonical
 from protocol.errors import RemoteProtocolError
 
 Reader = Callable[[Any], Any]
@@ -35,6 +36,13 @@ def text(high: int) -> Reader:
         return value
 
     return read
+
+
+def endpoint(value: Any) -> str:
+    """HOST:PORT in the one form of protocol.endpoints: what is read is dialled as it stands."""
+    if type(value) is not str or not is_canonical(value):
+        raise RemoteProtocolError("an endpoint that is not HOST:PORT in its one form")
+    return value
 
 
 def integer(low: int, high: int) -> Reader:

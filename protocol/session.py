@@ -95,6 +95,12 @@ class Session:
 
     # -- what the shell calls ----------------------------------------------------------------------
 
+    def may_answer(self, endpoint: str) -> frozenset[Key]:
+        """Whose key may answer at an endpoint; empty: anybody's."""
+        if endpoint == self._settings.tracker:
+            return self._hellos.keys_of_tracker
+        return self.addresses.may_answer(endpoint)
+
     @property
     def round(self) -> int:
         """The last round that ended."""

@@ -27,6 +27,7 @@ from protocol.actions import (
     Send,
     Serve,
     Spend,
+    WrongTracker,
 )
 from protocol.machine import Machine
 from protocol.masked_messages import ResultCertificate, TotalPiece
@@ -170,13 +171,8 @@ class SimulatedPeer(Host):
         match action:
             case Send(to=str() as endpoint):
                 self.send_all(endpoint, action.messages)
-            case RaiseEpoch():
-                self._save()
-            case Spend():
-                self._spend(action)
-            case Keep():
-                for part in action.parts:
-                    self.disk.sums[part.sid, part.owner, part.index] = bytes(part.payload)
+            case RaiseEpoch() | Spend() | Keep():
+                self._store(action)
             case Completed() | Failed():
                 self._take_result(action)
             case Healed():
@@ -187,10 +183,22 @@ class SimulatedPeer(Host):
                 self._serve(action)
             case Closed():
                 self._exit()
+            case WrongTracker():
+                self.network.rules.violated(f"peer {self.index} met another tracker: {action.text}")
             case Fatal() | Evidence():
                 self._complain(action)
             case _:
                 pass  # notices are for people
+
+    def _store(self, action: RaiseEpoch | Spend | Keep) -> None:
+        match action:
+            case RaiseEpoch():
+                self._save()
+            case Spend():
+                self._spend(action)
+            case Keep():
+                for part in action.parts:
+                    self.disk.sums[part.sid, part.owner, part.index] = bytes(part.payload)
 
     def _spend(self, spend: Spend) -> None:
         units = self._offered

@@ -119,6 +119,7 @@ def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> Node
     return NodeOptions(
         peers=tuple(PeerAddress(endpoint=endpoint, key=None) for endpoint in endpoints),
         tracker=None,
+        tracker_key=None,
         listen=endpoints[peer],
         task=plan.task,
         data=None,

@@ -117,6 +117,11 @@ def announce(key: NodeKey, **changes: Any) -> Announce:
     return codec.sign(Announce(**{**values, **changes}), key)
 
 
+def roster_of(key: NodeKey, nonce: bytes, known: Iterable[Announce] = (), clock_ms: int = 0) -> Roster:
+    """What the tracker with this key answers."""
+    return codec.sign(Roster(key.public, nonce, tuple(known), clock_ms), key)
+
+
 def ephemeral(key: NodeKey) -> Ephemeral:
     return Ephemeral(key.public)
 

@@ -41,12 +41,11 @@ from protocol.messages import (
     PieceRequest,
     Redirect,
     Refused,
-    Roster,
     Share,
     Sum,
     UploadPiece,
 )
-from tests.parts import announce, base, group, members, ready
+from tests.parts import announce, base, group, members, ready, roster_of
 
 ONE, TWO, THREE = members(3)
 SID, NONCE, DIGEST, RUN = b"s" * 32, b"n" * 16, b"d" * 32, b"r" * 32
@@ -89,7 +88,7 @@ MASKED_SAMPLES: tuple[Message, ...] = (
 SAMPLES: tuple[Message, ...] = (
     Hello(announce(ONE, base=base(3, 9)), NONCE, True, '{"k":1}', (announce(TWO), announce(THREE))),
     Hello(announce(ONE, leaving=True), NONCE, False, "", ()),
-    Roster(ONE.public, NONCE, (announce(TWO),)),
+    roster_of(ONE, NONCE, (announce(TWO),)),
     Refused(NONCE, "other task or parameters", '{"k":"\u00fc"}'),
     Accepted(NONCE),
     Redirect(NONCE, announce(TWO)),

@@ -88,6 +88,7 @@ class Workshop:
     keys: list[str] = field(default_factory=list)
     trackers: list[Process] = field(default_factory=list)
     swarms: int = 0
+    _tracker_key: str = ""
     _endpoints: dict[str, str] = field(default_factory=dict)
 
     def furnish(self, task: str | None) -> None:
@@ -124,7 +125,7 @@ class Workshop:
         self._let_in(command.value("--allow"))
         process = self._start(command.module, list(command.words[3:]))
         if command.module == "node.tracker":
-            process.line("tracker ")
+            self._tracker_key = process.line("tracker ").split()[1]
             self.trackers.append(process)
             return
         assert process.status(LONG_S) == 0, f"{command}\n{process.told()}"
@@ -133,7 +134,8 @@ class Workshop:
             self.keys.append(process.out.all()[-1])
 
     def _start(self, module: str, argv: list[str]) -> Process:
-        here = [_ENDPOINT.sub(self._here, word) for word in argv]
+        named = [word.replace("KEY@", f"{self._tracker_key}@") for word in argv]
+        here = [_ENDPOINT.sub(self._here, word) for word in named]
         if module == "scenarios":
             return self.nursery.plain(module, *here, *SHORTER, cwd=self.folder)
         main = "node.__main__" if module == "node" else module

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -233,13 +234,17 @@ class Nursery:
 
     def __init__(self) -> None:
         self._started: list[Process] = []
+        self._keys = tempfile.TemporaryDirectory(prefix="murmuration-trackers-")
 
     def fork(self, *argv: str, orders: Orders | None = None) -> Process:
         """A node."""
         return self._keep(Forked("node.__main__", argv, orders or Orders()))
 
     def tracker(self, *argv: str, orders: Orders | None = None) -> Process:
-        return self._keep(Forked("node.tracker", argv, orders or Orders()))
+        """One that has the key of its endpoint, whenever it is started, unless `argv` names a file."""
+        where = argv[argv.index("--listen") + 1]
+        key = () if "--key" in argv else ("--key", str(Path(self._keys.name) / f"{where}.key"))
+        return self._keep(Forked("node.tracker", (*argv, *key), orders or Orders()))
 
     def module(self, name: str, *argv: str, orders: Orders | None = None) -> Process:
         """A module's `main`."""
@@ -283,3 +288,4 @@ class Nursery:
                     process.send(signal.SIGKILL)
         for process in self._started:
             process.kill()
+        self._keys.cleanup()

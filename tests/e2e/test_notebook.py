@@ -245,7 +245,7 @@ def test_a_peer_that_was_never_started_says_so(tmp_path):
             "--rounds '0' is refused; allowed: a whole number from 1",
         ),
         (lambda: Swarm.local(3, {"task": {"name": "a b"}}), "task.name = 'a b' is refused; allowed: letters"),
-        (lambda: Peer("digits"), "neither is given: --peers HOST:PORT,... or --tracker URL"),
+        (lambda: Peer("digits"), "neither is given: --peers HOST:PORT,... or --tracker KEY@URL"),
         (lambda: Peer("digits", peers=["here"]), "--peers 'here' is refused; allowed: HOST:PORT"),
         (lambda: Peer("digits", peers=["10.0.0.5:1"]), "--peers '10.0.0.5:1' is not on this machine, so say"),
         (

@@ -8,6 +8,7 @@ import numpy as np
 
 from node.data import load_dataset
 from node.gate import make_gate
+from node.known_tracker import KnownTracker
 from node.options import parse_arguments
 from node.peer import Engine
 from node.plan import Plan
@@ -59,7 +60,8 @@ class Alone:
         written = self.prepared.folder(folder)
         parts = (self.prepared.trainer, self.mechanism, self.prepared.weighting, gate, written, reporter)
         tls = make_tls(key, "auto", HERE, session.addresses.may_answer)
-        self.peer = Engine(plan, session, self.state, *parts, tls)
+        tracker = KnownTracker(None, folder / "tracker.pub")
+        self.peer = Engine(plan, session, self.state, *parts, tls, tracker)
 
     def base(self, generation, vector):
         return Base(generation, base_digest(self.parameters, generation, vector), 3, bytes([generation]) * 32)

@@ -11,6 +11,7 @@ from node import check, free_memory
 from node.checks import rounds_within
 from node.config import load_task
 from node.keyfile import new_seed, write_key
+from node.known_tracker import KnownTracker
 from node.privacy import make_mechanism
 from node.task_file import toml
 from node.tls import make_tls
@@ -474,3 +475,32 @@ def test_help(capsys):
     assert check.main(["--help"]) == 0
     assert check.main([]) == 2
     assert capsys.readouterr().out.count("usage: python -m node.check TASK") == 2
+
+
+def test_a_tracker_under_tls_with_another_key_than_the_pinned_one(task, run, under_tls):
+    argv = ("--tls", "on", "--tracker", f"{OTHER.public.hex()}@https://{under_tls}")
+    status, found, _, _ = run(task(), "--data", "ward.csv", *argv)
+    told = found[f"peer {under_tls}"]
+    assert (status, told[0]) == (2, "problem")
+    assert told[1].endswith("; correct the KEY of --tracker, or find out who listens there")
+    argv = ("--tls", "on", "--tracker", f"{KEY.public.hex()}@https://{under_tls}")
+    assert run(task(), "--data", "ward.csv", *argv)[0] == 0
+
+
+@pytest.mark.parametrize("holds", [KEY, OTHER])
+def test_a_tracker_without_tls_that_was_met_before(task, run, node, tmp_path, holds):
+    endpoint = f"127.0.0.1:{node.server_port}"
+    node.body, node.time_s = f'{{"key": "{holds.public.hex()}"}}'.encode(), time.time()
+    KnownTracker(None, tmp_path / "tracker.pub").keep(endpoint, KEY.public)
+    argv = ("--data", "ward.csv", "--tracker", f"http://{endpoint}")
+    status, found, _, _ = run(task(), *argv, "--out", str(tmp_path))
+    keys = f"{OTHER.public.hex()[:16]}..., not {KEY.public.hex()[:16]}..."
+    told = found[f"peer {endpoint}"]
+    assert (status, told[0], keys in told[1]) == ((0, "ok", False) if holds is KEY else (2, "problem", True))
+    assert run(task(), *argv)[0] == 0, "nothing is known without --out"
+
+
+def test_a_file_of_trackers_that_is_none(task, run, tmp_path):
+    (tmp_path / "tracker.pub").write_text("what\n")
+    status, found, _, _ = run(task(), "--data", "ward.csv", "--tracker", HERE, "--out", str(tmp_path))
+    assert (status, found["tracker"][0]) == (2, "problem")

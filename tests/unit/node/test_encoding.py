@@ -68,8 +68,8 @@ def test_a_column_without_any_value_is_told(tmp_path):
         (
             "5,sixty,east,no,1970-01-01,ill",
             (
-                ", row 5, column 'age': 'sixty' is not a number (decimals have a point); mend it, or leave "
-                "it empty"
+                ", row 5, column 'age': 'sixty' is not a number (decimals have a point; at most 1e30); mend "
+                "it, or leave it empty"
             ),
         ),
         ("5,1e40,east,no,1970-01-01,ill", ", row 5, column 'age': '1e40' is not a number"),
@@ -116,7 +116,8 @@ def test_numbers_to_regress_on(tmp_path):
     assert found.remarks == ("1 row left out: no value in 'age'",)
     bad = text.replace("200", "old")
     assert told(lambda: encode(schema(table), frame(tmp_path, bad))).endswith(
-        ", row 4, column 'age': 'old' is not a number; mend it, or leave the row out"
+        ", row 4, column 'age': 'old' is not a number (decimals have a point; at most 1e30); mend it, or "
+        "leave the row out"
     )
 
 

@@ -229,7 +229,7 @@ def test_what_somebody_gets_wrong_is_one_line_and_no_file(data, capsys, monkeypa
         ),
         (
             ("rows.npz", "--target", "gaps", "--target-kind", "classes"),
-            "data file 'rows.npz': gaps[1] = nan is not a finite float32 number",
+            "data file 'rows.npz': gaps[1] = nan is not a finite number of at most 1e30",
         ),
         (
             ("rows.npz", "--target", "words", "--target-kind", "number"),

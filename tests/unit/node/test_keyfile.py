@@ -6,9 +6,9 @@ import stat
 
 import pytest
 
-from node.errors import ConfigError
+from node.errors import ConfigError, UserError
 from node.key import main
-from node.keyfile import new_seed, read_key, write_key
+from node.keyfile import new_seed, own_key, read_key, write_key
 from protocol.identity import NodeKey
 
 
@@ -63,3 +63,21 @@ def test_the_command_names_a_folder_that_can_not_be_made(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main([str(tmp_path / "file" / "node.key")]) == 2
     assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_a_key_of_one_s_own_is_made_kept_and_for_one_at_a_time(tmp_path):
+    path = tmp_path / "runs" / "tracker" / "tracker.key"
+    with own_key(path) as first:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        told = f"{path} is in use by another tracker: end that one, or give"
+        with pytest.raises(UserError, match=told), own_key(path):
+            pass
+    with own_key(path) as again:
+        assert again.public == first.public
+
+
+def test_a_key_of_one_s_own_where_there_is_no_room_for_it(tmp_path):
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere" / "at" / "all")
+    path = tmp_path / "gone" / "tracker.key"
+    with pytest.raises(ConfigError, match=f"the folder {path.parent} can not be made: "), own_key(path):
+        pass

@@ -101,7 +101,11 @@ def test_other_variables_of_this_project_are_no_options():
             HERE,
             "MURMURATION_NODE_LISTN is not a known variable (did you mean MURMURATION_NODE_LISTEN?)",
         ),
-        ("TRACKER", "ftp://x", "MURMURATION_NODE_TRACKER 'ftp://x' is refused; allowed: http://HOST:PORT"),
+        (
+            "TRACKER",
+            "ftp://x",
+            "MURMURATION_NODE_TRACKER 'ftp://x' is refused; allowed: KEY@https://HOST:PORT",
+        ),
         ("SET_train__epochs", "x", "MURMURATION_NODE_SET_train__epochs: train.epochs = 'x' is refused"),
         ("SET_train__epoch", "1", "MURMURATION_NODE_SET_train__epoch: 'train.epoch' is not a known key"),
         ("SET_train", "1", "MURMURATION_NODE_SET_train 'train=1' is refused; allowed: section.key=value"),

@@ -4,8 +4,8 @@ import pytest
 
 from node.addresses import is_loopback, split_endpoint
 from node.allow import read_allow_list
-from node.errors import ConfigError, UserError
-from node.options import PeerAddress, parse_arguments
+from node.errors import ConfigError, UserError, shown
+from node.options import PeerAddress, parse_arguments, read_options
 
 KEY = "ab" * 32
 OTHER = "cd" * 32
@@ -30,12 +30,13 @@ def test_the_defaults():
 
 
 def test_everything_given():
-    argv = ["--tracker", "http://Tracker.Example:9000/", "--listen", "[2001:db8::1]:9001"]
+    argv = ["--tracker", f"{KEY.upper()}@http://Tracker.Example:9000/", "--listen", "[2001:db8::1]:9001"]
     argv += ["--shard", "2/5", "--rounds", "7", "--out", "o", "--key", "k", "--seed", "3"]
     argv += ["--set", "train.epochs=1", "--set", "train.rounds=9", "--task", "digits"]
     argv += ["--json", "--debug", "--allow", "keys.txt"]
     options = parse_arguments(argv)
     assert (options.tracker, options.listen) == ("tracker.example:9000", "[2001:db8::1]:9001")
+    assert options.tracker_key == bytes.fromhex(KEY)
     assert (options.shard, options.rounds, options.seed) == ((2, 5), 7, 3)
     assert (options.out, options.key, options.allow) == (Path("o"), Path("k"), Path("keys.txt"))
     assert (options.task.train.epochs, options.task.train.rounds) == (1, 9)
@@ -66,7 +67,7 @@ def test_help_tells_every_option_its_default_and_examples(capsys):
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        ([], "neither is given: --peers HOST:PORT,... or --tracker URL; give exactly one of them"),
+        ([], "neither is given: --peers HOST:PORT,... or --tracker KEY@URL; give exactly one of them"),
         (["--peers", PEERS, "--tracker", "127.0.0.1:1"], "both are given: --peers"),
         (["--bogus"], "unrecognized arguments: --bogus; python -m node --help tells what is allowed"),
         (["--peer", PEERS], "unrecognized arguments: --peer"),
@@ -122,10 +123,50 @@ def test_bad_addresses(written):
     assert "is refused; allowed: HOST:PORT (PORT from 1 to 65535" in message
 
 
-@pytest.mark.parametrize("url", ["https://h:1/path", "http://h:1/path", "ftp://h:1"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "https://h:1/path",
+            "http://h:1/path",
+            "ftp://h:1",
+            "@http://h:1",
+            "abc@http://h:1",
+            "https://u@h:1",
+        ),
+        *(f"https://{KEY}@h:1", f"{KEY}@{OTHER}@h:1", f"{KEY}0@h:1", f" {KEY}@h:1", f"{KEY}@h:1/path"),
+    ],
+)
 def test_bad_tracker_urls(url):
-    message = refused("--tracker", url)
-    assert message == f"--tracker '{url}' is refused; allowed: http://HOST:PORT or HOST:PORT"
+    assert refused("--tracker", url) == (
+        f"--tracker {shown(url)} is refused; allowed: KEY@https://HOST:PORT, KEY@http://HOST:PORT or "
+        "KEY@HOST:PORT, KEY being the 64 hex digits of the tracker's public key; on this machine without"
+    )
+
+
+@pytest.mark.parametrize("url", ["https://h:1", "http://h:1/", "h:1"])
+def test_off_loopback_a_tracker_has_a_key(url):
+    trusting = ("--allow", "keys.txt")
+    assert refused("--tracker", url, *trusting) == (
+        "--tracker 'h:1' is not on this machine, so say whose key it has: KEY@URL, as the tracker prints it "
+        "at its start, or --open to take the key that it shows first"
+    )
+    pinned = parse_arguments(["--tracker", f"{KEY}@{url}", *trusting])
+    assert (pinned.tracker, pinned.tracker_key) == ("h:1", bytes.fromhex(KEY))
+    assert parse_arguments(["--tracker", url, "--open"]).tracker_key is None
+    local = parse_arguments(["--tracker", "http://127.0.0.1:1", *trusting])
+    assert (local.tracker, local.tracker_key) == ("127.0.0.1:1", None)
+
+
+def test_a_tracker_s_key_may_stand_in_the_environment_or_in_a_file(tmp_path):
+    written = f"{KEY}@https://h:1"
+    (tmp_path / "c.toml").write_text(f'tracker = "{written}"\nallow = "keys.txt"\n')
+    for argv, environ in (
+        (["--config", str(tmp_path / "c.toml")], {}),
+        (["--allow", "keys.txt"], {"MURMURATION_NODE_TRACKER": written}),
+    ):
+        options = read_options(argv, environ)
+        assert (options.tracker, options.tracker_key) == ("h:1", bytes.fromhex(KEY))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
@@ -143,7 +184,7 @@ OFF_LOOPBACK = [
     (["--peers", "10.0.0.1:9001"], "--peers '10.0.0.1:9001'"),
     (["--peers", f"127.0.0.1:9001,{KEY}@host.example:9002"], "--peers 'host.example:9002'"),
     (["--peers", PEERS, "--listen", "192.168.1.2:0"], "--listen '192.168.1.2:0'"),
-    (["--tracker", "http://tracker.example:9000"], "--tracker 'tracker.example:9000'"),
+    (["--tracker", f"{KEY}@http://tracker.example:9000"], "--tracker 'tracker.example:9000'"),
     (["--tracker", "127.0.0.1:9000", "--listen", "[2001:db8::1]:1"], "--listen '[2001:db8::1]:1'"),
 ]
 

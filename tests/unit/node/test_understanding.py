@@ -113,7 +113,10 @@ def test_what_the_target_is(tmp_path, make, kind, target):
         (
             lambda row: row if row else "dead",
             "number",
-            "the target 't', row 1: 'dead' is not a number; mend it, or use --target-kind classes",
+            (
+                "the target 't', row 1: 'dead' is not a number (decimals have a point; at most 1e30); mend "
+                "it, or use --target-kind classes"
+            ),
         ),
     ],
 )

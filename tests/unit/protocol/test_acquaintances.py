@@ -3,7 +3,7 @@
 from protocol.acquaintances import Acquaintance, Contact
 from protocol.introductions import OTHER_SWARM
 from protocol.membership import REMEMBERED_ROUNDS
-from protocol.messages import Hello, Refused, Roster
+from protocol.messages import Hello, Refused
 from protocol.session import Session
 from tests.parts import (
     COUNTER,
@@ -15,6 +15,7 @@ from tests.parts import (
     members,
     outbox,
     rand,
+    roster_of,
     settings,
     standing,
     stranger,
@@ -118,7 +119,7 @@ def test_the_tracker_comes_first_of_those_that_are_no_members():
 
     (asked,) = outbox(actions, TRACKER)
     known = (announce(KEYS[1]),)
-    heard(session, Roster(stranger().public, asked.nonce, known), NOW)
+    heard(session, roster_of(stranger(), asked.nonce, known), NOW)
     assert [(found.endpoint, found.contact) for found in session.acquaintances] == [
         (TWO, Contact.REACHABLE),
         (TRACKER, Contact.REACHABLE),

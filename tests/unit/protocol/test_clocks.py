@@ -4,8 +4,8 @@ import pytest
 
 from protocol.actions import Note, Notice
 from protocol.clocks import TOLERANCE_S, Clocks
-from protocol.messages import Hello, Roster
-from tests.parts import NOW, PARAMETERS, announce, endpoint, members
+from protocol.messages import Hello
+from tests.parts import NOW, PARAMETERS, announce, endpoint, members, roster_of
 from tests.unit.protocol.test_introductions import introduced
 
 KEYS = members(5)
@@ -111,7 +111,7 @@ def test_a_node_tells_of_its_peers_clocks_when_it_has_met_them():
 def test_a_tracker_whose_clock_is_wrong_is_named_where_it_listens():
     found = introduced(tracker="127.0.0.1:9")
     nonce = found._greetings["127.0.0.1:9"].nonce
-    found.roster(Roster(KEYS[4].public, nonce, (), int(1000 * (NOW + 600))), NOW)
+    found.roster(roster_of(KEYS[4], nonce, clock_ms=int(1000 * (NOW + 600))), NOW)
 
     (notice,) = found.clock_news()
     assert notice == Notice(

@@ -154,7 +154,7 @@ def test_a_message_with_too_few_or_too_many_fields_is_refused(fields):
 
 
 BAD_FIELDS = {
-    "endpoint": ["x" * 261, b"here", 7],
+    "endpoint": ["x" * 261, "here:1/x", b"here:1", 7],
     "task": ["x" * 201, None],
     "parameters": [bytes(31), "a" * 32],
     "min_participants": [2, 65, -1, True, 3.0],
@@ -191,7 +191,7 @@ def test_a_group_of_65_is_refused():
 
 def test_a_list_where_none_is_expected_is_refused():
     with pytest.raises(RemoteProtocolError, match="a list of at most 256"):
-        codec.decode(framed([codec.VERSION, 1, bytes(32), bytes(16), b"no list", 0]))
+        codec.decode(framed([codec.VERSION, 1, bytes(32), bytes(16), b"no list", 0, bytes(64)]))
 
 
 def sample(kind: type) -> Any:

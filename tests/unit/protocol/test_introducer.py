@@ -20,6 +20,7 @@ from tests.parts import (
     outbox,
     ready,
     resigned,
+    roster_of,
     stranger,
 )
 
@@ -50,9 +51,8 @@ def test_a_hello_is_answered_with_the_others_of_its_task():
     heard(held, hello(KEYS[1], task="other"), NOW)
     actions = heard(held, hello(KEYS[2]), NOW)
 
-    assert outbox(actions, endpoint(KEYS[2])) == [
-        Roster(TRACKER.public, NONCE, (announce(KEYS[0]),), int(NOW * 1000))
-    ]
+    expected = roster_of(TRACKER, NONCE, (announce(KEYS[0]),), int(NOW * 1000))
+    assert outbox(actions, endpoint(KEYS[2])) == [expected]
     assert notices(actions) == [(Note.JOINED, endpoint(KEYS[2]))]
     assert held.peers == 3
 
@@ -137,7 +137,7 @@ def test_a_member_behind_is_shown_who_is_ahead():
     heard(held, Hello(ahead, NONCE, True, PARAMETERS), NOW)
     _, roster = outbox(heard(held, ask(KEYS[1]), NOW), endpoint(KEYS[1]))
 
-    assert roster == Roster(TRACKER.public, bytes(16), (ahead,), int(NOW * 1000))
+    assert roster == roster_of(TRACKER, bytes(16), (ahead,), int(NOW * 1000))
 
 
 def test_who_leaves_is_told_once():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from protocol import introductions
-from protocol.actions import Fatal, Note, Notice, RaiseEpoch, Reply, Send
+from protocol.actions import Fatal, Note, Notice, RaiseEpoch, Reply, Send, TrackerKnown, WrongTracker
 from protocol.errors import RemoteProtocolError
 from protocol.introductions import ANNOUNCE_EVERY_S, GREETED_FOR_S, JOIN_S, OTHER_SWARM, Introductions
 from protocol.messages import Announce, Hello, Refused, Roster
@@ -21,6 +21,7 @@ from tests.parts import (
     outbox,
     rand,
     resigned,
+    roster_of,
     settings,
     standing,
     stranger,
@@ -519,7 +520,7 @@ def test_an_answer_from_oneself_under_another_name_is_an_answer():
 
 
 def roster(found: Introductions, known=(), nonce: bytes | None = None) -> Roster:
-    return Roster(KEYS[3].public, greeted(found, TRACKER) if nonce is None else nonce, tuple(known))
+    return roster_of(KEYS[3], greeted(found, TRACKER) if nonce is None else nonce, known)
 
 
 def test_with_a_tracker_only_the_tracker_is_greeted_and_waited_for():
@@ -541,10 +542,10 @@ def test_a_roster_that_was_not_asked_for_is_refused():
     with pytest.raises(RemoteProtocolError, match="not asked for"):
         found.roster(roster(found, nonce=bytes(16)), NOW)
     with pytest.raises(RemoteProtocolError, match="not asked for"):
-        introduced().roster(Roster(KEYS[3].public, NONCE, ()), NOW)
+        introduced().roster(roster_of(KEYS[3], NONCE), NOW)
     unopened = Introductions(settings(KEYS[0], tracker=TRACKER), standing(), rand(0))
     with pytest.raises(RemoteProtocolError, match="not asked for"):
-        unopened.roster(Roster(KEYS[3].public, NONCE, ()), NOW)
+        unopened.roster(roster_of(KEYS[3], NONCE), NOW)
 
 
 def test_news_from_the_tracker_that_one_knows_is_taken_in():
@@ -555,13 +556,63 @@ def test_news_from_the_tracker_that_one_knows_is_taken_in():
     assert found.members.get(KEYS[1].public).base == base(1, 1)
 
 
-def test_a_tracker_with_another_key_than_the_pinned_one_is_fatal():
+def test_a_roster_that_its_key_did_not_sign_is_refused_before_anything_else():
+    found = introduced(tracker=TRACKER)
+    good = roster(found, [announce(KEYS[1])])
+    for forged in (
+        replace(good, signature=bytes(64)),
+        replace(good, key=KEYS[2].public),
+        replace(good, known=()),
+        replace(good, known=(announce(KEYS[2]),)),
+        replace(good, nonce=NONCE),
+        replace(roster_of(KEYS[2], good.nonce, good.known), key=KEYS[3].public),
+    ):
+        with pytest.raises(RemoteProtocolError, match="signature"):
+            found.roster(forged, NOW)
+        assert (found.tracker_key, found.joining, found.members.get(KEYS[1].public)) == (None, True, None)
+    found.roster(good, NOW)
+    with pytest.raises(RemoteProtocolError, match="signature"):
+        found.roster(replace(roster(found, [announce(KEYS[2])], bytes(16)), signature=bytes(64)), NOW)
+    assert found.members.get(KEYS[2].public) is None
+
+
+def test_the_first_key_of_a_tracker_is_kept_before_anything_else_is_done_and_stays_its_key():
+    found = introduced(tracker=TRACKER)
+    assert found.keys_of_tracker == frozenset()
+    actions = found.roster(roster(found, [announce(KEYS[1])]), NOW)
+    assert actions[0] == TrackerKnown(TRACKER, KEYS[3].public)
+    assert found.keys_of_tracker == {KEYS[3].public}
+
+    found.greet(TRACKER, NOW + 1)
+    again = found.roster(roster(found), NOW + 1)
+    assert not any(isinstance(action, TrackerKnown) for action in again)
+
+    found.greet(TRACKER, NOW + 2)
+    found.tracker_key = None  # as where its link broke
+    other = roster_of(KEYS[2], greeted(found, TRACKER), (announce(KEYS[2]),))
+    text = f"it holds the key {KEYS[2].public.hex()}, not {KEYS[3].public.hex()}"
+    assert found.roster(other, NOW + 2) == [WrongTracker(TRACKER, text)]
+    assert (found.tracker_key, found.members.get(KEYS[2].public)) == (None, None)
+
+
+def test_a_tracker_with_another_key_than_the_pinned_one_is_another():
     found = introduced(tracker=TRACKER, pins={TRACKER: KEYS[2].public})
-    assert "not the pinned one" in only(found.roster(roster(found), NOW), Fatal).text
+    assert found.keys_of_tracker == {KEYS[2].public}
+    text = f"it holds the key {KEYS[3].public.hex()}, not {KEYS[2].public.hex()}"
+    assert found.roster(roster(found), NOW) == [WrongTracker(TRACKER, text)]
 
     found = introduced(tracker=TRACKER, pins={TRACKER: KEYS[3].public})
-    found.roster(roster(found), NOW)
+    actions = found.roster(roster(found), NOW)
     assert found.tracker_key == KEYS[3].public
+    assert not any(isinstance(action, TrackerKnown) for action in actions)
+
+
+def test_another_key_under_tls_is_another_tracker_and_a_peer_that_is_not_reached():
+    why = f"{introductions.OTHER_KEY}ab..., not cd..."
+    found = introduced(tracker=TRACKER)
+    assert found.unreachable(TRACKER, NOW, why) == [WrongTracker(TRACKER, why)]
+    found = introduced(seeds=(TWO,))
+    assert not any(isinstance(action, WrongTracker) for action in found.unreachable(TWO, NOW, why))
 
 
 def test_a_tracker_that_refuses_is_fatal():

@@ -4,7 +4,7 @@ import pytest
 
 from protocol.actions import Adopted, Completed, Failed, Reason
 from protocol.introductions import JOIN_S
-from protocol.messages import BasePiece, Hello, Ready, Roster
+from protocol.messages import BasePiece, Hello, Ready
 from protocol.session import Session
 from tests.parts import (
     COUNTER,
@@ -19,6 +19,7 @@ from tests.parts import (
     only,
     outbox,
     rand,
+    roster_of,
     vector,
 )
 from tests.wires import INITIAL, ZERO, Wires, session
@@ -218,7 +219,7 @@ def test_a_tracker_is_nobody(answers):
     one = session(ONE, seeds=(), tracker=where)
     (question,) = outbox(one.open(NOW), where)
     if answers:
-        heard(one, Roster(TWO.public, question.nonce, ()), NOW)
+        heard(one, roster_of(TWO, question.nonce), NOW)
         assert one.lateness.is_deserted
     one.unreachable(where, SILENT, NOW)
     assert not one.lateness.is_deserted, "nobody knows"

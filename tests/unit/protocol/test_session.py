@@ -36,7 +36,6 @@ from protocol.messages import (
     Ready,
     Redirect,
     Refused,
-    Roster,
     Share,
     Sum,
 )
@@ -62,6 +61,7 @@ from tests.parts import (
     rand,
     ready,
     resigned,
+    roster_of,
     settings,
     standing,
     stranger,
@@ -444,7 +444,7 @@ def test_bulk_of_no_session_is_refused():
 @pytest.mark.parametrize(
     "message",
     [
-        Roster(TWO.public, bytes(16), ()),
+        roster_of(TWO, bytes(16)),
         Refused(bytes(16), "no"),
         Accepted(bytes(16)),
         Redirect(bytes(16), announce(TWO)),
@@ -743,7 +743,7 @@ def tracked() -> Session:
     """Member one, with a tracker whose key is stranger()'s, joined."""
     one = session(ONE, tracker=TRACKER)
     (question,) = outbox(one.open(NOW), TRACKER)
-    heard(one, Roster(stranger().public, question.nonce, ()), NOW)
+    heard(one, roster_of(stranger(), question.nonce), NOW)
     return one
 
 
@@ -787,8 +787,21 @@ def test_a_tracker_that_is_gone_holds_no_ready():
 
     assert (one._seeker.coordinator, one._hellos.tracker_key) == (None, None)
     (question,) = outbox(one.tick(NOW + 1), TRACKER)
-    sent = outbox(heard(one, Roster(stranger().public, question.nonce, ()), NOW), TRACKER)
+    sent = outbox(heard(one, roster_of(stranger(), question.nonce), NOW), TRACKER)
     assert [type(message) for message in sent] == [Ready]
+
+
+def test_who_may_answer_where_the_tracker_is_stays_who_it_was_at_first():
+    """Under TLS its certificate has to be that key's: also while nobody is there, and for who was pinned."""
+    one = session(ONE, tracker=TRACKER)
+    assert one.may_answer(TRACKER) == frozenset()
+    (question,) = outbox(one.open(NOW), TRACKER)
+    heard(one, roster_of(stranger(), question.nonce, (announce(TWO),)), NOW)
+    one.unreachable(TRACKER, "connection refused", NOW)
+
+    assert one.may_answer(TRACKER) == {stranger().public}
+    assert one.may_answer(endpoint(TWO)) == {TWO.public}
+    assert session(ONE, tracker=TRACKER, pins={TRACKER: TWO.public}).may_answer(TRACKER) == {TWO.public}
 
 
 def test_a_banned_peer_needs_no_room_with_a_tracker():

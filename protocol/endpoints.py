@@ -1,0 +1,86 @@
+"""Where a node listens, as text: HOST:PORT in one form, checked once, where it is read.
+
+The codec takes no other form from the network, and the command line brings what people write into it. So an
+endpoint that a machine holds is dialled as it stands, and can say nothing but a host and a port. There is no
+I/O here: no name is looked up.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import lru_cache
+
+MOST_CHARACTERS = 260
+"""A name has up to 253, and its port 5."""
+_LABEL = r"(?!-)[a-z0-9-]{1,63}(?<!-)"
+_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_MOST_NAME = 253
+_NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_PORT = re.compile(r"[0-9]{1,5}")
+_MOST_PORT = 65535
+
+
+@lru_cache(maxsize=1024)
+def canonical(written: str, *, any_port: bool = False) -> str | None:
+    """`written` in the one form, or None if it is no endpoint, or one that other machines can not reach.
+
+    The host is in lower case and has no dot at its end, an IPv6 address is in brackets and as short as it can
+    be, the port has no zero before it. Port 0, which lets the system choose one, is none without `any_port`.
+
+    >>> canonical("Host.Example.:080"), canonical("[0:0::1]:9001")
+    ('host.example:80', '[::1]:9001')
+    >>> canonical("10.0.0.1:9001/admin/x?y=") is canonical("0.0.0.0:9001") is None
+    True
+    """
+    host, colon, port = written.rpartition(":")
+    if not written.isascii() or not colon or not _PORT.fullmatch(port):
+        return None
+    number, known = int(port), _canonical_host(host)
+    is_port = int(not any_port) <= number <= _MOST_PORT
+    return None if known is None or not is_port or is_wildcard(known.strip("[]")) else f"{known}:{number}"
+
+
+def is_canonical(written: str) -> bool:
+    """Whether `written` is an endpoint in the one form, as the network has to name it."""
+    return len(written) <= MOST_CHARACTERS and canonical(written) == written
+
+
+def split_endpoint(endpoint: str) -> tuple[str, int]:
+    """Host (IPv6 without brackets) and port of an endpoint in the one form."""
+    host, _, port = endpoint.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether `host` (IPv6 without brackets) means every address of a machine (0.0.0.0 or ::)."""
+    address = _address(host)
+    return address is not None and address.is_unspecified
+
+
+def is_loopback(endpoint: str) -> bool:
+    """Whether `endpoint` can only be this machine: 127.0.0.0/8, ::1 or localhost."""
+    host, _ = split_endpoint(endpoint)
+    address = _address(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
+def _canonical_host(written: str) -> str | None:
+    """The host in lower case: an address, IPv6 in brackets, or a name; None if it is none of these."""
+    if written.startswith("[") and written.endswith("]"):
+        six = _address(written[1:-1])
+        # An IPv4 address in IPv6's clothes is written in two ways, by the release of Python.
+        fine = isinstance(six, ipaddress.IPv6Address) and six.ipv4_mapped is None
+        return f"[{six}]" if fine else None
+    host = written.lower().removesuffix(".")
+    if _NUMERIC.fullmatch(host.rpartition(".")[2]):  # then it would be an address
+        return host if isinstance(_address(host), ipaddress.IPv4Address) else None
+    return host if len(host) <= _MOST_NAME and _NAME.fullmatch(host) else None
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """An address without a scope: ("%eth0") means nothing on another machine."""
+    try:
+        return None if "%" in host else ipaddress.ip_address(host)
+    except ValueError:
+        return None

@@ -1,0 +1,50 @@
+"""What somebody says of where it listens is dialled as a host and a port, or not at all."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import closing, suppress
+from dataclasses import replace
+
+import pytest
+
+from protocol import codec
+from protocol.identity import NodeKey
+from protocol.messages import Hello
+from tests.e2e.processes import ENOUGH_S, HOST
+from tests.e2e.test_open_port import Port
+from tests.parts import announce
+
+STRANGE = ("{}/admin/x?y=", "{}/admin#", "user@{}", "{}/", "{}?x", "http://{}", "{}\r\nX: y")
+
+
+def hello(number: int, endpoint: str) -> bytes:
+    """A Hello that asks for an answer at this endpoint; encoding looks at nothing."""
+    key = NodeKey(bytes([number]) * 32)
+    said = replace(announce(key), endpoint=endpoint, started_ms=0, issued_ms=1, expiry_ms=2**52)
+    return codec.encode(Hello(codec.sign(said, key), os.urandom(16), True, "")).join()
+
+
+def first_line(listener: socket.socket) -> str:
+    """Of the first request that comes; the connection is closed without an answer."""
+    connection, _ = listener.accept()
+    with closing(connection):
+        connection.settimeout(ENOUGH_S)
+        said = b""
+        while b"\r\n" not in said and (part := connection.recv(4096)):
+            said += part
+    return said.partition(b"\r\n")[0].decode()
+
+
+@pytest.mark.parametrize("written", STRANGE)
+def test_nobody_makes_a_tracker_ask_for_something_else(nursery, tmp_path, written):
+    tracker = nursery.tracker("--listen", f"{HOST}:0", "--tls", "off")
+    at = tracker.line("tracker ").split("http://")[1]
+    with closing(socket.create_server((HOST, 0))) as listener:
+        listener.settimeout(ENOUGH_S)
+        here = f"{HOST}:{listener.getsockname()[1]}"
+        with suppress(IndexError):
+            Port(at).post(hello(1, written.format(here)))
+        Port(at).post(hello(2, here))
+        assert first_line(listener) == "GET /v1/link HTTP/1.1"
