@@ -38,7 +38,7 @@ from node.stopping import Stopping
 from node.sums import withstands
 from node.tls import Tls
 from node.training import Interrupted, Learner
-from node.transport import Transport
+from node.transport import Transport, queued
 from node.vectors import Floats
 from node.weighting import WRONG_WEIGHTS, Weighting
 from protocol.actions import (
@@ -248,7 +248,7 @@ class Engine:
     def _send(self, send: Send) -> None:
         self._meter.enter(self._session.phase)
         if isinstance(send.to, str):
-            self.transport.send(send.to, send.messages)
+            self.transport.send(send.to, queued(send))
 
     async def _perform(self, action: Action) -> list[Action]:
         """Carry out one action; what follows from it."""

@@ -28,6 +28,7 @@ from node.server import HEARTBEAT_S, MAX_CONTROL_BYTES, Receive, Server, log
 from node.tls import Tls, WrongPeer, not_met
 from node.traffic import Counts, phase_of
 from protocol import codec
+from protocol.actions import Send
 from protocol.deadlines import Pace
 from protocol.messages import Message
 
@@ -149,6 +150,13 @@ class Transport:
         """The next message to this endpoint opens a new link."""
         if self._links.get(endpoint) is link:
             del self._links[endpoint]
+
+
+def queued(send: Send) -> Iterable[Message]:
+    """What `Transport.send` takes it for: a tuple is small, a list is bulk that is there, else it is built."""
+    if not send.bulk:
+        return tuple(send.messages)
+    return list(send.messages) if isinstance(send.messages, tuple) else iter(send.messages)
 
 
 def _several(messages: Iterator[Message]) -> list[Message]:

@@ -51,5 +51,5 @@ class Addresses:
             if not isinstance(action, Send) or isinstance(action.to, str):
                 out.append(action)
             elif endpoint := self.of(action.to):
-                out.append(Send(endpoint, action.messages))
+                out.append(Send(endpoint, action.messages, action.bulk))
         return out

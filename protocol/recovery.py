@@ -94,7 +94,7 @@ class _Fetch:
         for name, of, index in islice(self._wanted, count):
             request = PieceRequest(name, of, index, self._key.public)
             requests.append(codec.sign(request, self._key))
-        return [Send(self.source, requests)] if requests else []
+        return [Send(self.source, tuple(requests))] if requests else []
 
     def tick(self, now: float) -> None:
         """Give up if nothing came for too long."""
