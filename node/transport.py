@@ -153,7 +153,7 @@ class Transport:
 
 
 def queued(send: Send) -> Iterable[Message]:
-    """What `Transport.send` takes it for: a tuple is small, a list is bulk that is there, else it is built."""
+    """As `Transport.send` tells it: a tuple is small, a list is bulk that is there, all else is built."""
     if not send.bulk:
         return tuple(send.messages)
     return list(send.messages) if isinstance(send.messages, tuple) else iter(send.messages)
