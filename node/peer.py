@@ -142,7 +142,7 @@ class Engine:
     async def _rounds(self) -> None:
         await self._chronicle.begin()
         await self._shell.feed(self._session.open)
-        while not self._plan.over(self._session.round, self._state.base) and not self.stopping.asked:
+        while not await self._is_over() and not self.stopping.asked:
             await self._round()
             if await self._came_back_to_nobody():
                 return
@@ -150,10 +150,13 @@ class Engine:
             await self._shell.feed(self._session.close)
             await self.stopping.unless(self._closed.wait())
 
+    async def _is_over(self) -> bool:
+        """Whether the last round has ended."""
+        return await self._shell.look(lambda: self._plan.over(self._session.round, self._state.base))
+
     async def _came_back_to_nobody(self) -> bool:
         """Whether the swarm that this node once had is gone, as a whole round has shown."""
-        is_over = self._plan.over(self._session.round, self._state.base)
-        if self._had_a_swarm and not (is_over or self.stopping.asked):
+        if self._had_a_swarm and not (await self._is_over() or self.stopping.asked):
             self.is_deserted = await self._shell.look(lambda: self._session.lateness.is_deserted)
         return self.is_deserted
 
@@ -184,10 +187,11 @@ class Engine:
     async def _round(self) -> None:
         self._meter.begin()
         self._training = NO_TRAINING
-        self._report.training(self._session.round + 1)
+        number = await self._shell.look(lambda: self._session.round) + 1
+        self._report.training(number)
         self._chronicle.new_round()
         with suppress(Interrupted):
-            self._training = await asyncio.to_thread(self._train, self._session.round + 1)
+            self._training = await asyncio.to_thread(self._train, number)
             self._aggregating_since = time.monotonic()
             outcome = await (self._aggregate() if self._training.offered else self._follow())
             self._meter.enter("idle")

@@ -91,9 +91,10 @@ class Members:
         found = [m.announce for m in self._members.values() if m.announce.endpoint == endpoint]
         return max(found, key=lambda announce: announce.issued_ms, default=None)
 
-    def keys_at(self, endpoint: str) -> frozenset[Key]:
-        """All whose newest announcement names this endpoint."""
-        return frozenset(key for key, m in self._members.items() if m.announce.endpoint == endpoint)
+    @property
+    def newest(self) -> tuple[Announce, ...]:
+        """The newest announcement of each of them."""
+        return tuple([member.announce for member in self._members.values()])
 
     def known(self, round: int) -> frozenset[Key]:
         """The peers heard in the last 5 rounds that have not left."""

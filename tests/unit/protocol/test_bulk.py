@@ -1,4 +1,4 @@
-"""What is sent and kept is a value: the same messages now, later, from any thread, whatever the machine does."""
+"""What is sent and kept is a value: the same messages now and later, from any thread."""
 
 from __future__ import annotations
 
@@ -112,10 +112,8 @@ def test_a_large_vector_has_its_pieces_and_nobody_can_change_it_after_it_was_sai
 def test_what_is_said_holds_no_machine(shares):
     group = machines(3, TWO_PIECES, ShareSettings(shares, 4.0, 100.0))
     offers = [vector(number, TWO_PIECES) for number in range(3)]
-    first = [machine.start(offer, rand(n), NOW) for n, (machine, offer) in enumerate(zip(group, offers))]
-    said = [send.messages for send in first[0]]
+    said = [send.messages for send in group[0].start(offers[0], rand(0), NOW)]
     machine = weakref.ref(group[0])
-    del first
     group.clear()
     gc.collect()
     assert machine() is None
