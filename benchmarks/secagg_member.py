@@ -193,7 +193,7 @@ class Member:
             case Serve():
                 message = await asyncio.to_thread(self._store.answer, action.request)
                 if message is not None:
-                    self.transport.send(action.to, (message,))
+                    self.transport.send(action.to, [message])
             case Completed():
                 return self._completed(action, time.monotonic())
             case Failed() | Fatal() | Healed() | Evidence():

@@ -15,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -30,7 +31,7 @@ from node.gate import Gate
 from node.plan import Plan
 from node.privacy import NOTHING, can_offer, can_train, receipt_of
 from node.reporting import Reporter, fatal_text, notice_text
-from node.serving import answer
+from node.serving import Serving, answer
 from node.shell import Shell
 from node.sight import Sight
 from node.state import Kept, State
@@ -109,6 +110,7 @@ class Engine:
         self.transport = Transport(
             self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy, tls
         )
+        self._serving = Serving(partial(answer, state), self.transport.hand, self.transport.counts)
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._closed = asyncio.Event()
         self.stopping = Stopping()
@@ -132,9 +134,10 @@ class Engine:
         async with asyncio.TaskGroup() as tasks:
             timer = tasks.create_task(self._shell.keep_time())
             view = tasks.create_task(self._report.keep_showing(self.sight.status))
+            serving = tasks.create_task(self._serving.run())
             rounds = tasks.create_task(self._rounds())
             await asyncio.wait((rounds, self._shell.broken), return_when=asyncio.FIRST_COMPLETED)
-            for task in (timer, view, rounds):
+            for task in (timer, view, serving, rounds):
                 task.cancel()
         if self._shell.broken.done():
             self._shell.broken.result()
@@ -269,7 +272,7 @@ class Engine:
             case Failed():
                 await self._fall_back(action)
             case Serve():
-                await self._serve(action)
+                self._serving.ask(action.to, action.request)
             case Evidence():
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
                 self._report.warning(f"banned {action.sender.hex()[:16]}...: {action.what}")
@@ -360,12 +363,6 @@ class Engine:
     def _settle(self, outcome: Completed | Failed) -> None:
         if self._outcome is not None and not self._outcome.done():
             self._outcome.set_result(outcome)
-
-    async def _serve(self, serve: Serve) -> None:
-        """Send what was asked for, if it is here."""
-        message = await asyncio.to_thread(answer, self._state, serve.request)
-        if message is not None:
-            self.transport.send(serve.to, (message,))
 
     # -- figures -----------------------------------------------------------------------------------
 
