@@ -103,6 +103,8 @@ def bytes_alive(*kinds: type) -> int:
         if type(message) in kinds:
             payload = message.payload
             whole = payload.obj if isinstance(payload, memoryview) else payload
+            while getattr(whole, "base", None) is not None:
+                whole = whole.base
             held[id(whole)] = memoryview(whole).nbytes
     return sum(held.values())
 
