@@ -23,7 +23,7 @@ from node.errors import UserError
 from node.peer import HEAVY_BYTES
 from node.shell import Shell
 from node.tls import make_tls
-from node.transport import Transport
+from node.transport import Transport, queued
 from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
@@ -173,14 +173,17 @@ class Member:
         if isinstance(message, Group):
             self.grouped_at = time.monotonic()
         await self.shell.receive(message)
-        if not self._met.is_set() and self._session.status.phase != "joining":
+        if not self._met.is_set() and not await self.shell.look(self._is_joining):
             self._met.set()
 
+    def _is_joining(self) -> bool:
+        return self._session.status.phase == "joining"
+
     def _send(self, send: Send) -> None:
-        if isinstance(send.messages, tuple) and isinstance(send.messages[0], Group):
+        if not send.bulk and isinstance(next(iter(send.messages)), Group):
             self.grouped_at = time.monotonic()  # it is the coordinator
         if isinstance(send.to, str):
-            self.transport.send(send.to, send.messages)
+            self.transport.send(send.to, queued(send))
 
     async def _perform(self, action: Action) -> list[Action]:
         match action:
@@ -189,7 +192,7 @@ class Member:
             case Serve():
                 message = await asyncio.to_thread(self._store.answer, action.request)
                 if message is not None:
-                    self.transport.send(action.to, (message,))
+                    self.transport.send(action.to, [message])
             case Completed():
                 return self._completed(action, time.monotonic())
             case Failed() | Fatal() | Healed() | Evidence():

@@ -21,7 +21,7 @@ from node.health import STILL_MEETING, health
 from node.listening import endpoint_of
 from node.shell import Shell
 from node.training import Interrupted
-from node.transport import Transport
+from node.transport import Transport, queued
 from node.web import answers, asked
 from protocol.actions import Action, Assembled, Closed, Fatal, Gathered, Notice, Send, Train
 from protocol.federation import FederationClient, FederationServer
@@ -57,7 +57,7 @@ class _Node:
 
     def _send(self, send: Send) -> None:
         if isinstance(send.to, str):
-            self.transport.send(send.to, send.messages)
+            self.transport.send(send.to, queued(send))
 
     async def _perform(self, action: Action) -> list[Action]:
         """Carry out one action that is no sending: what a role does not know it lets be."""

@@ -11,6 +11,7 @@ import itertools
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
@@ -32,7 +33,21 @@ TOO_EARLY_AGAIN_S = 0.05
 TOO_EARLY_TRIES = 200
 AHEAD = 2
 
-Queue = asyncio.Queue[Iterable[Message]]
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """What waits to be sent. `end`: whether it went, once that is known; None: nobody wants to know."""
+
+    messages: Iterable[Message]
+    end: asyncio.Future[bool] | None
+
+    def ended(self, went: bool) -> None:
+        """It went, or never will."""
+        if self.end is not None and not self.end.done():
+            self.end.set_result(went)
+
+
+Queue = asyncio.Queue[Queued]
 
 
 class Link:
@@ -47,11 +62,11 @@ class Link:
         self._poster = Poster(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S, transport.tls)
         self._task = asyncio.create_task(self._run(), name=f"link {endpoint}")
 
-    def put(self, messages: Iterable[Message]) -> bool:
+    def put(self, messages: Iterable[Message], end: asyncio.Future[bool] | None = None) -> bool:
         """Queue; bulk that waits for its reader holds up no control message. False if there is no room."""
         queue = self._control if isinstance(messages, tuple) else self._bulk
         try:
-            queue.put_nowait(messages)
+            queue.put_nowait(Queued(messages, end))
         except asyncio.QueueFull:
             return False
         return True
@@ -75,11 +90,13 @@ class Link:
             self._transport.forget(self._endpoint, self)
             self._drain()
             await self._transport.lost(self._endpoint, _why(error))
+        finally:
+            self._drain()
 
     def _drain(self) -> None:
         for queue in (self._control, self._bulk):
             while not queue.empty():
-                queue.get_nowait()
+                queue.get_nowait().ended(went=False)
                 queue.task_done()
 
     async def _work(self) -> None:
@@ -101,11 +118,14 @@ class Link:
 
     async def _send_queued(self, queue: Queue) -> None:
         while True:
-            messages = await queue.get()
+            queued, went = await queue.get(), False
             try:
-                await self._send_all(messages)
+                await self._send_all(queued.messages)
+                went = True
             finally:
                 queue.task_done()
+                queued.ended(went)
+                del queued  # while nothing is to be sent, nothing is held
 
     async def _watch(self, ws: ClientWebSocketResponse) -> None:
         """Returns when the far side is gone; nothing is expected on this direction."""

@@ -84,7 +84,7 @@ class LiveReporter:
         with Live(console=self._console, auto_refresh=False, transient=False) as live:
             try:
                 while True:
-                    live.update(self._panel(status()), refresh=True)
+                    live.update(self._panel(await status()), refresh=True)
                     await asyncio.sleep(REFRESH_S)
             finally:
                 live.update(self._table(), refresh=True)

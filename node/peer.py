@@ -15,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -31,7 +32,7 @@ from node.known_tracker import KnownTracker
 from node.plan import Plan
 from node.privacy import NOTHING, can_offer, can_train, receipt_of
 from node.reporting import Reporter, fatal_text, notice_text
-from node.serving import answer
+from node.serving import Serving, answer
 from node.shell import Shell
 from node.sight import Sight
 from node.state import Kept, State
@@ -39,7 +40,7 @@ from node.stopping import Stopping
 from node.sums import withstands
 from node.tls import Tls
 from node.training import Interrupted, Learner
-from node.transport import Transport
+from node.transport import Transport, queued
 from node.vectors import Floats
 from node.weighting import WRONG_WEIGHTS, Weighting
 from protocol.actions import (
@@ -114,6 +115,7 @@ class Engine:
         self.transport = Transport(
             self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy, tls
         )
+        self._serving = Serving(partial(answer, state), self.transport.hand, self.transport.counts)
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._closed = asyncio.Event()
         self.stopping = Stopping()
@@ -137,9 +139,10 @@ class Engine:
         async with asyncio.TaskGroup() as tasks:
             timer = tasks.create_task(self._shell.keep_time())
             view = tasks.create_task(self._report.keep_showing(self.sight.status))
+            serving = tasks.create_task(self._serving.run())
             rounds = tasks.create_task(self._rounds())
             await asyncio.wait((rounds, self._shell.broken), return_when=asyncio.FIRST_COMPLETED)
-            for task in (timer, view, rounds):
+            for task in (timer, view, serving, rounds):
                 task.cancel()
         if self._shell.broken.done():
             self._shell.broken.result()
@@ -147,7 +150,7 @@ class Engine:
     async def _rounds(self) -> None:
         await self._chronicle.begin()
         await self._shell.feed(self._session.open)
-        while not self._plan.over(self._session.round, self._state.base) and not self.stopping.asked:
+        while not await self._is_over() and not self.stopping.asked:
             await self._round()
             if await self._came_back_to_nobody():
                 return
@@ -155,10 +158,13 @@ class Engine:
             await self._shell.feed(self._session.close)
             await self.stopping.unless(self._closed.wait())
 
+    async def _is_over(self) -> bool:
+        """Whether the last round has ended."""
+        return await self._shell.look(lambda: self._plan.over(self._session.round, self._state.base))
+
     async def _came_back_to_nobody(self) -> bool:
         """Whether the swarm that this node once had is gone, as a whole round has shown."""
-        is_over = self._plan.over(self._session.round, self._state.base)
-        if self._had_a_swarm and not (is_over or self.stopping.asked):
+        if self._had_a_swarm and not (await self._is_over() or self.stopping.asked):
             self.is_deserted = await self._shell.look(lambda: self._session.lateness.is_deserted)
         return self.is_deserted
 
@@ -189,10 +195,11 @@ class Engine:
     async def _round(self) -> None:
         self._meter.begin()
         self._training = NO_TRAINING
-        self._report.training(self._session.round + 1)
+        number = await self._shell.look(lambda: self._session.round) + 1
+        self._report.training(number)
         self._chronicle.new_round()
         with suppress(Interrupted):
-            self._training = await asyncio.to_thread(self._train, self._session.round + 1)
+            self._training = await asyncio.to_thread(self._train, number)
             self._aggregating_since = time.monotonic()
             outcome = await (self._aggregate() if self._training.offered else self._follow())
             self._meter.enter("idle")
@@ -253,7 +260,7 @@ class Engine:
     def _send(self, send: Send) -> None:
         self._meter.enter(self._session.phase)
         if isinstance(send.to, str):
-            self.transport.send(send.to, send.messages)
+            self.transport.send(send.to, queued(send))
 
     async def _perform(self, action: Action) -> list[Action]:
         """Carry out one action; what follows from it."""
@@ -270,7 +277,7 @@ class Engine:
             case Failed():
                 await self._fall_back(action)
             case Serve():
-                await self._serve(action)
+                self._serving.ask(action.to, action.request)
             case Evidence():
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
                 self._report.warning(f"banned {action.sender.hex()[:16]}...: {action.what}")
@@ -368,12 +375,6 @@ class Engine:
     def _settle(self, outcome: Completed | Failed) -> None:
         if self._outcome is not None and not self._outcome.done():
             self._outcome.set_result(outcome)
-
-    async def _serve(self, serve: Serve) -> None:
-        """Send what was asked for, if it is here."""
-        message = await asyncio.to_thread(answer, self._state, serve.request)
-        if message is not None:
-            self.transport.send(serve.to, (message,))
 
     # -- figures -----------------------------------------------------------------------------------
 

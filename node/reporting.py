@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TextIO
 
 from node.artifacts import Record, Summary
@@ -15,7 +15,7 @@ from node.sums import Withstands
 from protocol.actions import Fatal, Note, Notice, Reason
 from protocol.messages import Base
 
-Status = Callable[[], dict[str, object]]
+Status = Callable[[], Awaitable[dict[str, object]]]
 
 
 class Reporter(Protocol):

@@ -3,6 +3,12 @@
 One event at a time: the machine is never entered twice at once. Events that may go through a large vector
 leave the event loop for a thread; those that never do stay, for the way to a thread and back costs more CPU
 than they do. The clock is the wall's at the start and monotonic from there on.
+
+A machine may change in a thread: whoever reads it meanwhile sees what is half done, or fails. So there is a
+rule for all but the events themselves. A machine is read under the shell's lock: in `send` and `perform`,
+which are called under it, and through `look`. Who can not wait for the lock reads a value that never changes,
+and that the machine or the shell has replaced as a whole: the deadline, which the shell notes at the end of
+each event; what an action holds (protocol.bulk); who may answer at an endpoint (protocol.addressing).
 """
 
 from __future__ import annotations
@@ -66,7 +72,10 @@ class Shell:
         self._perform = perform
         self._heavy = heavy
         self._lock = asyncio.Lock()
+        self._deadline: float | None = None
+        """The machine's, at the end of the last event."""
         self._changed = asyncio.Event()
+        """Set when that is another one."""
         self._queued = 0
         """Who waits for the lock, or had to: it may be free, and the next one not yet woken."""
         self._running: set[asyncio.Task[None]] = set()
@@ -180,15 +189,32 @@ class Shell:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """A fault of this node's own is told to whoever runs it; the timer looks anew in any case."""
+        """Under the lock: a fault of this node's own is told to whoever runs it; the deadline is noted anew.
+
+        Not where this is cancelled, as at the end of the loop: a thread may be in the machine still.
+        """
         try:
             yield
         except RemoteProtocolError:
+            self._note_deadline()
             raise
         except Exception as error:  # noqa: BLE001 - handed to whoever waits for `broken`
-            if not self.broken.done():
-                self.broken.set_exception(error)
-        finally:
+            self._break(error)
+        self._note_deadline()
+
+    def _break(self, error: Exception) -> None:
+        if not self.broken.done():
+            self.broken.set_exception(error)
+
+    def _note_deadline(self) -> None:
+        """Under the lock: what the timer goes by until the next event has ended."""
+        try:
+            deadline = None if self._is_over else self._machine.deadline
+        except Exception as error:  # noqa: BLE001 - as above
+            self._break(error)
+            return
+        if deadline != self._deadline:
+            self._deadline = deadline
             self._changed.set()
 
     async def receive(self, message: Message) -> None:
@@ -207,10 +233,10 @@ class Shell:
 
     async def keep_time(self) -> None:
         """Tick whenever the deadline is over; runs until it is cancelled."""
+        await self.look(self._note_deadline)
         while True:
             self._changed.clear()
-            deadline = None if self._is_over else self._machine.deadline
-            wait_s = None if deadline is None else max(0.0, deadline - self.clock.now())
+            wait_s = None if self._deadline is None else max(0.0, self._deadline - self.clock.now())
             try:
                 async with asyncio.timeout(wait_s):
                     await self._changed.wait()

@@ -40,8 +40,11 @@ class Sight:
     meter: Meter
     counts: Counts
 
-    def status(self) -> dict[str, object]:
+    async def status(self) -> dict[str, object]:
         """What the live view shows: nothing that came from data."""
+        return await self.shell.look(self._status)
+
+    def _status(self) -> dict[str, object]:
         status = self.session.status
         return {
             "task": self.plan.task,

@@ -28,6 +28,7 @@ from node.server import HEARTBEAT_S, MAX_CONTROL_BYTES, Receive, Server, log
 from node.tls import Tls, WrongPeer, not_met
 from node.traffic import Counts, phase_of
 from protocol import codec
+from protocol.actions import Send
 from protocol.deadlines import Pace
 from protocol.messages import Message
 
@@ -78,14 +79,27 @@ class Transport:
             await self._client.close()
         await self._server.close()
 
-    def send(self, endpoint: str, messages: Iterable[Message]) -> None:
-        """Queue messages for an endpoint; if the queue is full they are dropped and counted."""
+    def send(
+        self, endpoint: str, messages: Iterable[Message], end: asyncio.Future[bool] | None = None
+    ) -> None:
+        """Queue messages for an endpoint; if the queue is full they are dropped and counted.
+
+        `end`: is told whether they went, when they have gone or never will.
+        """
         link = self._links.get(endpoint)
         if link is None:
             link = self._links[endpoint] = Link(self, endpoint)
-        if not link.put(messages):
+        if not link.put(messages, end):
             log.debug("dropped", why="queue to a peer is full")
             self.counts.drop("queue to a peer is full")
+            if end is not None:
+                end.set_result(False)
+
+    async def hand(self, endpoint: str, message: Message) -> bool:
+        """Send a large message, and wait until it has gone or never will; whether it went."""
+        end: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.send(endpoint, [message], end)
+        return await end
 
     def encoded(self, message: Message) -> codec.Frame:
         """Its frame. What goes to all is the same message every time, and encoded once; bulk is not kept."""
@@ -149,6 +163,13 @@ class Transport:
         """The next message to this endpoint opens a new link."""
         if self._links.get(endpoint) is link:
             del self._links[endpoint]
+
+
+def queued(send: Send) -> Iterable[Message]:
+    """As `Transport.send` tells it: a tuple is small, a list is bulk that is there, all else is built."""
+    if not send.bulk:
+        return tuple(send.messages)
+    return list(send.messages) if isinstance(send.messages, tuple) else iter(send.messages)
 
 
 def _several(messages: Iterator[Message]) -> list[Message]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from protocol.bulk import Bulk
 from protocol.codec import Signed
 from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import (
@@ -49,11 +50,12 @@ class Reason(StrEnum):
 class Send:
     """Send these messages, in order, to a node key (in a machine) or an endpoint (in a session).
 
-    `messages` may be a generator: bulk is built piece by piece, as fast as the wire takes it.
+    `messages` are a value, whatever becomes of the machine: those that are there, or such as are built one by
+    one, as fast as the wire takes them (protocol.bulk).
     """
 
     to: Key | str
-    messages: Iterable[Message]
+    messages: tuple[Message, ...] | Bulk[Message]
     bulk: bool = False
     """Whether they are large, and may hold up no small message to the same node."""
 
@@ -85,7 +87,7 @@ class Keep:
     They are what a certificate is about. A later one with the same place takes the place of the earlier one.
     """
 
-    parts: Iterable[Sum | TotalPiece]
+    parts: tuple[Sum | TotalPiece, ...] | Bulk[Sum]
 
 
 @dataclass(frozen=True, slots=True)

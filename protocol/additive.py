@@ -9,21 +9,22 @@ What must stay true, beside the table `STEPS`:
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from protocol import codec
 from protocol.actions import Action, Completed, Evidence, Failed, Keep, Reason, Send, Spend
+from protocol.bulk import Bulk
 from protocol.digesting import bulk_digest
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.messages import Certificate, Key, Message, Share, Sid, Sum
-from protocol.sealing import derive
+from protocol.sealing import Channel, derive
 from protocol.seat import Seat
 from protocol.shares import Shares
 from protocol.steps import Course, Step, Table
 from protocol.totals import Total
-from protocol.vectors import Floats, Vector, piece_count, pieces, raw
+from protocol.vectors import Floats, Vector, piece, piece_count, pieces, raw
 
 TWO_SUMS = "two different sums in one session"
 
@@ -62,6 +63,45 @@ STEPS: Table[Phase, Event] = {
 
 def _header(sid: Sid, sender: Key, recipient: Key, index: int) -> bytes:
     return b"share" + sid + sender + recipient + index.to_bytes(4, "big")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SealedShare(Bulk[Share]):
+    """The pieces of the share of `seed`, for one recipient."""
+
+    sid: Sid
+    sender: Key
+    recipient: Key
+    shares: Shares
+    dimension: int
+    channel: Channel
+    seed: bytes = field(repr=False)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self.shares.payload_count(self.dimension)
+
+    def at(self, index: int) -> Share:
+        """One of them."""
+        header = _header(self.sid, self.sender, self.recipient, index)
+        sealed = self.channel.seal(index, header, self.shares.payload(self.seed, self.dimension, index))
+        return Share(self.sid, self.sender, self.recipient, index, sealed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeSum(Bulk[Sum]):
+    """A partial sum as its pieces, without copying the vector, which does not change any more."""
+
+    header: Sum
+    partial: Vector = field(repr=False)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.header.pieces)
+
+    def at(self, index: int) -> Sum:
+        """One of them."""
+        return replace(self.header, index=index, payload=raw(self.partial, piece(len(self.partial), index)))
 
 
 class Additive:
@@ -109,20 +149,18 @@ class Additive:
         for key in self._others:
             seed = derive(rand, b"mask", key)
             shares.subtract(accumulator, seed)
-            sends.append(Send(key, self._sealed(key, seed)))
+            sends.append(Send(key, self._sealed(key, seed), bulk=True))
         self._accumulator = accumulator
         self._course.step(Event.START)
         self.shares_since = now
         self.deadline = now + self.seat.shares_timeout_s
         return sends
 
-    def _sealed(self, recipient: Key, seed: bytes) -> Iterator[Share]:
-        shares, dimension = self._shares, self.seat.dimension
+    def _sealed(self, recipient: Key, seed: bytes) -> SealedShare:
         channel = self.seat.channel(self._me, recipient)
-        for index in range(shares.payload_count(dimension)):
-            header = _header(self.sid, self._me, recipient, index)
-            sealed = channel.seal(index, header, shares.payload(seed, dimension, index))
-            yield Share(self.sid, self._me, recipient, index, sealed)
+        return SealedShare(
+            self.sid, self._me, recipient, self._shares, self.seat.dimension, channel, seed=seed
+        )
 
     def takes(self, message: Message) -> bool:
         """Shares and sums of this session."""
@@ -156,6 +194,8 @@ class Additive:
         return self._send_sums(accumulator, now)
 
     def _send_sums(self, partial: Vector, now: float) -> list[Action]:
+        """From here on the vector is what is sent and kept: nothing may change it."""
+        partial.flags.writeable = False
         self._step(Event.ALL_SHARES)
         self.sums_since = now
         self.deadline = now + self.seat.sums_timeout_s
@@ -164,8 +204,9 @@ class Additive:
         for index, part in pieces(len(partial)):
             self._total.add(self._me, index, raw(partial, part))
         spend = Spend(self.sid, self.seat.round, self._clipped)
-        sends = [Send(key, _whole(header, partial)) for key in self._others]
-        return [spend, *sends, Keep(_whole(header, partial)), *self._result()]
+        whole = WholeSum(header, partial)
+        sends = [Send(key, whole, bulk=True) for key in self._others]
+        return [spend, *sends, Keep(whole), *self._result()]
 
     def _own_header(self, partial: Vector) -> Sum:
         digests = tuple(bulk_digest(raw(partial, part)) for _, part in pieces(len(partial)))
@@ -245,12 +286,6 @@ class Additive:
         self._course.step(event)
         if self.phase is Phase.DONE:
             self.deadline = None
-
-
-def _whole(header: Sum, partial: Vector) -> Iterator[Sum]:
-    """A partial sum as its pieces, without copying the vector."""
-    for index, part in pieces(len(partial)):
-        yield replace(header, index=index, payload=raw(partial, part))
 
 
 def check_piece(message: Sum, dimension: int) -> None:

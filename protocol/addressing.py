@@ -1,13 +1,17 @@
-"""Where nodes listen: from their keys, which machines know, to endpoints, which are dialled; and back."""
+"""Where nodes listen: from their keys, which machines know, to endpoints, which are dialled; and back.
+
+Whoever dials asks who may answer while the session may be changing in a thread. So that stands in a mapping
+which is never changed: a session publishes another one after its events.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from protocol.actions import Action, Send
 from protocol.membership import Members
-from protocol.messages import Group, Key
+from protocol.messages import Announce, Group, Key
 from protocol.requests import Requests
 from protocol.standing import Settings, Standing
 
@@ -20,6 +24,20 @@ class Addresses:
         self._requests = Requests(settings, standing)
         self._members = members
         self._grouped: dict[Key, str] = {}
+        self._announced: Mapping[str, frozenset[Key]] = {}
+        """Who announced an endpoint, as of the last event; never changed, only replaced."""
+        self._published: tuple[Announce, ...] = ()
+
+    def publish(self) -> None:
+        """An event is over: what others may see of it."""
+        latest = self._members.latest
+        if latest == self._published:
+            return
+        announced: dict[str, list[Key]] = {}
+        for announce in latest:
+            announced.setdefault(announce.endpoint, []).append(announce.key)
+        self._announced = {endpoint: frozenset(keys) for endpoint, keys in announced.items()}
+        self._published = latest
 
     def of_group(self, group: Group) -> None:
         """A session begins: its members are reached where their READYs say."""
@@ -43,9 +61,12 @@ class Addresses:
         return keys if announce is None else keys | {announce.key}
 
     def may_answer(self, endpoint: str) -> frozenset[Key]:
-        """Who may answer at an endpoint: who is pinned there, else all that announced it; empty: anybody."""
+        """Who may answer at an endpoint: who is pinned there, else all that announced it; empty: anybody.
+
+        It may be asked at any time, and in any thread.
+        """
         pinned = self._settings.pins.get(endpoint)
-        return self._members.keys_at(endpoint) if pinned is None else frozenset((pinned,))
+        return self._announced.get(endpoint, frozenset()) if pinned is None else frozenset((pinned,))
 
     def addressed(self, actions: Sequence[Action]) -> list[Action]:
         """Node keys replaced by where their nodes listen; what has nowhere to go is left out.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from protocol import codec
 from protocol.actions import Evidence
+from protocol.bulk import Bulk
 from protocol.digesting import bulk_digest
 from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
@@ -15,6 +17,23 @@ from protocol.masked_vector import MaskedVector
 from protocol.names import Key
 
 TWO_CHUNKS = "two different masked vectors in one session"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SomeChunks(Bulk[Masked]):
+    """Chunks to send: those that came as they are, one's own by their index in `own`."""
+
+    own: MaskedVector = field(repr=False)
+    chunks: tuple[Masked | int, ...]
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.chunks)
+
+    def at(self, index: int) -> Masked:
+        """One of them."""
+        chunk = self.chunks[index]
+        return self.own.message(chunk) if isinstance(chunk, int) else chunk
 
 
 class Chunks:
@@ -26,17 +45,18 @@ class Chunks:
         self.own = vector
         self._came: dict[tuple[Key, int], Masked] = {}
 
-    def get(self, owner: Key, index: int) -> Masked | None:
-        """A chunk; None if it is not here."""
-        return self.own.message(index) if owner == self._me else self._came.get((owner, index))
-
     def holds(self, owner: Key, index: int) -> bool:
         """Whether a chunk is here."""
         return owner == self._me or (owner, index) in self._came
 
-    def of(self, places: Iterable[tuple[Key, int]]) -> Iterator[Masked]:
-        """Those of these chunks that are here."""
-        return (chunk for place in places if (chunk := self.get(*place)) is not None)
+    def of(self, places: Iterable[tuple[Key, int]]) -> SomeChunks:
+        """Those of these chunks that are here now."""
+        here = tuple(
+            index if owner == self._me else self._came[owner, index]
+            for owner, index in places
+            if self.holds(owner, index)
+        )
+        return SomeChunks(self.own, here)
 
     def check(self, masked: Masked) -> Evidence | None:
         """RemoteProtocolError unless a chunk is signed, whole and new; evidence if there is another one."""

@@ -15,13 +15,14 @@ aggregation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from protocol import tagging
 from protocol.actions import Action, Assembled, Closed, Fatal, Gathered, Note, Notice, Send, Train
+from protocol.bulk import Bulk
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.federation_steps import (
     LINK,
@@ -36,7 +37,7 @@ from protocol.federation_steps import (
 )
 from protocol.messages import Done, Enlist, Enlisted, Key, Message, ModelPiece, Order, UploadPiece
 from protocol.steps import Course
-from protocol.vectors import Floats, piece, piece_bytes, piece_count, pieces, raw
+from protocol.vectors import Floats, piece, piece_bytes, piece_count, raw
 
 ASSEMBLE_S = 120.0
 """How long the server waits for its nodes, and a node for its server, when a run begins."""
@@ -70,6 +71,51 @@ class _Filling:
         self._vector[piece(self._dimension, part.index)] = values
         self._missing.remove(part.index)
         return None if self._missing else self._vector
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Orders(Bulk[Order | ModelPiece]):
+    """An order, and the model (d,) that it is about in its pieces."""
+
+    order: Order
+    vector: Floats = field(repr=False)
+    run: bytes = field(repr=False)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return 1 + piece_count(len(self.vector))
+
+    def at(self, index: int) -> Order | ModelPiece:
+        """One of them."""
+        if index == 0:
+            return tagging.tag(self.order, self.run)
+        part = raw(self.vector, piece(len(self.vector), index - 1))
+        return tagging.tag(ModelPiece(self.order.round, index - 1, payload=part), self.run)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Upload(Bulk[UploadPiece]):
+    """What a client sends, (d,), in its pieces; `first` says whose it is."""
+
+    first: UploadPiece
+    vector: Floats = field(repr=False)
+    run: bytes = field(repr=False)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return piece_count(len(self.vector))
+
+    def at(self, index: int) -> UploadPiece:
+        """One of them."""
+        part = raw(self.vector, piece(len(self.vector), index))
+        return tagging.tag(replace(self.first, index=index, payload=part), self.run)
+
+
+def _frozen(vector: Floats) -> Floats:
+    """A copy that nobody changes: its owner goes on with the vector while this waits for the wire."""
+    copy = np.array(vector, "<f4")
+    copy.flags.writeable = False
+    return copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +184,8 @@ class FederationServer:
         self._round = _Round(number, tuple(chosen), fillings, dict.fromkeys(fillings, now))
         if not fillings:
             return self._gathered(self._round)
-        vector = np.ascontiguousarray(model, "<f4")
-        return [
-            Send(self._here[node].endpoint, self._orders(self._here[node].instance, number, clients, vector))
-            for node, clients in at_work.items()
-        ]
+        vector = _frozen(model)
+        return [self._orders(self._here[node], number, clients, vector) for node, clients in at_work.items()]
 
     def close(self, now: float) -> list[Action]:
         """There is no more work, and nobody is waited for any more."""
@@ -223,12 +266,9 @@ class FederationServer:
 
     # -- rounds ------------------------------------------------------------------------------------
 
-    def _orders(
-        self, instance: bytes, number: int, clients: Sequence[int], vector: Floats
-    ) -> Iterator[Message]:
-        yield tagging.tag(Order(instance, number, tuple(clients)), self._run)
-        for index, part in pieces(self._dimension):
-            yield tagging.tag(ModelPiece(number, index, payload=raw(vector, part)), self._run)
+    def _orders(self, member: _Member, number: int, clients: Sequence[int], vector: Floats) -> Action:
+        order = Order(member.instance, number, tuple(clients))
+        return Send(member.endpoint, _Orders(order, vector, self._run), bulk=True)
 
     def _take(self, part: UploadPiece, now: float) -> list[Action]:
         node = next((n for n, member in self._here.items() if member.instance == part.instance), None)
@@ -289,12 +329,12 @@ class FederationClient:
         """What `client` sends, (d,) float32, in round `number`; nothing goes out if that is over."""
         if upload.shape != (self._dimension,):
             raise LocalProtocolError(f"an upload of shape {upload.shape}, not ({self._dimension},)")
-        vector = np.ascontiguousarray(upload, "<f4")
-        if not np.isfinite(vector).all():
+        if not np.isfinite(upload).all():
             raise NotFiniteError(f"the upload of client {client} in round {number} is not finite")
         if self._link.phase is LinkPhase.ENDED or number != self.round:
             return []
-        return [Send(self._server, self._pieces(number, client, vector))]
+        first = UploadPiece(self._enlist.instance, number, client, 0)
+        return [Send(self._server, _Upload(first, _frozen(upload), self._run), bulk=True)]
 
     def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
         """Anything that a server says."""
@@ -375,11 +415,6 @@ class FederationClient:
         self._work.step(WorkEvent.MODEL)
         self._filling = None
         return [Train(self.round, model, self._order.clients)]
-
-    def _pieces(self, number: int, client: int, vector: Floats) -> Iterator[Message]:
-        for index, part in pieces(self._dimension):
-            sent = UploadPiece(self._enlist.instance, number, client, index, payload=raw(vector, part))
-            yield tagging.tag(sent, self._run)
 
 
 def _name(node: int) -> str:

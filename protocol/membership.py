@@ -117,9 +117,10 @@ class Members:
         found = (m.announce for m in reversed(self._members.values()) if m.announce.endpoint == endpoint)
         return next(found, None)
 
-    def keys_at(self, endpoint: str) -> frozenset[Key]:
-        """All whose latest announcement names this endpoint."""
-        return frozenset(key for key, m in self._members.items() if m.announce.endpoint == endpoint)
+    @property
+    def latest(self) -> tuple[Announce, ...]:
+        """The latest announcement of each of them."""
+        return tuple([member.announce for member in self._members.values()])
 
     def known(self, round: int) -> frozenset[Key]:
         """The peers heard, or lately spoken of, in the last 5 rounds that have not left."""

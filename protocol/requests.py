@@ -7,10 +7,10 @@ other side's memory of numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from protocol import codec
+from protocol.bulk import Bulk
 from protocol.messages import CertificateRequest, Key, Message, Request
 from protocol.standing import Settings, Standing
 
@@ -46,7 +46,9 @@ class Requests:
         self._standing = standing
         self._number = 0
 
-    def signed(self, to: Key, messages: Iterable[Message]) -> Iterable[Message]:
+    def signed(
+        self, to: Key, messages: tuple[Message, ...] | Bulk[Message]
+    ) -> tuple[Message, ...] | Bulk[Message]:
         """These messages to the node with this key, the requests among them ready to leave."""
         if not isinstance(messages, tuple) or not any(isinstance(each, Request) for each in messages):
             return messages

@@ -412,6 +412,7 @@ class Session:
             actions = [*actions, *self._too_late(now), *self._coordination.seek(now)]
         actions = [*actions, *self._coordination.close_groups(now), *self._followed(now)]
         actions = self._to_myself(self.addresses.addressed(actions), now)
+        self.addresses.publish()
         return [*actions, *self._closed(now)]
 
     def _closed(self, now: float) -> list[Action]:

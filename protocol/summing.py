@@ -9,13 +9,14 @@ has from everybody and adds up for itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from protocol import codec, lincheck
 from protocol.actions import Action, Evidence, Send
-from protocol.chunks import TWO_CHUNKS, Chunks, is_signed
+from protocol.bulk import Bulk
+from protocol.chunks import TWO_CHUNKS, Chunks, SomeChunks, is_signed
 from protocol.digesting import bulk_digest
 from protocol.errors import RemoteProtocolError
 from protocol.judging import check_inputs, inputs_digest, of_chunk, wrong_checks
@@ -83,14 +84,16 @@ class Summing:
     def _adds_up(self, index: int) -> bool:
         return self.reducer(index) in (None, self._seat.me)
 
-    def _to_all(self, build: Callable[[], Iterable[Message]]) -> list[Action]:
-        return [Send(key, build()) for key in self._seat.others]
+    def _to_all(self, messages: tuple[Message, ...] | Bulk[Message], bulk: bool) -> list[Action]:
+        return [Send(key, messages, bulk) for key in self._seat.others]
 
     # -- views -------------------------------------------------------------------------------------
 
     def open(self) -> list[Action]:
         """Send this member's chunks to who adds them up in view 0."""
-        sends: list[Action] = [Send(key, self._own(self._chunks_of(key))) for key in self._seat.others]
+        sends: list[Action] = [
+            Send(key, self._own(self._chunks_of(key)), bulk=True) for key in self._seat.others
+        ]
         return [*sends, *self._progress()]
 
     def enter(self, view: View, holds: Callable[[Key, Key, int], bool]) -> list[Action]:
@@ -114,7 +117,7 @@ class Summing:
                 (o, i) for o in owners for i in self._chunks_of(key) if not holds(key, o, i) and o != key
             ]
             if lacks:
-                sends.append(Send(key, self.chunks.of(lacks)))
+                sends.append(Send(key, self.chunks.of(lacks), bulk=True))
         return [*sends, *self._progress()]
 
     def _enter_proved(self, view: View, proof: Proof) -> list[Action]:
@@ -124,7 +127,7 @@ class Summing:
         self.view = view
         return [*self.want(view.included, proof.digests, proof.checks), *self._progress()]
 
-    def _own(self, indices: Iterable[int]) -> Iterator[Masked]:
+    def _own(self, indices: Iterable[int]) -> SomeChunks:
         return self.chunks.of((self._seat.me, index) for index in indices)
 
     def _chunks_of(self, reducer: Key) -> tuple[int, ...]:
@@ -188,7 +191,7 @@ class Summing:
         head = TotalHead(seat.sid, seat.me, self.view.included, index, inputs_digest(inputs), digest)
         total = Total(codec.sign(head, seat.key), inputs, payload)
         self._heads[index] = total.head
-        return self._to_all(lambda: [total])
+        return self._to_all((total,), bulk=True)
 
     # -- totals ------------------------------------------------------------------------------------
 
@@ -257,7 +260,7 @@ class Summing:
         vote = codec.sign(vote, seat.key)
         self.totals.checks[seat.me] = vote
         check = Check(vote, tuple(head for head in self._heads if head is not None))
-        return self._to_all(lambda: (check,))
+        return self._to_all((check,), bulk=False)
 
     def take_check(self, check: Check) -> list[Action]:
         """Another member's products, and the totals that they are about."""
@@ -326,7 +329,7 @@ class Summing:
         seat = self._seat
         unsigned = Dispute(seat.sid, seat.me, self.view.included, index)
         dispute = codec.sign(unsigned, seat.key)
-        return [*self._to_all(lambda: (dispute,)), *self._publish(index), *self._progress()]
+        return [*self._to_all((dispute,), bulk=False), *self._publish(index), *self._progress()]
 
     def take_dispute(self, dispute: Dispute) -> list[Action]:
         """Somebody can not make a chunk's total fit: show one's own part of it to all."""
@@ -339,7 +342,7 @@ class Summing:
         if index in self._published or not self._is_included:
             return []
         self._published.add(index)
-        return self._to_all(lambda: self._own((index,)))
+        return self._to_all(self._own((index,)), bulk=True)
 
     def _judge(self, index: int) -> list[Action]:
         """All parts of a disputed chunk are here: who lied?"""

@@ -40,8 +40,11 @@ def pieces(dimension: int) -> Iterator[tuple[int, slice]]:
 
 
 def raw(vector: Vector, part: slice) -> memoryview:
-    """The bytes of a piece, without a copy. `vector` is C-contiguous with 4-byte little-endian items."""
-    return vector[part].data.cast("B")
+    """The bytes of a piece, to be read, without a copy.
+
+    `vector` is C-contiguous with 4-byte little-endian items.
+    """
+    return vector[part].data.cast("B").toreadonly()
 
 
 def base_digest(parameters: bytes, generation: int, vector: Floats) -> bytes:

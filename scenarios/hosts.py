@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from protocol.actions import Action
+from protocol.bulk import Bulk
 from protocol.identity import NodeKey
 from protocol.machine import Machine
 from protocol.messages import Message
@@ -66,7 +67,7 @@ class Host(ABC):
             self.perform(action)
         self.arm()
 
-    def send_all(self, endpoint: str, messages: Iterable[Message]) -> None:
+    def send_all(self, endpoint: str, messages: tuple[Message, ...] | Bulk[Message]) -> None:
         """Send, unless one of the sends is the end."""
         life = self.life
         for message in messages:

@@ -191,3 +191,88 @@ async def test_an_error_of_ones_own_before_the_end_is_raised_at_the_end():
     await shell.receive("fault")
     with pytest.raises(ZeroDivisionError):
         await shell.finish(lambda now: [])
+
+
+class Changing(Recorder):
+    """A machine whose heavy events stop in the midst of a change: whoever reads it then is noted."""
+
+    def __init__(self):
+        self.inside, self.goes_on = threading.Semaphore(0), threading.Semaphore(0)
+        self.read_inside = []
+        self.is_changing = False
+        self._until = None
+        super().__init__()
+
+    @property
+    def deadline(self):
+        self.read("deadline")
+        return self._until
+
+    @deadline.setter
+    def deadline(self, until):
+        self._until = until
+
+    def read(self, what):
+        if self.is_changing:
+            self.read_inside.append(what)
+
+    def receive(self, message, by, now):
+        self.is_changing = True
+        self.inside.release()
+        self.goes_on.acquire()
+        self.is_changing = False
+        return super().receive(message, by, now)
+
+
+def changing():
+    machine = Changing()
+
+    async def perform(action):
+        return []
+
+    return machine, Shell(machine, machine.events.append, perform, heavy=True)
+
+
+async def turns(count=20):
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_neither_the_timer_nor_who_looks_reads_a_machine_that_changes_in_a_thread():
+    machine, shell = changing()
+    machine.deadline = shell.clock.now() + 3600
+    event = asyncio.create_task(shell.receive("heavy"))
+    await asyncio.to_thread(machine.inside.acquire)
+    timer = asyncio.create_task(shell.keep_time())
+    looks = asyncio.create_task(shell.look(lambda: machine.read("look")))
+    await turns()
+    assert not looks.done()
+    machine.goes_on.release()
+    await event
+    await looks
+    assert (machine.read_inside, machine.events) == ([], ["heavy"])
+    timer.cancel()
+
+
+async def test_a_deadline_that_comes_with_a_heavy_event_is_kept():
+    machine, shell = changing()
+    timer = asyncio.create_task(shell.keep_time())
+    await turns()
+    machine.goes_on.release()
+    machine.deadline = shell.clock.now()
+    await shell.receive("heavy")
+    await machine.ticked.wait()
+    assert machine.events == ["heavy", "tick"]
+    assert not timer.done()
+    timer.cancel()
+
+
+async def test_a_machine_that_can_not_say_its_deadline_is_at_fault():
+    machine, _, shell = make()
+    type(machine).deadline = property(lambda self: 1 // 0)
+    try:
+        await shell.receive("a")
+        assert isinstance(shell.broken.exception(), ZeroDivisionError)
+        assert machine.events == ["a"]
+    finally:
+        del type(machine).deadline

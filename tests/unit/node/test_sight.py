@@ -1,0 +1,71 @@
+"""Who looks at a node while its session changes in a thread: nobody sees what is half done."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from protocol.messages import Hello
+from tests.parts import announce, stranger
+
+OTHER = stranger()
+WHERE = "127.0.0.1:7"
+
+
+class Halting(tuple):
+    """Announcements at which a session stops, in the midst of taking in who passes them on."""
+
+    def __new__(cls):
+        made = super().__new__(cls)
+        made.inside, made.goes_on = threading.Semaphore(0), threading.Semaphore(0)
+        return made
+
+    def __iter__(self):
+        self.inside.release()
+        self.goes_on.acquire()
+        return super().__iter__()
+
+
+@pytest.fixture
+async def halted(alone):
+    """A node that has learned of another one, and has not come to the end of that event."""
+    node, known = alone("none"), Halting()
+    node.peer._shell._heavy = True
+    now = node.peer._shell.clock.now()
+    told = announce(
+        OTHER, task="digits", parameters=node.parameters, endpoint=WHERE, issued_ms=int(now * 1000)
+    )
+    hello = Hello(told, bytes(16), False, "", known)
+    session = node.peer._session
+    event = asyncio.create_task(node.peer._shell.feed(lambda now: session.receive(hello, OTHER.public, now)))
+    await asyncio.to_thread(known.inside.acquire)
+    assert session._hellos.members.get(OTHER.public) is not None
+
+    async def go_on():
+        known.goes_on.release()
+        await event
+
+    yield node, go_on
+    known.goes_on.release()
+    await event
+
+
+async def test_who_may_answer_is_as_it_was_until_the_event_is_over(halted):
+    node, go_on = halted
+    may_answer = node.peer._session.addresses.may_answer
+    assert may_answer(WHERE) == frozenset()
+    await go_on()
+    assert may_answer(WHERE) == {OTHER.public}
+
+
+async def test_the_live_view_and_the_rounds_wait_for_the_event(halted):
+    node, go_on = halted
+    looks = [asyncio.create_task(look()) for look in (node.peer.sight.status, node.peer._is_over)]
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not any(look.done() for look in looks)
+    await go_on()
+    status, is_over = await asyncio.gather(*looks)
+    assert (status["phase"], status["round"], is_over) == ("idle", 0, False)
