@@ -22,6 +22,7 @@ import numpy as np
 
 from mechanisms.mechanism import Mechanism, Memory
 from mechanisms.randomness import SystemWords
+from node import wall_clock
 from node.artifacts import Ending, Folder, Summary
 from node.chronicle import Chronicle
 from node.counting import Meter
@@ -54,6 +55,7 @@ from protocol.actions import (
     Healed,
     Keep,
     Notice,
+    RaiseEpoch,
     Reason,
     Send,
     Serve,
@@ -138,11 +140,12 @@ class Engine:
         """All rounds, then the closing; UserError if this node can not go on."""
         async with asyncio.TaskGroup() as tasks:
             timer = tasks.create_task(self._shell.keep_time())
+            clock = tasks.create_task(wall_clock.watch(self._set))
             view = tasks.create_task(self._report.keep_showing(self.sight.status))
             serving = tasks.create_task(self._serving.run())
             rounds = tasks.create_task(self._rounds())
             await asyncio.wait((rounds, self._shell.broken), return_when=asyncio.FIRST_COMPLETED)
-            for task in (timer, view, serving, rounds):
+            for task in (timer, clock, view, serving, rounds):
                 task.cancel()
         if self._shell.broken.done():
             self._shell.broken.result()
@@ -266,10 +269,8 @@ class Engine:
         """Carry out one action; what follows from it."""
         self._meter.enter(self._session.phase)
         match action:
-            case Spend():
-                await asyncio.to_thread(self._spend, action)
-            case Keep():
-                await asyncio.to_thread(self._state.keep_parts, action.parts)
+            case Spend() | Keep() | RaiseEpoch() | TrackerKnown():
+                await asyncio.to_thread(self._store, action)
             case Completed() | Healed():
                 return await self._take_mean(action)
             case Adopted():
@@ -283,13 +284,27 @@ class Engine:
                 self._report.warning(f"banned {action.sender.hex()[:16]}...: {action.what}")
             case Notice():
                 self._report.notice(action, notice_text(action, self._plan.parameters))
-            case TrackerKnown():
-                await asyncio.to_thread(self._tracker.keep, action.endpoint, action.key)
             case Fatal() | WrongTracker():
                 raise ConfigError(self._fatal_text(action))
             case Closed():
                 self._closed.set()
         return []
+
+    def _store(self, action: Spend | Keep | RaiseEpoch | TrackerKnown) -> None:
+        """What must be on disk before anything that follows is carried out."""
+        match action:
+            case Spend():
+                self._spend(action)
+            case Keep():
+                self._state.keep_parts(action.parts)
+            case RaiseEpoch():
+                self._state.raise_epoch(action.above)
+            case TrackerKnown():
+                self._tracker.keep(action.endpoint, action.key)
+
+    async def _set(self, offset_s: float, asleep_s: float) -> None:
+        """Somebody set this machine's clock, or it slept."""
+        await self._shell.feed(lambda _: self._session.clock(offset_s, asleep_s), light=lambda: True)
 
     def _fatal_text(self, action: Fatal | WrongTracker) -> str:
         if isinstance(action, WrongTracker):

@@ -128,10 +128,17 @@ def _peers(acquaintances: tuple[Acquaintance, ...], awaited: tuple[str, ...]) ->
             follows=found.follows,
             is_tracker=found.is_tracker,
             is_awaited=found.endpoint in awaited,
-            why=found.why,
+            why="; ".join(part for part in (found.why, clock_words(found.ahead_s)) if part),
         )
         for found in acquaintances[:MAX_PEERS]
     )
+
+
+def clock_words(ahead_s: float | None) -> str:
+    """What is wrong with a peer's clock; nothing where it is not."""
+    if ahead_s is None:
+        return ""
+    return f"its clock is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} this machine's"
 
 
 class TrackerSight:

@@ -10,10 +10,12 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from node import wall_clock
 from node.access import Access, access_of, kept_token, new_token
 from node.addresses import is_loopback, parse_endpoint
 from node.allow import read_allow_list
@@ -182,6 +184,7 @@ async def _serve(
     tls = make_tls(key, options.tls, endpoint, lambda _: frozenset())  # whom it answers is in their messages
     transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False, tls=tls)
     about = _about(options, key, endpoint, len(allow or ()))
+    clock = partial(_set, shell, introducer)
     sight = TrackerSight(introducer, shell, transport.counts, key.public.hex(), about)
     page, figures = Page(sight, access), Figures(registry, sight.view, tracker_families, access)
     stopped = asyncio.Event()
@@ -191,7 +194,7 @@ async def _serve(
     _introduce(options, key, endpoint, access)
     log.info("started", key=key.public.hex()[:KEY_DIGITS], listen=endpoint)
     try:
-        await _until_interrupted(shell, stopped)
+        await _until_interrupted(shell, clock, stopped)
     finally:
         notify(STOPPING)
         await page.close()
@@ -232,13 +235,22 @@ def _about(options: TrackerOptions, key: NodeKey, endpoint: str, listed: int) ->
     }
 
 
-async def _until_interrupted(shell: Shell, stopped: asyncio.Event) -> None:
+async def _set(shell: Shell, introducer: Introducer, offset_s: float, asleep_s: float) -> None:
+    """Somebody set this machine's clock, or it slept."""
+    await shell.feed(lambda _: introducer.clock(offset_s, asleep_s), light=lambda: True)
+
+
+async def _until_interrupted(
+    shell: Shell, clock: Callable[[float, float], Awaitable[None]], stopped: asyncio.Event
+) -> None:
     """SIGINT and SIGTERM set `stopped` and end a tracker cleanly; an error of its own ends it, too."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     timer, waiting = asyncio.create_task(shell.keep_time()), asyncio.create_task(stopped.wait())
+    watching = asyncio.create_task(wall_clock.watch(clock))
     await asyncio.wait((timer, waiting, shell.broken), return_when=asyncio.FIRST_COMPLETED)
+    watching.cancel()
     timer.cancel()
     waiting.cancel()
     if shell.broken.done():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from protocol.clocks import Clocks
 from protocol.introductions import Greeting, Introductions
 from protocol.membership import Member
 from protocol.messages import Key
@@ -39,6 +40,8 @@ class Acquaintance:
     is_tracker: bool
     why: str
     """Why it can not be reached, or refuses, as far as that is known."""
+    ahead_s: float | None
+    """By how much its clock is ahead of this machine's; None where that is not worth telling."""
 
 
 def acquaintances_of(hellos: Introductions, round: int, tracker: str | None) -> tuple[Acquaintance, ...]:
@@ -50,13 +53,16 @@ def acquaintances_of(hellos: Introductions, round: int, tracker: str | None) -> 
     known = hellos.members.known(round)
     members = hellos.members.every
     ends = {member.announce.endpoint for member in members}
-    met = (_met(member, member.announce.key in known, greetings) for member in members)
+    clocks = hellos.clocks
+    met = (_met(each, each.announce.key in known, greetings, clocks) for each in members)
+    ahead_s = clocks.ahead_s(hellos.tracker_key or b"")
     asked = (end for end, greeting in greetings.items() if end == tracker or not greeting.answered)
     others = sorted(set(asked) - ends, key=lambda end: (end != tracker, end))
-    return (*met, *(_greeted(end, greetings[end], end == tracker) for end in others))
+    greeted = (_greeted(end, greetings[end], end == tracker) for end in others)
+    return (*met, *(replace(each, ahead_s=ahead_s) if each.is_tracker else each for each in greeted))
 
 
-def _met(member: Member, is_known: bool, greetings: dict[str, Greeting]) -> Acquaintance:
+def _met(member: Member, is_known: bool, greetings: dict[str, Greeting], clocks: Clocks) -> Acquaintance:
     announce = member.announce
     greeting = greetings.get(announce.endpoint)
     contact = Contact.REACHABLE
@@ -68,7 +74,8 @@ def _met(member: Member, is_known: bool, greetings: dict[str, Greeting]) -> Acqu
         contact = Contact.UNREACHABLE
     why = greeting.why if greeting is not None and contact is Contact.UNREACHABLE else ""
     standing = (contact, announce.round, announce.following)
-    return Acquaintance(announce.endpoint, announce.key, *standing, is_tracker=False, why=why)
+    ahead_s = clocks.ahead_s(announce.key)
+    return Acquaintance(announce.endpoint, announce.key, *standing, False, why, ahead_s)
 
 
 def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool) -> Acquaintance:
@@ -78,4 +85,4 @@ def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool) -> Acquaintanc
         contact, why = Contact.REACHABLE, ""
     else:
         contact, why = (Contact.UNREACHABLE if greeting.why else Contact.NOT_MET), greeting.why
-    return Acquaintance(endpoint, None, contact, None, False, is_tracker, why)
+    return Acquaintance(endpoint, None, contact, None, False, is_tracker, why, None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from protocol import codec
 from protocol.actions import Action, Note, Notice, Reply, Send
+from protocol.clocks import THIS_MACHINE, Clocks
 from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
 from protocol.matchmaking import Matchmaker, Waiting
@@ -28,8 +29,7 @@ class Introducer:
         self._allow = allow
         self._matchmaker = Matchmaker(key, min_peers)
         self._endpoints: dict[Key, str] = {}
-        self.clock_offset_s = 0.0
-        """By how much this machine's clock is ahead of the times that the shell gives."""
+        self._clocks = Clocks()
 
     @property
     def deadline(self) -> float | None:
@@ -58,6 +58,11 @@ class Introducer:
             case _:
                 raise RemoteProtocolError(f"a tracker takes no {type(message).__name__}")
 
+    def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
+        """This machine's clock is so far ahead of the times given here, of which it slept `asleep_s`."""
+        text = self._clocks.step(offset_s, asleep_s)
+        return [Notice(Note.CLOCK, THIS_MACHINE, text)] if text else []
+
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Nobody waits for a peer that can not be reached."""
         gone = [key for key, end in self._endpoints.items() if end == endpoint]
@@ -82,6 +87,7 @@ class Introducer:
         if self._matchmaker.is_full(announce):
             return [_refuse(hello, FULL)]
         notices = self._note(announce) if self._matchmaker.announce(announce, now) else []
+        self._clocks.heard(announce.key, hello.clock_ms, now)
         if not hello.wants_reply:
             return notices
         known = self._matchmaker.of_task(announce.task)
@@ -92,8 +98,7 @@ class Introducer:
         return [*notices, Send(announce.endpoint, (self._roster(hello.nonce, shown, now),))]
 
     def _roster(self, nonce: bytes, known: tuple[Announce, ...], now: float) -> Roster:
-        clock_ms = max(0, int((now + self.clock_offset_s) * 1000))
-        return codec.sign(Roster(self._key.public, nonce, known, clock_ms), self._key)
+        return codec.sign(Roster(self._key.public, nonce, known, self._clocks.shown_ms(now)), self._key)
 
     def _note(self, announce: Announce) -> list[Action]:
         """Remember, or forget, where a peer is; a line when it comes or leaves."""
@@ -125,7 +130,12 @@ class Introducer:
             for key in expired
             if key in self._endpoints
         ]
-        actions = [*silent, *actions, *self._matchmaker.close_groups(now)]
+        self._clocks.keep(self._endpoints.keys())
+        wrong = [
+            Notice(Note.CLOCK, THIS_MACHINE if key is None else self._endpoints[key], text)
+            for key, text in self._clocks.news()
+        ]
+        actions = [*silent, *actions, *wrong, *self._matchmaker.close_groups(now)]
         return [self._addressed(action) for action in actions]
 
     def _addressed(self, action: Action) -> Action:

@@ -43,7 +43,7 @@ def test_before_anybody_answers_nobody_was_met():
     session, _ = opened()
 
     assert session.acquaintances == tuple(
-        Acquaintance(end, None, Contact.NOT_MET, None, False, False, "") for end in sorted((TWO, THREE))
+        Acquaintance(end, None, Contact.NOT_MET, None, False, False, "", None) for end in sorted((TWO, THREE))
     )
 
 
@@ -52,7 +52,7 @@ def test_who_said_hello_is_reachable_and_has_told_its_round():
     heard(session, hello(KEYS[1], round=3, following=True), NOW)
     first = session.acquaintances[0]
 
-    assert first == Acquaintance(TWO, KEYS[1].public, Contact.REACHABLE, 3, True, False, "")
+    assert first == Acquaintance(TWO, KEYS[1].public, Contact.REACHABLE, 3, True, False, "", None)
     assert seen(session)[THREE] is Contact.NOT_MET
 
 
@@ -71,7 +71,7 @@ def test_who_can_not_be_reached_any_more_says_why_until_it_is_heard_again():
     session.unreachable(TWO, "connection refused", NOW + 1)
 
     assert session.acquaintances[0] == Acquaintance(
-        TWO, KEYS[1].public, Contact.UNREACHABLE, 0, False, False, "connection refused"
+        TWO, KEYS[1].public, Contact.UNREACHABLE, 0, False, False, "connection refused", None
     )
     heard(session, hello(KEYS[1], counter=COUNTER + 2000), NOW + 2)
     assert (session.acquaintances[0].contact, session.acquaintances[0].why) == (Contact.REACHABLE, "")

@@ -191,10 +191,22 @@ def test_who_comes_back_with_an_earlier_epoch_is_shown_how_far_it_was():
 
 def test_a_tracker_says_what_its_clock_shows_for_people():
     held = tracker()
-    held.clock_offset_s = 600.0
+    (notice,) = held.clock(600.0, 0.0)
+    assert (notice.kind, notice.who) == (Note.CLOCK, "this machine")
+    assert held.clock(600.5, 0.0) == []
     (roster,) = outbox(heard(held, hello(KEYS[0]), NOW), endpoint(KEYS[0]))
 
-    assert roster.clock_ms == int((NOW + 600) * 1000)
+    assert roster.clock_ms == int((NOW + 600.5) * 1000)
+
+
+def test_a_tracker_says_whose_clock_is_wrong():
+    held = tracker()
+    right, wrong = (int(1000 * (NOW + by_s)) for by_s in (0, 100))
+    for key, clock_ms in ((KEYS[0], right), (KEYS[1], right), (KEYS[2], wrong)):
+        said = Hello(announce(key), NONCE, False, PARAMETERS, clock_ms=clock_ms)
+        told = notices(heard(held, said, NOW))
+
+    assert (Note.CLOCK, endpoint(KEYS[2])) in told
 
 
 def test_an_older_announcement_leaves_no_trace():
