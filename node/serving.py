@@ -6,7 +6,6 @@ from node.state import State
 from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import BasePiece, CertificateRequest, Message, PieceRequest, Sid, Sum
 from protocol.names import NOBODY
-from protocol.vectors import piece, piece_count, raw
 
 
 def answer(state: State, request: CertificateRequest | PieceRequest) -> Message | None:
@@ -22,10 +21,8 @@ def answer(state: State, request: CertificateRequest | PieceRequest) -> Message 
 
 
 def _base_piece(state: State, digest: bytes, index: int) -> BasePiece | None:
-    vector = state.vector_named(digest)
-    if vector is None or index >= piece_count(len(vector)):
-        return None
-    return BasePiece(digest, index, raw(vector, piece(len(vector), index)))
+    payload = state.base_piece(digest, index)
+    return None if payload is None else BasePiece(digest, index, payload)
 
 
 def _sum_piece(state: State, sid: Sid, of: bytes, index: int) -> Sum | TotalPiece | None:
