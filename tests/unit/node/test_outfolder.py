@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 
+import numpy as np
 import pytest
 
 from node.errors import ConfigError
 from node.keyfile import new_seed, read_key, write_key
+from node.options import parse_arguments
 from node.outfolder import Lock, check_folder, tidy_folder
+from node.privacy import NOTHING
+from node.reporting import JsonReporter
+from node.runner import prepare, run_as
 from node.whole_files import new_file, replace_file
 
 
@@ -45,6 +51,25 @@ def test_nothing_is_undone_once_something_was_offered_or_a_round_has_ended(tmp_p
         (tmp_path / "out" / "history.jsonl").touch()
     lock.undo()
     assert names(tmp_path / "out") >= {"node.key", "state.db", "vectors"}
+
+
+@pytest.mark.parametrize("offered", [True, False])
+def test_a_node_that_is_refused_after_an_offer_keeps_what_it_has_spent(tmp_path, offered):
+    """Told by a peer that its task is another one: before its first round has a line."""
+    small = ("--set=train.batch_size=64", "--set=model.args.sizes=[64,2,10]")
+    out = tmp_path / "out"
+    options = parse_arguments(["--peers", "127.0.0.1:1", "--shard", "0/20", "--out", str(out), *small])
+
+    async def live(engine, _):
+        if offered:
+            engine._state.trained(np.ones(engine._state.dimension, np.float32), ())
+            engine._state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
+        raise ConfigError("another task")
+
+    with pytest.raises(ConfigError, match="another task"):
+        run_as(prepare(options), None, JsonReporter(io.StringIO()), live)
+    assert ({"state.db", "vectors", "node.key"} <= names(out)) == offered
+    assert (out / "node.key").exists()
 
 
 def test_a_folder_with_files_of_others_is_new(tmp_path):
