@@ -44,8 +44,9 @@ from node.schema import Schema
 from node.starting import INTERRUPTED
 from node.survey import Sums, norm, parts, survey
 from node.training import Evaluation, Trained, Vector
-from node.vectors import Floats, replace_file
+from node.vectors import Floats
 from node.weighting import Uniform
+from node.whole_files import replace_file
 from protocol.messages import Base
 
 ROUNDS = 10
@@ -202,6 +203,8 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
         dimension=len(sums),
         parameters=_parameters(task, len(sums), bound),
         mechanism=mechanism,
+        # Not the task's own: the agreed task has what is left of the budget, and its ledger begins anew.
+        spends_for=f"agreement on {task.task.name}",
         weighting=Uniform(),
         bound=bound,
         allow=allowed(options),

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from node.modelfile import Card, Tensors, read_tensors, write_model
-from node.vectors import Floats, replace_file
+from node.vectors import Floats
+from node.whole_files import replace_file
 from protocol.messages import Base
 
 

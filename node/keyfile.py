@@ -12,6 +12,7 @@ from pathlib import Path
 from node.addresses import parse_key
 from node.errors import ConfigError, UserError, reason
 from node.regular import check_regular
+from node.whole_files import new_file
 from protocol.identity import KEY_BYTES, NodeKey
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -84,14 +85,6 @@ def read_secret(path: Path, what: str, digits: int) -> str | None:
 def write_secret(path: Path, what: str, line: str) -> None:
     """Write a new file, mode 0600, durably; an existing one is never overwritten. ConfigError."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise ConfigError(f"the {what} file {path} can not be written: {reason(error)}") from error
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(line + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:  # half a key is none, and would be in the way of the next start
-        path.unlink(missing_ok=True)
+        new_file(path, f"{line}\n".encode())
+    except OSError as error:  # nothing is left of it: half a key would be in the way of the next start
         raise ConfigError(f"the {what} file {path} can not be written: {reason(error)}") from error

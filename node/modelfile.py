@@ -7,7 +7,6 @@ order, and equal models would be different files.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from node.config import Task
 from node.config_values import toml_name
 from node.errors import ConfigError, UserError, reason, shown
 from node.regular import check_regular
+from node.whole_files import whole
 from protocol.messages import Base
 
 Tensors = Mapping[str, NDArray[np.generic]]
@@ -78,15 +78,13 @@ def _plain(value: Any) -> Any:
 
 def write_model(path: Path, tensors: Tensors, about: Mapping[str, object]) -> None:
     """Write a model file whole or not at all; UserError where there is no room for it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     written = json.dumps(about, sort_keys=True, allow_nan=False)
-    whole = {name: np.asarray(part, order="C") for name, part in tensors.items()}
+    arrays = {name: np.asarray(part, order="C") for name, part in tensors.items()}
     try:
-        save_file(whole, temporary, metadata={KEY: written})
+        with whole(path) as temporary:
+            save_file(arrays, temporary, metadata={KEY: written})
     except SafetensorError as error:
-        temporary.unlink(missing_ok=True)
         raise UserError(f"{path} can not be written: {reason(error)}; make room there") from error
-    temporary.replace(path)
 
 
 def read_tensors(path: Path) -> dict[str, NDArray[np.generic]]:

@@ -87,7 +87,7 @@ def _begins(path: Path) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    from node.vectors import replace_file  # noqa: PLC0415
+    from node.whole_files import replace_file  # noqa: PLC0415
 
     try:
         replace_file(path, (content,), durable=False)

@@ -39,18 +39,20 @@ from node.log_reporter import LogReporter
 from node.logs import Log
 from node.modelfile import Card, task_table
 from node.options import NodeOptions
-from node.outfolder import HISTORY, KEY, Lock
+from node.outfolder import HISTORY, KEY, Lock, check_folder, tidy_folder
 from node.own import own_words
 from node.page import Page
 from node.peer import Engine
 from node.plan import Plan
 from node.privacy import introduction, make_mechanism, offer_bound
 from node.prometheus import Figures, RoundFigures, new_registry, node_families
+from node.report import counted
 from node.reporters import Reporters
 from node.reporting import Reporter, make_reporter
 from node.rounds import Rounds
 from node.shell import Clock
 from node.sight import NodeSight
+from node.spend_file import SpendFile
 from node.starting import INTERRUPTED, begun
 from node.state import State
 from node.sums import check_length, masked_settings, withstands
@@ -91,6 +93,8 @@ class Prepared:
     dimension: int
     parameters: str
     mechanism: Mechanism
+    spends_for: str
+    """What the key's spend file calls that which this node spends for (node.spend_file)."""
     weighting: Weighting
     bound: float
     """What no coordinate of anybody's offer exceeds; beyond it, an offer is cut."""
@@ -129,13 +133,16 @@ def run_as(prepared: Prepared, listener: socket.socket | None, reporter: Reporte
     seed = None if _key_file_exists(options) else new_seed()
     key = NodeKey(seed) if seed is not None else _existing_key(options)
     out = options.out or Path("runs") / f"{options.task.task.name}-{key.public.hex()[:8]}"
+    key_file = options.key or out / KEY
     listening = listener or _listen(options, key)
     try:
         lock = Lock(out)
         try:
+            check_folder(out, key_file, has_key=seed is None)
+            tidy_folder(out, key_file)
             if seed is not None:
-                write_key(options.key or out / KEY, seed)
-            return _run_in(prepared, key, out, listening, reporter, live)
+                write_key(key_file, seed)
+            return _run_in(prepared, key, lock, key_file, listening, reporter, live)
         except ConfigError:
             lock.undo()
             raise
@@ -172,6 +179,7 @@ def prepare(options: NodeOptions) -> Prepared:
         dimension=dimension,
         parameters=canonical_parameters(task, named, bound, trainer.digests(loaded_names(task.model))),
         mechanism=mechanism,
+        spends_for=task.task.name,
         weighting=make_weighting(task.aggregation, len(dataset.train_y), bound),
         bound=bound,
         allow=allowed(options),
@@ -271,14 +279,19 @@ def _expected(options: NodeOptions, endpoint: str) -> int:
 
 
 def _run_in(
-    prepared: Prepared, key: NodeKey, out: Path, listener: socket.socket, reporter: Reporter, live: Live
+    prepared: Prepared,
+    key: NodeKey,
+    lock: Lock,
+    key_file: Path,
+    listener: socket.socket,
+    reporter: Reporter,
+    live: Live,
 ) -> int:
-    options = prepared.options
-    task = options.task.task.name
+    options, out = prepared.options, lock.folder
     endpoint = endpoint_of(listener, options.listen)
     words = prepared.dimension + prepared.weighting.slots
     check_length(options.task.aggregation, _expected(options, endpoint), words)
-    state = State(out, task, parameters_hash(prepared.parameters), prepared.trainer.vector())
+    state = _open_state(prepared, key, out, key_file)
     try:
         bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
         access = access_of(endpoint, bound, where, lambda: kept_token(out / TOKEN_FILE))
@@ -290,7 +303,19 @@ def _run_in(
         watched = Watched(journal, access, registry)
         return asyncio.run(_live(prepared, key, endpoint, state, out, listener, watched, live))
     finally:
+        if state.offers:
+            lock.keep()
         state.close()
+
+
+def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> State:
+    """What survives a crash; where there is a budget, with what the key has spent elsewhere and before."""
+    spending = None
+    if prepared.mechanism.guarantee is not None:
+        spending = SpendFile(key_file, key.public, prepared.spends_for)
+        spending.check_writable()
+    task, initial = prepared.options.task.task.name, prepared.trainer.vector()
+    return State(out, task, parameters_hash(prepared.parameters), initial, key.public, spending)
 
 
 def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, state: State) -> dict[str, str]:
@@ -309,10 +334,18 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
         "sums": f"{at_least}{withstands(options.task.aggregation, expected).text}",
         **prepared.weighting.words,
         **introduction(prepared.mechanism),
+        **_recovered_words(state),
         **gate_words(options.task),
         **prepared.notes,
         "out": str(out),
     }
+
+
+def _recovered_words(state: State) -> dict[str, str]:
+    """That the folder did not know all that was spent: it is an older copy, or a new one."""
+    if not state.recovered:
+        return {}
+    return {"spent before": f"{counted(state.recovered, 'offer')} that this folder did not know of: counted"}
 
 
 def _schema_words(task: Task) -> dict[str, str]:
@@ -350,6 +383,7 @@ async def _live(
     plan = _plan(prepared, key, endpoint, state)
     tracker = KnownTracker(options.tracker_key, out / TRACKER_FILE)
     settings = _settings(prepared, key, endpoint, plan, _pins(options, tracker))
+    state.begin_epoch()  # before anything is announced
     session = Session(settings, state.standing, state.past, os.urandom(32))
     folder = prepared.folder(out)
     if prepared.trainer.own_names:

@@ -15,9 +15,8 @@ from node.state import State
 from node.traffic import Counts
 from protocol.codec import MAX_FRAME_BYTES
 from protocol.masked_messages import ResultCertificate, TotalPiece
-from protocol.messages import BasePiece, CertificateRequest, Message, PieceRequest, Sid, Sum
+from protocol.messages import BasePiece, CertificateRequest, Message, PieceRequest, Request, Sid, Sum
 from protocol.names import NOBODY, Key
-from protocol.vectors import piece, piece_count, raw
 
 MAX_WAITING = 16
 """How many requests of one peer wait, the one that is being answered among them."""
@@ -25,7 +24,6 @@ MAX_SERVED_BYTES = 32 * 1024 * 1024
 AT_ONCE = MAX_SERVED_BYTES // MAX_FRAME_BYTES
 """How many answers are under way at once, each to another peer."""
 
-Request = CertificateRequest | PieceRequest
 Load = Callable[[Request], Message | None]
 Hand = Callable[[str, Message], Awaitable[bool]]
 """Sends a message to an endpoint; whether it went."""
@@ -117,10 +115,8 @@ def answer(state: State, request: CertificateRequest | PieceRequest) -> Message 
 
 
 def _base_piece(state: State, digest: bytes, index: int) -> BasePiece | None:
-    vector = state.vector_named(digest)
-    if vector is None or index >= piece_count(len(vector)):
-        return None
-    return BasePiece(digest, index, raw(vector, piece(len(vector), index)))
+    payload = state.base_piece(digest, index)
+    return None if payload is None else BasePiece(digest, index, payload)
 
 
 def _sum_piece(state: State, sid: Sid, of: bytes, index: int) -> Sum | TotalPiece | None:

@@ -1,12 +1,14 @@
 """What survives a crash: base, spent, fresh, the round, the ledger, certificates, bans.
 
 What must stay true, also if the process is killed between any two instructions:
+- an offer's charge is in the key's spend file before it is in the ledger (node.spend_file);
 - an offer is in the ledger, and its vector moved from `fresh` to `spent`, before its first byte leaves;
 - the base that the database names is on disk, whole; so is the one before it;
 - what is spent never becomes fresh again;
 - the last base that this node's loss gate took for good is on disk, whole, for as long as there is a gate;
 - what training has cost stands beside `fresh` (`pending`), and is charged with the offer that holds it;
-- how the last round ended stands beside its number (`ending`), until the next one has ended.
+- how the last round ended stands beside its number (`ending`), until the next one has ended;
+- each start has an epoch above all that this folder has had before (`epoch`).
 
 Training stores from a thread of its own, while other threads catch up and serve: one step at a time, and
 a step is the vector's file, the database, and what is remembered here.
@@ -30,17 +32,19 @@ import numpy as np
 from mechanisms.accounting import Event, Ledger, event_from_text, to_text
 from mechanisms.mechanism import Memory
 from node.artifacts import Ending
-from node.database import Database
+from node.database import Database, Fact, create_database
 from node.errors import ConfigError
+from node.outfolder import STATE, SUMMARY
 from node.parts_file import PartsFile
 from node.privacy import Receipt
+from node.spend_file import Charge, SpendFile
 from node.vectors import Floats, VectorFiles
 from protocol import codec
 from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import NO_SID, Base, Certificate, Group, Key, Sid, Sum
 from protocol.recovery import Past
 from protocol.standing import Standing
-from protocol.vectors import base_digest
+from protocol.vectors import base_digest, piece, piece_count, raw
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -87,45 +91,76 @@ def _alone(method: Callable[Concatenate[State, P], T]) -> Callable[Concatenate[S
 class State:
     """A node's memory in its folder. Vectors are (d,) float32; None stands for zeros."""
 
-    def __init__(self, folder: Path, task: str, parameters: bytes, initial: Floats) -> None:
-        """Open, or begin with `initial` as the first base. ConfigError for another task's folder."""
+    def __init__(
+        self,
+        folder: Path,
+        task: str,
+        parameters: bytes,
+        initial: Floats,
+        key: Key,
+        spending: SpendFile | None,
+    ) -> None:
+        """Open, or begin with `initial` as the first base. ConfigError for another task's or key's folder.
+
+        `spending`: where the key's charges are kept besides; None where nothing is ever charged.
+        """
         self.dimension = len(initial)
         self._lock = threading.RLock()
-        self._database = Database(folder / "state.db")
-        self._files = VectorFiles(folder / "vectors")
+        self._spending = spending
         self._certificates = folder / "certificates"
-        self._certificates.mkdir(exist_ok=True)
         self._parts: dict[Sid, PartsFile] = {}
+        self._unfinished: set[str] = set()
+        """Parts of no session that is kept, as they were when the last round ended."""
+        first = _first_facts(task, parameters, initial, key)
+        if not (folder / STATE).exists():
+            create_database(folder / STATE, first)
+        self._database = Database(folder / STATE)
         try:
-            if self._database.fact("task") is None:
-                self._begin(task, parameters, initial)
-            self._check(folder, task, parameters)
-            self._load()
+            if self._database.is_older:
+                self._take_over(folder, key, first)
+            self._check(folder, task, parameters, key)
+            self._files = VectorFiles(folder / "vectors")
+            self._certificates.mkdir(exist_ok=True)
+            self._load(initial)
+            self.recovered = self._reconcile()
+            self._tidy(self._certificate_files())
         except BaseException:
             self._database.close()
             raise
 
-    def _begin(self, task: str, parameters: bytes, initial: Floats) -> None:
-        base = Base(0, base_digest(parameters, 0, initial), 0, NO_SID)
-        name = self._files.put(initial)
-        with self._database.step():
-            self._database.set_facts(task=task, parameters=parameters, round=0, spent=None, fresh=None)
-            self._database.set_facts(base=_packed(base), base_file=name, previous=None, previous_file=None)
+    def _take_over(self, folder: Path, key: Key, first: dict[str, Fact]) -> None:
+        """Make version 1 into this one: it did not say whose it is, but what it holds does."""
+        if self._database.fact("task") is None:  # killed at its first start, before there was anything
+            self._database.upgrade(first)
+            return
+        members = [ready.key for kept in self._load_sessions().values() for ready in kept.group.readys]
+        named = _key_in(folder / SUMMARY)
+        if (named is not None and named != key.hex()) or (members and key not in members):
+            raise ConfigError(_other_key(folder, named, key))
+        self._database.upgrade({"key": key, "epoch": 0})
 
-    def _check(self, folder: Path, task: str, parameters: bytes) -> None:
+    def _check(self, folder: Path, task: str, parameters: bytes, key: Key) -> None:
         theirs = str(self._database.fact("task"))
         if theirs != task:
             raise ConfigError(f"--out {folder} holds task '{theirs}', not '{task}': name another folder")
+        owner = self._blob("key")
+        if owner != key:
+            raise ConfigError(_other_key(folder, owner.hex(), key))
         if self._database.fact("parameters") != parameters:
             raise ConfigError(
                 f"--out {folder} was made with other parameters of task '{task}': name another folder, or "
                 "start with the same --set and task file as before"
             )
 
-    def _load(self) -> None:
+    def _load(self, initial: Floats) -> None:
         self.round = int(self._number("round"))
+        self.epoch = int(self._number("epoch"))
+        """Of this start, once `begin_epoch` was called: higher than that of any start before."""
         self.base = _unpacked(self._blob("base"))
-        self.base_vector = self._files.get(str(self._database.fact("base_file")), self.dimension)
+        name = str(self._database.fact("base_file"))
+        if self.base.generation == 0 and not self._files.has(name) and self._files.name_of(initial) == name:
+            self._files.put(initial)  # killed at the first start, between the database and this
+        self.base_vector = self._files.get(name, self.dimension)
         previous = self._database.fact("previous")
         self.previous = _unpacked(previous) if isinstance(previous, bytes) else None
         self._judged = self._database.fact("judged")
@@ -136,12 +171,37 @@ class State:
         ending = self._database.fact("ending")
         self.ending = Ending.from_text(ending) if isinstance(ending, str) else None
         self.memory: Memory = tuple(map(tuple, json.loads(memory))) if isinstance(memory, str) else ()
-        rows = self._database.rows("select events from ledger")
-        self.ledger = Ledger.of(event for (events,) in rows for event in _read(events))
+        self.ledger = Ledger.of(event for charge in self._charges() for event in charge.events)
         self.sessions = self._load_sessions()
         self.banned = {
             bytes(key) for (key,) in self._database.rows("select key from banned") if isinstance(key, bytes)
         }
+
+    def _charges(self) -> list[Charge]:
+        """The ledger as it is on disk."""
+        rows = self._database.rows("select sid, round, at_ms, events from ledger")
+        return [
+            Charge(_bytes(sid), int(str(round)), int(str(at_ms)), _read(events))
+            for sid, round, at_ms, events in rows
+        ]
+
+    def _reconcile(self) -> int:
+        """Ledger and spend file know the same from now on, all that either of them knew.
+
+        How many offers the ledger did not know: it was put back from an older copy, or is a new one, or the
+        process was killed between the two. Such an offer counts, even one that never left.
+        """
+        if self._spending is None:
+            return 0
+        here, there = self._charges(), self._spending.charges()
+        self._spending.add(charge for charge in here if charge.events and charge.sid not in there)
+        missing = [charge for sid, charge in there.items() if sid not in {charge.sid for charge in here}]
+        if missing:
+            rows = [(one.sid, one.round, one.at_ms, _written(one.events)) for one in missing]
+            with self._database.step() as connection:
+                connection.executemany("insert into ledger values (?, ?, ?, 0, ?, null, null)", rows)
+            self.ledger = self.ledger.adding(event for one in missing for event in one.events)
+        return len(missing)
 
     def _number(self, name: str) -> int:
         value = self._database.fact(name)
@@ -160,7 +220,7 @@ class State:
     @property
     def standing(self) -> Standing:
         """Where a session begins."""
-        return Standing(self.round, self.base, self.previous, set(self.banned))
+        return Standing(self.round, self.base, self.previous, set(self.banned), self.epoch)
 
     @property
     @_alone
@@ -219,10 +279,17 @@ class State:
         )
 
     @_alone
-    def vector_named(self, digest: bytes) -> Floats | None:
-        """The vector of the base with this digest, to serve it."""
-        bases = (base for base in (self.base, self.previous) if base is not None and base.digest == digest)
-        return next((self.vector_of(base) for base in bases), None)
+    def base_piece(self, digest: bytes, index: int) -> bytes | memoryview | None:
+        """A piece of the current base or the one before it, to serve it; None for any other."""
+        if index >= piece_count(self.dimension):
+            return None
+        part = piece(self.dimension, index)
+        if digest == self.base.digest:
+            return raw(self.base_vector, part)
+        name = self._database.fact("previous_file")
+        if self.previous is None or digest != self.previous.digest or not isinstance(name, str):
+            return None
+        return self._files.piece(name, self.dimension, part)
 
     @property
     @_alone
@@ -234,6 +301,20 @@ class State:
     # -- steps -------------------------------------------------------------------------------------
 
     @_alone
+    def begin_epoch(self) -> int:
+        """A start begins: its epoch, above that of every start before, is on disk when this is over."""
+        return self.raise_epoch(self.epoch)
+
+    @_alone
+    def raise_epoch(self, above: int) -> int:
+        """The epoch from now on: above this one, and above `above`, which somebody has seen of this key."""
+        epoch = max(self.epoch, above) + 1
+        with self._database.step():
+            self._database.set_facts(epoch=epoch)
+        self.epoch = epoch
+        return epoch
+
+    @_alone
     def trained(self, fresh: Floats, pending: tuple[Event, ...]) -> None:
         """New progress that was never offered, and what an offer of it will be charged for its training."""
         name = self._files.put(fresh)
@@ -243,12 +324,17 @@ class State:
 
     @_alone
     def spend(self, sid: Sid, round: int, clipped: int, at_ms: int, receipt: Receipt) -> None:
-        """The offer, all of `fresh`, is spent in session `sid`: charge, memory and move are one step."""
+        """The offer, all of `fresh`, is spent in session `sid`: charge, memory and move are one step.
+
+        Where it is charged at all, the key's spend file has the charge before that step.
+        """
         if self.fresh is None:
             raise RuntimeError("nothing is fresh: there is nothing to spend")
         spent = self.fresh if self.spent is None else self.spent + self.fresh
         name = self._files.put(spent)
         cost = (receipt.total.epsilon, receipt.total.delta) if receipt.total else (None, None)
+        if self._spending is not None and receipt.events:
+            self._spending.add((Charge(sid, round, at_ms, receipt.events),))
         with self._database.step() as connection:
             row = (sid, round, at_ms, clipped, _written(receipt.events), *cost)
             connection.execute("insert into ledger values (?, ?, ?, ?, ?, ?, ?)", row)
@@ -262,6 +348,9 @@ class State:
         with self._database.step():
             self._database.set_facts(round=ending.round, ending=ending.to_text())
         self.round, self.ending = ending.round, ending
+        # Others may still ask for parts of the session that failed just now, but not for any before it.
+        self._tidy(self._unfinished)
+        self._unfinished = self._certificate_files()
 
     @_alone
     def adopt(
@@ -293,7 +382,7 @@ class State:
         self.round, self.ending = number, ending
         if kept is not None:
             self.sessions[base.sid] = kept
-        self._tidy()
+        self._tidy(self._certificate_files())
 
     @_alone
     def judge(self, base: Base, good: bool) -> bool:
@@ -346,13 +435,15 @@ class State:
     @_alone
     def kept_part(self, sid: Sid, owner: Key, index: int) -> bytes | None:
         """A stored piece of `owner`'s sum (`NOBODY`: of the group's total); None if there is none."""
+        if sid not in self._parts and not (self._certificates / _parts_name(sid)).exists():
+            return None  # nothing is remembered of a session that somebody made up
         try:
             return self._parts_of(sid).get(owner, index)
         except OSError:
             return None
 
     def _parts_of(self, sid: Sid) -> PartsFile:
-        return self._parts.setdefault(sid, PartsFile(self._certificates / f"{sid.hex()}.parts"))
+        return self._parts.setdefault(sid, PartsFile(self._certificates / _parts_name(sid)))
 
     def _insert(self, connection: object, sid: Sid, number: int, kept: Kept) -> None:
         group = codec.encode(kept.group).join()
@@ -373,20 +464,55 @@ class State:
                     sessions[_bytes(sid)] = Kept(group, _unpacked(_bytes(base)), proof)
         return sessions
 
-    def _tidy(self) -> None:
-        """Delete what nothing names any more."""
+    def _certificate_files(self) -> set[str]:
+        return {path.name for path in self._certificates.iterdir()}
+
+    def _tidy(self, certificates: set[str]) -> None:
+        """Delete vectors that nothing names any more, and of `certificates` what is of no kept session."""
         names = ("base_file", "previous_file", "spent", "fresh", "good")
         facts = [self._database.fact(name) for name in names]
         self._files.keep_only(name for name in facts if isinstance(name, str))
         while len(self.sessions) > KEPT_SESSIONS:
             self.sessions.pop(next(iter(self.sessions)))
-        kept = {f"{sid.hex()}.parts" for sid in self.sessions}
-        for path in self._certificates.iterdir():
-            if path.name not in kept and path.is_dir():  # as before there was one file for a session
+        kept = {_parts_name(sid) for sid in self.sessions}
+        for path in (self._certificates / name for name in certificates - kept):
+            if path.is_dir():  # as before there was one file for a session
                 shutil.rmtree(path, ignore_errors=True)
-            elif path.name not in kept:
+            else:
                 path.unlink(missing_ok=True)
-        self._parts = {sid: file for sid, file in self._parts.items() if sid in self.sessions}
+        left = self._certificate_files()
+        self._parts = {sid: file for sid, file in self._parts.items() if _parts_name(sid) in left}
+
+
+def _parts_name(sid: Sid) -> str:
+    return f"{sid.hex()}.parts"
+
+
+def _first_facts(task: str, parameters: bytes, initial: Floats, key: Key) -> dict[str, Fact]:
+    """What a new database says: the initial model is the base, and nothing is spent."""
+    base = Base(0, base_digest(parameters, 0, initial), 0, NO_SID)
+    owner: dict[str, Fact] = {"task": task, "parameters": parameters, "key": key, "epoch": 0}
+    base_facts: dict[str, Fact] = {"base": _packed(base), "base_file": VectorFiles.name_of(initial)}
+    nothing: dict[str, Fact] = dict.fromkeys(("spent", "fresh", "previous", "previous_file"))
+    return {**owner, **base_facts, **nothing, "round": 0}
+
+
+def _key_in(summary: Path) -> str | None:
+    """The key that a summary is of; None where there is none, or it does not say."""
+    try:
+        said = json.loads(summary.read_text("utf-8", "replace"))
+    except (OSError, ValueError):
+        return None
+    found = said.get("key") if isinstance(said, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _other_key(folder: Path, owner: str | None, key: Key) -> str:
+    whose = f"the key {owner[:16]}..." if owner else "another key"
+    return (
+        f"--out {folder} belongs to {whose}, not to {key.hex()[:16]}...: put that key's file back, or give "
+        "another --out"
+    )
 
 
 def _bytes(value: object) -> bytes:

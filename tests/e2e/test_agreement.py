@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import shutil
 import signal
 import tomllib
 from pathlib import Path
@@ -47,11 +49,11 @@ class Owners:
         said = ("--write", str(own / "agreed.toml"), "--json", *settings(*QUICK, *sets), *more)
         return self._nursery.module("node.agree", str(self.task), *where, *here, *said, orders=orders)
 
-    def learn(self, number: int) -> Process:
+    def learn(self, number: int, *more: str) -> Process:
         own = self.folders[number]
         where = ("--peers", ",".join(self.endpoints), "--listen", self.endpoints[number])
         here = ("--data", str(own / "ward.csv"), "--out", str(own / "learned"), "--json")
-        return self._nursery.fork("--task", str(own / "agreed.toml"), *where, *here)
+        return self._nursery.fork("--task", str(own / "agreed.toml"), *where, *here, *more)
 
     def written(self) -> dict[str, object]:
         """The task that all of them have written, the same everywhere."""
@@ -141,6 +143,27 @@ def test_the_same_folder_again_writes_the_same_again_and_charges_nothing(owners:
     assert (own / "agreed.toml").read_text() == text
     assert charged(own / "out") == before
     assert len(before) == 1
+
+
+def test_what_an_agreement_cost_is_kept_beside_the_key_and_counts_for_agreements_alone(
+    owners: Owners,
+) -> None:
+    for peer in [owners.agree(number, *PRIVATE) for number in range(3)]:
+        peer.ends_well()
+    own = owners.folders[0]
+    before, out, key = charged(own / "out"), own / "out", own / "key"
+    lines = (out / "node.key.spent").read_text().splitlines()
+    assert [json.loads(line.partition(" ")[2])["task"] for line in lines] == ["agreement on ward"]
+    for name in ("node.key", "node.key.spent"):
+        shutil.move(out / name, own / name.replace("node.key", "key"))
+    shutil.rmtree(out)
+    once_more = ("--key", str(key), "--rounds", "1", "--force")
+    again = owners.agree(0, "aggregation.group_timeout_s=1", *PRIVATE, more=once_more)
+    assert again.event("started")["spent before"].startswith("1 offer that")
+    again.fails(1)
+    assert charged(out) == before
+    learning = owners.learn(0, "--key", str(key), "--out", str(own / "elsewhere"))
+    assert "spent before" not in learning.event("started"), "the agreed task's budget is what is left"
 
 
 def test_alone_there_is_no_agreement_and_the_same_folder_tries_again(owners: Owners) -> None:

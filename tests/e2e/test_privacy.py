@@ -76,7 +76,10 @@ def pending(out: Path) -> list[Event]:
 
 
 def is_sound(out: Path, within: float = BUDGET) -> list[Charge]:
-    """One row for each offer, each with the total of all so far; the last is what the summary says."""
+    """One row for each offer, each with the total of all so far; the last is what the summary says.
+
+    What is kept beside the key says the same.
+    """
     found, ledger = charges(out), Ledger(())
     for charge in found:
         ledger = ledger.adding(charge.events)
@@ -91,6 +94,9 @@ def is_sound(out: Path, within: float = BUDGET) -> list[Charge]:
     assert said["epsilon"] == pytest.approx(found[-1].epsilon, abs=1e-6)
     assert said["delta"] == said["privacy"]["delta"] == DELTA
     assert found[-1].epsilon <= within * (1 + 1e-9)
+    lines = (out / "node.key.spent").read_text().splitlines()
+    beside = [json.loads(line.partition(" ")[2]) for line in lines]
+    assert [(one["sid"], one["round"]) for one in beside] == [(one.sid.hex(), one.round) for one in found]
     return found
 
 

@@ -39,8 +39,9 @@ class Alone:
         self.rows = len(load_dataset(options.task, options.data, options.shard).train_y)
         self.mechanism = self.prepared.mechanism
         self.parameters = parameters_hash(self.prepared.parameters)
-        self.state = State(folder, "digits", self.parameters, self.prepared.trainer.vector())
         key = NodeKey(SEED)
+        initial = self.prepared.trainer.vector()
+        self.state = State(folder, "digits", self.parameters, initial, key.public, None)
         session = Session(
             settings(
                 key,

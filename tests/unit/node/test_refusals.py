@@ -13,7 +13,7 @@ import pytest
 
 from node import cli, key, tracker
 from node.__main__ import main
-from node.database import Database
+from node.database import Database, create_database
 from node.errors import UserError
 from node.listening import listen
 from node.logs import NO_LOG, complain
@@ -117,6 +117,7 @@ def test_of_a_long_path_the_end_is_told():
 
 
 def test_a_database_on_a_full_disk_is_told_to_get_room(tmp_path):
+    create_database(tmp_path / "state.db", {})
     database = Database(tmp_path / "state.db")
     pages = database.rows("pragma page_count")[0][0]
     database.rows(f"pragma max_page_count = {pages}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,13 +18,15 @@ from node.artifacts import Ending, Traffic
 from node.errors import ConfigError, UserError
 from node.privacy import NOTHING, Receipt
 from node.serving import answer
+from node.spend_file import Charge, SpendFile
 from node.state import KEPT_SESSIONS, Kept, State
 from protocol.masked_messages import JoinHead, ReleaseHead, ResultCertificate, TotalPiece
 from protocol.messages import Base, Certificate, CertificateRequest, Group, PieceRequest, Sum
 from protocol.names import NOBODY
-from protocol.vectors import base_digest
+from protocol.vectors import PIECE_WORDS, base_digest
 
 PARAMETERS = bytes(32)
+KEY = b"k" * 32
 STEPS = SampledGaussian(1.1, 0.25, 8)
 RELEASE = Gaussian(2.5)
 D = 5
@@ -32,8 +36,8 @@ def vector(value: float) -> np.ndarray:
     return np.full(D, value, dtype=np.float32)
 
 
-def opened(folder, task="digits", parameters=PARAMETERS) -> State:
-    return State(folder, task, parameters, vector(0))
+def opened(folder, task="digits", parameters=PARAMETERS, key=KEY, spending=None) -> State:
+    return State(folder, task, parameters, vector(0), key, spending)
 
 
 def reopened(state: State, folder) -> State:
@@ -203,14 +207,15 @@ def test_how_a_round_ended_is_stored_with_its_number_until_the_next_one_has_ende
     assert (state.round, state.ending, state.base.generation) == (2, ending(2, "aggregated"), 2)
 
 
-def test_a_database_of_another_version_is_refused_and_left_alone(tmp_path):
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path):
     opened(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
         database.execute("pragma user_version = 7")
     with pytest.raises(ConfigError) as caught:
         opened(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path / 'state.db'} was made by another version of murmuration: name another --out"
+        f"{tmp_path / 'state.db'} was made by a newer version of murmuration (its form is 7, this one knows "
+        "up to 2): install that version, or name another --out"
     )
     assert caught.value.status == 2
     with closing(sqlite3.connect(tmp_path / "state.db")) as database:
@@ -221,6 +226,64 @@ def test_a_database_from_before_there_were_versions_is_refused(tmp_path):
     with closing(sqlite3.connect(tmp_path / "state.db")) as database:
         database.execute("create table ledger (sid blob primary key, epsilon real)")
     with pytest.raises(ConfigError, match="another version"):
+        opened(tmp_path)
+
+
+def of_version_1(folder) -> None:
+    """Turn a folder into what version 1 left: it did not say whose it is."""
+    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
+        database.execute("delete from fact where name in ('key', 'epoch')")
+        database.execute("pragma user_version = 1")
+
+
+def test_a_folder_of_version_1_is_taken_over_with_what_it_has(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(STEPS, RELEASE))
+    state.adopt(base(1, 5), vector(5), 1, None, ())
+    state.close()
+    of_version_1(tmp_path)
+    for epoch in (1, 2):
+        state = opened(tmp_path)
+        assert (state.base, state.ledger, state.begin_epoch()) == (
+            base(1, 5),
+            Ledger.of((STEPS, RELEASE)),
+            epoch,
+        )
+        state.close()
+    with pytest.raises(ConfigError, match="belongs to the key"):
+        opened(tmp_path, key=b"q" * 32)
+
+
+def test_a_folder_of_version_1_that_was_killed_before_it_said_anything_begins(tmp_path):
+    opened(tmp_path).close()
+    of_version_1(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
+        database.execute("delete from fact")
+    state = opened(tmp_path)
+    assert (state.round, state.base.generation, state.begin_epoch()) == (0, 0, 1)
+    assert np.array_equal(state.working, vector(0))
+
+
+@pytest.mark.parametrize("summary", ['{"key": "%s"}' % ("71" * 32), "[]", "{", '{"key": 1}'])
+def test_a_summary_tells_whose_a_folder_of_version_1_is(tmp_path, summary):
+    opened(tmp_path).close()
+    of_version_1(tmp_path)
+    (tmp_path / "summary.json").write_text(summary)
+    if "7171" in summary:
+        with pytest.raises(ConfigError, match="belongs to the key 7171"):
+            opened(tmp_path)
+    opened(tmp_path, key=b"q" * 32).close()
+
+
+def test_a_database_without_tables_is_refused(tmp_path):
+    for text in (b"", b"x" * 5000):
+        (tmp_path / "state.db").write_bytes(text)
+        with pytest.raises(ConfigError, match="knows what was spent: put the newest copy back"):
+            opened(tmp_path)
+    (tmp_path / "state.db").unlink()
+    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+        database.execute("pragma journal_mode = wal")
+    with pytest.raises(ConfigError, match="is empty, and it knows what was spent"):
         opened(tmp_path)
 
 
@@ -243,8 +306,10 @@ def test_an_aggregate_replaces_base_and_spent_and_keeps_the_base_before(tmp_path
     assert (state.base, state.previous, state.round, state.spent) == (new, initial, 1, None)
     assert np.array_equal(state.base_vector, vector(5))
     assert np.array_equal(state.vector_of(initial), vector(0))
-    assert np.array_equal(state.vector_named(initial.digest), vector(0))
-    assert state.vector_named(b"?" * 32) is None
+    assert bytes(state.base_piece(initial.digest, 0)) == vector(0).tobytes()
+    assert bytes(state.base_piece(new.digest, 0)) == vector(5).tobytes()
+    assert state.base_piece(b"?" * 32, 0) is None
+    assert state.base_piece(new.digest, 1) is None
     assert list(state.past) == [new.sid]
 
 
@@ -394,11 +459,23 @@ def test_a_damaged_vector_is_named(tmp_path):
 
 
 def test_a_missing_vector_is_named(tmp_path):
+    state = opened(tmp_path)
+    state.adopt(base(1, 5), vector(5), 1, None, ())
+    state.close()
+    for path in (tmp_path / "vectors").glob("*.f32"):
+        path.unlink()
+    with pytest.raises(UserError, match="missing or unreadable"):
+        opened(tmp_path)
+
+
+def test_a_first_base_that_a_kill_kept_from_the_disk_is_written_again(tmp_path):
+    """It is the initial model, which every start makes alike."""
     opened(tmp_path).close()
     (path,) = (tmp_path / "vectors").glob("*.f32")
     path.unlink()
-    with pytest.raises(UserError, match="missing or unreadable"):
-        opened(tmp_path)
+    state = opened(tmp_path)
+    assert np.array_equal(state.working, vector(0))
+    assert path.exists()
 
 
 def test_training_and_catching_up_from_two_threads_lose_no_file(tmp_path):
@@ -428,6 +505,193 @@ def test_a_database_that_is_none_is_named(tmp_path):
     (tmp_path / "state.db").write_bytes(b"this is not a database, and it is long enough" * 100)
     with pytest.raises(UserError, match=r"state\.db can not be used"):
         opened(tmp_path)
+
+
+# what the key has spent
+
+
+def spending(folder, key=KEY, task="digits") -> SpendFile:
+    return SpendFile(folder / "k", key, task)
+
+
+def with_file(folder, out="out") -> State:
+    (folder / out).mkdir(exist_ok=True)
+    return opened(folder / out, spending=spending(folder))
+
+
+def test_a_charge_is_in_the_file_on_disk_before_it_is_in_the_database(tmp_path, monkeypatch):
+    state = with_file(tmp_path)
+    state.trained(vector(1), ())
+    steps, fsync = [], os.fsync
+
+    def syncing(descriptor: int) -> None:
+        fsync(descriptor)
+        steps.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    state._database._connection.set_trace_callback(lambda statement: steps.append(statement.split()[0]))
+    state.spend(b"s" * 32, 1, 0, 1000, receipt(STEPS, RELEASE))
+    told = [step for step in steps if step in {"k.spent", tmp_path.name, "insert", "commit"}]
+    assert told[:3] == ["k.spent", tmp_path.name, "insert"]
+    assert told[-1] == "commit"
+    assert list(spending(tmp_path).charges().values()) == [Charge(b"s" * 32, 1, 1000, (STEPS, RELEASE))]
+
+
+def test_an_offer_that_the_database_did_not_take_counts_after_a_restart_once(tmp_path):
+    """It never left; but nobody can tell that from one that did, where the database is an older copy."""
+    state = with_file(tmp_path)
+    state.trained(vector(1), (STEPS,))
+    state._database._connection.execute(
+        "create trigger full before insert on ledger begin select raise(abort, 'disk full'); end"
+    )
+    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+        state.spend(b"s" * 32, 1, 0, 1000, receipt(STEPS, RELEASE))
+    state._database._connection.execute("drop trigger full")
+    state.close()
+    for recovered in (1, 0, 0):
+        state = with_file(tmp_path)
+        assert (state.recovered, state.offers) == (recovered, 1)
+        assert private_parts(state) == (Ledger.of((STEPS, RELEASE)), (STEPS,), ())
+        state.close()
+
+
+def test_a_new_folder_begins_with_what_the_key_has_spent_and_adds_to_it(tmp_path):
+    state = with_file(tmp_path, "a")
+    charged(state, 1, receipt(STEPS))
+    state.close()
+    other = with_file(tmp_path, "b")
+    assert (other.recovered, other.ledger) == (1, Ledger.of((STEPS,)))
+    charged(other, 2, receipt(RELEASE))
+    other.close()
+    state = with_file(tmp_path, "a")
+    assert (state.recovered, state.ledger) == (1, Ledger.of((STEPS, RELEASE)))
+
+
+def test_a_ledger_that_the_file_lacks_is_written_into_it(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(STEPS))
+    charged(state, 2, NOTHING)
+    state.close()
+    state = opened(tmp_path, spending=spending(tmp_path))
+    assert (state.recovered, list(spending(tmp_path).charges())) == (0, [bytes([1]) * 32])
+
+
+def test_an_offer_that_is_charged_nothing_leaves_no_file(tmp_path):
+    state = with_file(tmp_path)
+    charged(state, 1, NOTHING)
+    assert not spending(tmp_path).path.exists()
+
+
+# whose folder it is
+
+
+def test_a_folder_of_another_key_is_refused(tmp_path):
+    opened(tmp_path).close()
+    with pytest.raises(ConfigError) as caught:
+        opened(tmp_path, key=b"q" * 32)
+    assert str(caught.value) == (
+        f"--out {tmp_path} belongs to the key {'6b' * 8}..., not to {'71' * 8}...: put that key's file back, "
+        "or give another --out"
+    )
+
+
+# epochs
+
+
+def test_every_start_has_an_epoch_of_its_own(tmp_path):
+    state = opened(tmp_path)
+    assert (state.epoch, state.begin_epoch(), state.epoch) == (0, 1, 1)
+    state = reopened(state, tmp_path)
+    assert (state.epoch, state.begin_epoch()) == (1, 2)
+    assert (state.raise_epoch(9), state.epoch) == (10, 10)
+    assert state.raise_epoch(3) == 11, "it never comes down"
+    assert reopened(state, tmp_path).begin_epoch() == 12
+
+
+def test_an_epoch_that_is_not_on_disk_is_none(tmp_path):
+    state = opened(tmp_path)
+    state.begin_epoch()
+    state._database._connection.execute(
+        "create trigger full before insert on fact begin select raise(abort, 'disk full'); end"
+    )
+    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+        state.raise_epoch(5)
+    assert state.epoch == 1
+
+
+# files of rounds that failed
+
+
+def size_of(folder) -> int:
+    return sum(
+        path.stat().st_size for path in folder.rglob("*") if path.is_file() and "state" not in path.name
+    )
+
+
+def fails(state: State, number: int) -> None:
+    """A round that ends on one's own: trained, offered, and its parts kept."""
+    sid = number.to_bytes(32, "big")
+    state.trained(vector(number), ())
+    state.spend(sid, number, 0, 1000, NOTHING)
+    state.keep_parts([total(sid, index, bytes(10_000)) for index in range(3)])
+    state.fell_back(ending(number))
+
+
+def test_rounds_that_fail_leave_no_more_than_one_does(tmp_path):
+    state = opened(tmp_path)
+    fails(state, 1)
+    after_one = size_of(tmp_path)
+    for number in range(2, 12):
+        fails(state, number)
+        assert state.kept_part(number.to_bytes(32, "big"), NOBODY, 2) == bytes(10_000), "others may ask yet"
+    assert size_of(tmp_path) == after_one
+    assert len(list((tmp_path / "vectors").iterdir())) == 2, "the base, and what is spent"
+    state = reopened(state, tmp_path)
+    assert size_of(tmp_path) < 3 * 4 * D, "after a start nobody asks for parts of the round before"
+    assert np.array_equal(state.spent, vector(sum(range(1, 12))))
+
+
+def test_a_part_of_a_session_that_somebody_made_up_is_not_remembered(tmp_path):
+    state = opened(tmp_path)
+    for number in range(100):
+        assert state.kept_part(number.to_bytes(32, "big"), NOBODY, 0) is None
+    assert not state._parts
+
+
+# pieces of a base
+
+
+def test_a_piece_of_the_base_before_costs_a_piece(tmp_path):
+    """The whole file is hashed once: what changes behind a piece after that is not looked at for it."""
+    long = np.arange(PIECE_WORDS + 10, dtype=np.float32)
+    state = State(tmp_path, "digits", PARAMETERS, long, KEY, None)
+    before = state.base
+    after = Base(1, base_digest(PARAMETERS, 1, long + 1), 3, b"\1" * 32)
+    state.adopt(after, long + 1, 1, None, ())
+    request = PieceRequest(before.digest, b"", 0, b"q" * 32)
+    assert bytes(answer(state, request).payload) == long[:PIECE_WORDS].tobytes()
+    assert bytes(answer(state, replace(request, index=1)).payload) == long[PIECE_WORDS:].tobytes()
+    assert answer(state, replace(request, index=2)) is None
+    assert bytes(answer(state, replace(request, sid=after.digest, index=1)).payload)[:4] != b""
+    (path,) = (one for one in (tmp_path / "vectors").iterdir() if one.read_bytes() == long.tobytes())
+    with path.open("r+b") as file:
+        file.seek(-4, 2)
+        file.write(b"????")
+    assert bytes(answer(state, request).payload) == long[:PIECE_WORDS].tobytes()
+    path.write_bytes(b"short")
+    assert answer(state, request) is None
+    path.unlink()
+    assert answer(state, request) is None
+
+
+def test_a_base_before_that_is_damaged_before_its_first_piece_is_not_served(tmp_path):
+    state = opened(tmp_path)
+    for generation in (1, 2):
+        before = state.base
+        state.adopt(base(generation, generation), vector(generation), generation, None, ())
+    for path in (tmp_path / "vectors").iterdir():
+        path.write_bytes(vector(7).tobytes())
+    assert state.base_piece(before.digest, 0) is None
 
 
 # the loss gate

@@ -1,0 +1,125 @@
+"""Starts a node over and over in one folder's copies, killed at its first step, its second, and so on.
+
+A step is whatever changes a file or waits for the disk: an open, a renaming, a second name, a removal, a
+new folder, an fsync, a statement of SQLite. After each kill the node is started again, unharmed. The product
+has no hook for it: Python's own audit events and trace callbacks tell.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+import traceback
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from node.options import parse_arguments
+from node.reporting import JsonReporter
+from node.runner import Prepared, prepare, run_as
+
+FINISHED = 77
+_CHANGES = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.truncate", "sqlite3.connect"}
+_MOST = 500
+
+
+def main(argv: list[str]) -> int:
+    """`argv`: the folder of all trials, what each begins as a copy of (or ""), and a node's arguments.
+
+    Prints a line of JSON for each trial. `{}` in an argument is the trial's own folder.
+    """
+    home, source, *words = argv
+    for number in range(1, _MOST):
+        trial = Path(home) / str(number)
+        if source:
+            shutil.copytree(source, trial)
+        else:
+            trial.mkdir()
+        prepared = prepare(parse_arguments([word.replace("{}", str(trial)) for word in words]))
+        first, where = _start(prepared, partial(_arm, number, trial))
+        second, why = _start(prepared, lambda: None)
+        told = {"trial": str(trial), "first": first, "at": where, "second": second, "why": why}
+        print(json.dumps(told), flush=True)
+        if first != -signal.SIGKILL:
+            return 0
+    return 1
+
+
+def _start(prepared: Prepared, arm: Callable[[], None]) -> tuple[int, str]:
+    """A start in a process of its own: how it ended, and what it said last."""
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        os.dup2(writer, 2)
+        status = 1
+        try:
+            arm()
+            status = run_as(prepared, None, JsonReporter(io.StringIO()), _ends_at_once) or FINISHED
+        except BaseException:  # noqa: BLE001  told to whoever waits
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8") as told:
+        said = told.read().strip().splitlines()
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), said[-1] if said else ""
+
+
+async def _ends_at_once(engine: Any, agreed: Any) -> bool:
+    """A life that is over as soon as the node listens."""
+    return False
+
+
+def _arm(last: int, folder: Path) -> None:
+    """From here on this process counts its steps under `folder`, and kills itself before the last one."""
+    seen = 0
+
+    def step(what: str) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == last:
+            os.write(2, f"{what}\n".encode())
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _CHANGES and any(_is_under(folder, value) for value in arguments[:2]):
+            step(f"{event} {arguments[0]}")
+
+    fsync, connect = os.fsync, sqlite3.connect
+
+    def syncing(descriptor: int) -> None:
+        step(f"fsync {Path(f'/proc/self/fd/{descriptor}').readlink()}")
+        fsync(descriptor)
+
+    def executing(statement: str) -> None:
+        if not statement.startswith("select"):
+            step(f"sqlite {statement[:60]}")
+
+    def connecting(*arguments: Any, **more: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **more)
+        connection.set_trace_callback(executing)
+        return connection
+
+    os.fsync, sqlite3.connect = syncing, connecting  # type: ignore[assignment]
+    sys.addaudithook(audit)
+
+
+def _is_under(folder: Path, value: object) -> bool:
+    """Whether it is a path in the folder, or a descriptor of a file there."""
+    if isinstance(value, int) and not isinstance(value, bool) and value > 2:
+        try:
+            value = Path(f"/proc/self/fd/{value}").readlink()
+        except OSError:
+            return False
+    if not isinstance(value, str | bytes | os.PathLike):
+        return False
+    return os.fsdecode(value).startswith(str(folder))
