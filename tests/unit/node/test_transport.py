@@ -166,3 +166,23 @@ VOTE = masked.ViewVote(H, H, 0, b"", ())
 )
 def test_bytes_count_for_the_phase_of_their_message(message, phase):
     assert phase_of(message) == phase
+
+
+async def test_who_hands_on_is_told_when_it_went_and_when_it_never_will():
+    async with two() as (here, there):
+        assert await here.transport.hand(there.endpoint, BULK)
+        assert await there.take(1) == [BULK]
+        await there.transport.close()
+        assert not await here.transport.hand(there.endpoint, BULK)
+
+
+async def test_what_finds_no_room_or_is_left_at_the_end_never_went(monkeypatch):
+    monkeypatch.setattr("node.link.QUEUED_SENDS", 1)
+    async with two() as (here, there):
+        handed = [asyncio.create_task(here.transport.hand(there.endpoint, BULK)) for _ in range(3)]
+        await asyncio.sleep(0)
+        there.refuses = [TooEarly("for ever")] * 1000
+        assert [await one for one in handed[1:]] == [False, False]
+        assert dict(here.transport.counts.dropped) == {"queue to a peer is full": 2}
+        await here.transport.close()
+        assert not await handed[0]
