@@ -19,6 +19,7 @@ from typing import Any
 from benchmarks.secagg_cells import CLIP, MASKED, RING, Cell
 from benchmarks.secagg_meter import Meter, cpu_seconds, settle
 from benchmarks.secagg_store import Store
+from node.back import Back
 from node.errors import UserError
 from node.peer import HEAVY_BYTES
 from node.shell import Clock, Shell
@@ -134,6 +135,10 @@ async def told(parent: Connection) -> Any:
     return parent.recv()
 
 
+def _warned(text: str) -> None:
+    """All members are of one version: there is nothing to tell."""
+
+
 class Member:
     """A node without a model."""
 
@@ -151,7 +156,8 @@ class Member:
         self.shell = Shell(self._session, self._send, self._perform, heavy, self._session.is_light)
         told = (self._receive, self.shell.unreachable, self.shell.reconnected)
         here = ("on", settings.endpoint, self._session.addresses.may_answer)
-        self.transport = Transport(*told, heavy, tls=make_tls(settings.key, *here) if place.tls else None)
+        tls = make_tls(settings.key, *here) if place.tls else None
+        self.transport = Transport(*told, heavy, tls=tls, key=settings.key, warn=_warned)
 
     async def meet(self) -> None:
         """Greet the others, and wait until all have answered."""
@@ -170,10 +176,10 @@ class Member:
         vector, rand = meter.handed_over(), os.urandom(32)
         await self.shell.feed(lambda now: self._session.offer(vector, rand, now))
 
-    async def _receive(self, message: Message) -> None:
+    async def _receive(self, message: Message, back: Back) -> None:
         if isinstance(message, Group):
             self.grouped_at = time.monotonic()
-        await self.shell.receive(message)
+        await self.shell.receive(message, back)
         if not self._met.is_set() and self._session.status.phase != "joining":
             self._met.set()
 
@@ -181,7 +187,7 @@ class Member:
         if isinstance(send.messages, tuple) and isinstance(send.messages[0], Group):
             self.grouped_at = time.monotonic()  # it is the coordinator
         if isinstance(send.to, str):
-            self.transport.send(send.to, send.messages)
+            self.transport.send(send.to, send.messages, send.bulk)
 
     async def _perform(self, action: Action) -> list[Action]:
         match action:
@@ -190,7 +196,7 @@ class Member:
             case Serve():
                 message = await asyncio.to_thread(self._store.answer, action.request)
                 if message is not None:
-                    self.transport.send(action.to, (message,))
+                    self.transport.send(action.to, (message,), bulk=True)
             case Completed():
                 return self._completed(action, time.monotonic())
             case Failed() | Fatal() | Healed() | Evidence():

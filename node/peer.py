@@ -58,6 +58,7 @@ from protocol.actions import (
     Spend,
 )
 from protocol.codec import parameters_hash
+from protocol.identity import NodeKey
 from protocol.messages import Base, Group, Sid
 from protocol.session import Session
 from protocol.vectors import base_digest
@@ -91,7 +92,9 @@ class Engine:
         folder: Folder,
         reporter: Reporter,
         tls: Tls,
+        key: NodeKey,
     ) -> None:
+        """`key`: this node's own, which both ends of a link show."""
         heavy = 4 * state.dimension > HEAVY_BYTES
         self._aside = asyncio.to_thread if heavy else _at_once
         self._plan = plan
@@ -107,7 +110,10 @@ class Engine:
         self._chronicle = Chronicle(plan, state, trainer, mechanism, gate, folder, reporter)
         self._shell = Shell(session, self._send, self._perform, heavy, session.is_light)
         self.transport = Transport(
-            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy, tls
+            *(self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy),
+            tls=tls,
+            key=key,
+            warn=reporter.warning,
         )
         self._outcome: asyncio.Future[Completed | Failed] | None = None
         self._closed = asyncio.Event()
@@ -248,7 +254,7 @@ class Engine:
     def _send(self, send: Send) -> None:
         self._meter.enter(self._session.phase)
         if isinstance(send.to, str):
-            self.transport.send(send.to, send.messages)
+            self.transport.send(send.to, send.messages, send.bulk)
 
     async def _perform(self, action: Action) -> list[Action]:
         """Carry out one action; what follows from it."""
@@ -361,7 +367,7 @@ class Engine:
         """Send what was asked for, if it is here."""
         message = await asyncio.to_thread(answer, self._state, serve.request)
         if message is not None:
-            self.transport.send(serve.to, (message,))
+            self.transport.send(serve.to, (message,), bulk=True)
 
     # -- figures -----------------------------------------------------------------------------------
 

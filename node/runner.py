@@ -344,7 +344,7 @@ async def _live(
         prepared.trainer.resume(folder.private())
     gate = make_gate(options.task, prepared.trainer, state)
     tls = make_tls(key, options.tls, endpoint, session.addresses.may_answer)
-    parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal, tls)
+    parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal, tls, key)
     peer = Engine(plan, session, state, *parts)
     sight = NodeSight(peer.sight, journal, Rounds(out / HISTORY))
     page, figures = Page(sight, access), Figures(watched.registry, sight.view, node_families, access)

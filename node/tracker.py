@@ -158,7 +158,7 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
         if isinstance(what.to, str) and what.to:
             messages = tuple(what.messages)
             tally.said(messages)
-            transport.send(what.to, messages)
+            transport.send(what.to, messages, what.bulk)
 
     async def perform(action: Action) -> list[Action]:
         if isinstance(action, Notice):
@@ -167,7 +167,14 @@ async def _serve(options: TrackerOptions, allow: frozenset[bytes] | None, listen
 
     shell = Shell(introducer, send, perform, heavy=False)
     tls = make_tls(key, options.tls, endpoint, lambda _: frozenset())  # whom it answers is in their messages
-    transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False, tls=tls)
+
+    def warn(text: str) -> None:
+        sight.remark(text)
+        print(f"warning: {text}", flush=True)
+        log.warning("warning", text=text)
+
+    told = (shell.receive, shell.unreachable, shell.reconnected)
+    transport = Transport(*told, heavy=False, tls=tls, key=key, warn=warn)
     about = _about(options, key, endpoint, len(allow or ()))
     sight = TrackerSight(introducer, shell, transport.counts, key.public.hex(), about)
     page, figures = Page(sight, access), Figures(registry, sight.view, tracker_families, access)

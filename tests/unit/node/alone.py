@@ -59,7 +59,7 @@ class Alone:
         written = self.prepared.folder(folder)
         parts = (self.prepared.trainer, self.mechanism, self.prepared.weighting, gate, written, reporter)
         tls = make_tls(key, "auto", HERE, session.addresses.may_answer)
-        self.peer = Engine(plan, session, self.state, *parts, tls)
+        self.peer = Engine(plan, session, self.state, *parts, tls, key)
 
     def base(self, generation, vector):
         return Base(generation, base_digest(self.parameters, generation, vector), 3, bytes([generation]) * 32)
