@@ -52,7 +52,8 @@ REOPENINGS = 3
 """A link that broke within REOPEN_S so often in a row is not opened again at once."""
 
 FULL = "queue to a peer is full"
-BROKEN = "a link broke before they were sent"
+EVICTED = "a link was closed for want of room before they were sent"
+ODD = "a link ended by how bulk was answered"
 FAULT = "a fault of this node ended a link"
 REFUSED = "refused by a peer"
 EARLY = "came too early at a peer, again and again"
@@ -84,6 +85,10 @@ LIMITS = Limits(
     all_bulk_bytes=512 << 20,
     all_kept_bytes=64 << 20,
 )
+
+
+class _OddAnswer(ConnectionError):
+    """No node of this version answers bulk like this, or only one that can do nothing more."""
 
 
 class Link:
@@ -156,11 +161,15 @@ class Link:
         """Send what is queued, for at most a second, and close."""
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.gather(self._control.drained(), self._bulk.drained()), 1.0)
-        self.retire()
+        self._cancel()
         await asyncio.gather(self.task, return_exceptions=True)
 
-    def retire(self) -> None:
-        """End at once: what is queued is dropped, and nobody is told."""
+    def evict(self) -> None:
+        """End at once, for want of room: what is queued is counted, and nobody is told."""
+        self._drop(EVICTED, len(self._control) + len(self._bulk))
+        self._cancel()
+
+    def _cancel(self) -> None:
         self._over()
         self.task.cancel()
 
@@ -174,7 +183,9 @@ class Link:
             await self._work()
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the link, and the machine is told
             self._over()
-            if not isinstance(error, TimeoutError | ClientError | OSError):
+            if isinstance(error, _OddAnswer):
+                self._drop(ODD, 1)
+            elif not isinstance(error, TimeoutError | ClientError | OSError):
                 self._drop(FAULT, 1)
                 log.warning("link ended", endpoint=self._endpoint, why=_why(error))
             await self._transport.lost(self._endpoint, _why(error))
@@ -187,7 +198,8 @@ class Link:
 
     def _ended(self, _: asyncio.Task[None]) -> None:
         """All is over, and what is left is given back; that may be before the first task began."""
-        self._drop(BROKEN, self._control.clear() + self._bulk.clear() + len(self._early))
+        self._control.clear()
+        self._bulk.clear()
         self._early.clear()
         if not self._fault.cancel() and not self._fault.cancelled():
             self._fault.exception()  # it was told
@@ -231,7 +243,6 @@ class Link:
             for task in (sending, reading):
                 task.cancel()
             await asyncio.gather(sending, reading, return_exceptions=True)
-            self._drop(BROKEN, len(self._later))
             for handle in self._later:
                 handle.cancel()
             self._later.clear()
@@ -365,11 +376,9 @@ class Link:
                 self._came_early(outgoing)
             case Kind.UNFIT:
                 size = len(outgoing.frame)
-                raise ConnectionError(
-                    f"who answers does not take {size} bytes of bulk (it says {answer.status})"
-                )
+                raise _OddAnswer(f"who answers takes no bulk of {size} bytes (it says {answer.status})")
             case _:
-                raise ConnectionError(f"who answers is no node: it says {answer.status} to bulk")
+                raise _OddAnswer(f"who answers is no node: it says {answer.status} to bulk")
 
     async def _answer_to(self, outgoing: Outgoing) -> Answer:
         """Its answer; who is busy is asked again, later each time, and not for ever."""
@@ -384,7 +393,7 @@ class Link:
                 return answer
             wait_s = backoff_s if answer.retry_after_s is None else answer.retry_after_s
             if clock() + wait_s - begun_s > BUSY_FOR_S:
-                raise ConnectionError(f"who answers takes no more bulk for now (it says {answer.status})")
+                raise _OddAnswer(f"who answers takes no more bulk for now (it says {answer.status})")
             await asyncio.sleep(wait_s)
             backoff_s = min(BUSY_CAP_S, 2 * backoff_s)
 

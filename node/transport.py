@@ -93,7 +93,7 @@ class Transport:
         link = self._links.get(endpoint)
         if link is None:
             if len(self._links) >= self.limits.links:
-                min(self._links.values(), key=lambda known: known.used_s).retire()
+                min(self._links.values(), key=lambda known: known.used_s).evict()
             link = self._links[endpoint] = Link(self, endpoint)
             self._tasks.add(link.task)
             link.task.add_done_callback(self._tasks.discard)

@@ -10,7 +10,7 @@ import pytest
 from node.back import Nowhere
 from node.shell import Shell
 from node.traffic import Counts
-from protocol.actions import Closed, Note, Notice
+from protocol.actions import Closed, Note, Notice, Reply
 from protocol.errors import RemoteProtocolError
 from protocol.masked_messages import Ack, AckVote, Release, ReleaseHead
 
@@ -195,3 +195,37 @@ async def test_an_error_of_ones_own_before_the_end_is_raised_at_the_end():
     await shell.receive("fault", BACK)
     with pytest.raises(ZeroDivisionError):
         await shell.finish(lambda now: [])
+
+
+class Asker:
+    """A way back that notes what goes there."""
+
+    def __init__(self, key, performed):
+        self.key, self._performed = key, performed
+
+    def send(self, messages):
+        self._performed.append((self.key, messages))
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+async def test_a_reply_goes_to_who_asked_wherever_it_stands_among_the_actions(heavy):
+    """Also when two ask at once, when it comes after what is waited for, and when a thread takes it in."""
+    machine, performed, shell = make(heavy)
+
+    def receive(message, by, now):
+        machine.events.append((message, by))
+        return [Reply((message,)), Notice(Note.JOINED, f"{message} 1"), Reply((message, "late"))]
+
+    machine.receive = receive
+    askers = [Asker(key, performed) for key in (b"one", None)]
+    await asyncio.gather(*(shell.receive(name, asker) for name, asker in zip("ab", askers, strict=True)))
+    assert machine.events == [("a", b"one"), ("b", None)]
+    assert performed == [
+        (b"one", ("a",)),
+        Notice(Note.JOINED, "a 1"),
+        Notice(Note.LEFT, "after"),
+        (b"one", ("a", "late")),
+        (None, ("b",)),
+        Notice(Note.JOINED, "b 1"),
+        (None, ("b", "late")),
+    ]
