@@ -64,7 +64,9 @@ class Visits:
         await ws.prepare(request)
         try:
             key = await _welcome(ws, self._key)
-        except (TimeoutError, ConnectionError, RemoteProtocolError):
+        except ConnectionError:
+            return  # who came has gone again
+        except (TimeoutError, RemoteProtocolError):
             self._intake.drop(NO_KEY)
             await ws.close(code=WSCloseCode.POLICY_VIOLATION)
             return
@@ -167,6 +169,8 @@ async def _welcome(ws: web.WebSocketResponse, key: NodeKey) -> Key:
 
 
 def _data(frame: WSMessage) -> bytes:
+    if frame.type in (WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED):
+        raise ConnectionResetError(NO_KEY)
     if frame.type is not WSMsgType.BINARY:
         raise RemoteProtocolError(NO_KEY)
     return bytes(frame.data)
