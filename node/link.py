@@ -187,7 +187,7 @@ class Link:
                 self._drop(ODD, 1)
             elif not isinstance(error, TimeoutError | ClientError | OSError):
                 self._drop(FAULT, 1)
-                log.warning("link ended", endpoint=self._endpoint, why=_why(error))
+                log.warning("link-ended", endpoint=self._endpoint, why=_why(error))
             await self._transport.lost(self._endpoint, _why(error))
         finally:
             self._over()

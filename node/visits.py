@@ -149,7 +149,7 @@ class Visitor:
                     self._counts.sent[phase] += len(frame)
                 self._outbox.done()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the end of this link
-            log.debug("link ended", why=reason(error))
+            log.debug("link-ended", why=reason(error))
             await self._ws.close()
         finally:
             self._counts.drop_all(NO_WAY_BACK, self._outbox.clear())
