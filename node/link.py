@@ -200,6 +200,8 @@ class Link:
         """All is over, and what is left is given back; that may be before the first task began."""
         self._control.clear()
         self._bulk.clear()
+        for _, outgoing in self._early:
+            self._transport.bulk_budget.give(len(outgoing.frame))
         self._early.clear()
         if not self._fault.cancel() and not self._fault.cancelled():
             self._fault.exception()  # it was told
@@ -321,12 +323,13 @@ class Link:
 
     async def _next_bulk(self) -> Outgoing | Iterable[Message]:
         """What is next in the queue; what came too early is sent again meanwhile."""
-        while True:
+        while self._early:
             try:
                 async with asyncio.timeout_at(self._due_s):
                     return await self._bulk.head()
             except TimeoutError:
                 await self._send_due()
+        return await self._bulk.head()
 
     async def _build(self, messages: Iterable[Message]) -> None:
         being_built, is_over = iter(messages), False
@@ -346,7 +349,8 @@ class Link:
                     return
                 await self._control.drained()
             return
-        await self._send_due()
+        if self._early:
+            await self._send_due()
         while len(self._early) >= EARLY_POSTS:
             await asyncio.sleep(max(0.0, (self._due_s or 0.0) - asyncio.get_running_loop().time()))
             await self._send_due()
@@ -363,6 +367,7 @@ class Link:
         for entry in [entry for entry in self._early if entry[0] <= now_s]:
             await self._post(entry[1])
             self._early.remove(entry)
+            self._transport.bulk_budget.give(len(entry[1].frame))
 
     async def _post(self, outgoing: Outgoing) -> None:
         """POST one frame, and do what its answer says."""
@@ -405,6 +410,8 @@ class Link:
         if wait_s is None:
             self._gave_up_s = self._gave_up_s if is_hopeless else now_s
             self._drop(EARLY, 1)
+        elif not self._transport.bulk_budget.take(len(outgoing.frame)):
+            self._drop(FULL, 1)
         else:
             self._early.append((now_s + wait_s, outgoing))
 

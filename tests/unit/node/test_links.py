@@ -533,6 +533,7 @@ async def test_no_more_than_a_few_early_ones_are_held():
         assert first == list(range(link.EARLY_POSTS))
         assert frames[link.EARLY_POSTS].head.index == 0  # before the next one
         assert {frame.head.index for frame in frames} == set(range(10))
+        await until(lambda: here.transport.bulk_budget.taken_bytes == 0)
 
 
 # -- too early over a websocket --------------------------------------------------------------------------
