@@ -200,7 +200,7 @@ class Link:
         """All is over, and what is left is given back; that may be before the first task began."""
         self._control.clear()
         self._bulk.clear()
-        for _, outgoing in self._early:
+        for _due_s, outgoing in self._early:
             self._transport.bulk_budget.give(len(outgoing.frame))
         self._early.clear()
         if not self._fault.cancel() and not self._fault.cancelled():
