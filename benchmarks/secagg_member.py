@@ -19,11 +19,12 @@ from typing import Any
 from benchmarks.secagg_cells import CLIP, MASKED, RING, Cell
 from benchmarks.secagg_meter import Meter, cpu_seconds, settle
 from benchmarks.secagg_store import Store
+from node.back import Back
 from node.errors import UserError
 from node.peer import HEAVY_BYTES
 from node.shell import Shell
 from node.tls import make_tls
-from node.transport import Transport, queued
+from node.transport import Transport
 from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
@@ -133,6 +134,10 @@ async def told(parent: Connection) -> Any:
     return parent.recv()
 
 
+def _warned(text: str) -> None:
+    """All members are of one version: there is nothing to tell."""
+
+
 class Member:
     """A node without a model."""
 
@@ -150,7 +155,8 @@ class Member:
         self.shell = Shell(self._session, self._send, self._perform, heavy, self._session.is_light)
         told = (self._receive, self.shell.unreachable, self.shell.reconnected)
         here = ("on", settings.endpoint, self._session.addresses.may_answer)
-        self.transport = Transport(*told, heavy, tls=make_tls(settings.key, *here) if place.tls else None)
+        tls = make_tls(settings.key, *here) if place.tls else None
+        self.transport = Transport(*told, heavy, tls=tls, key=settings.key, warn=_warned)
 
     async def meet(self) -> None:
         """Greet the others, and wait until all have answered."""
@@ -169,10 +175,10 @@ class Member:
         vector, rand = meter.handed_over(), os.urandom(32)
         await self.shell.feed(lambda now: self._session.offer(vector, rand, now))
 
-    async def _receive(self, message: Message) -> None:
+    async def _receive(self, message: Message, back: Back) -> None:
         if isinstance(message, Group):
             self.grouped_at = time.monotonic()
-        await self.shell.receive(message)
+        await self.shell.receive(message, back)
         if not self._met.is_set() and not await self.shell.look(self._is_joining):
             self._met.set()
 
@@ -183,7 +189,7 @@ class Member:
         if not send.bulk and isinstance(next(iter(send.messages)), Group):
             self.grouped_at = time.monotonic()  # it is the coordinator
         if isinstance(send.to, str):
-            self.transport.send(send.to, queued(send))
+            self.transport.send(send.to, send.messages, send.bulk)
 
     async def _perform(self, action: Action) -> list[Action]:
         match action:
@@ -192,7 +198,7 @@ class Member:
             case Serve():
                 message = await asyncio.to_thread(self._store.answer, action.request)
                 if message is not None:
-                    self.transport.send(action.to, [message])
+                    self.transport.send(action.to, (message,), bulk=True)
             case Completed():
                 return self._completed(action, time.monotonic())
             case Failed() | Fatal() | Healed() | Evidence():

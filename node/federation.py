@@ -9,22 +9,27 @@ Both end by themselves: the server when its work is done, a client when the serv
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from node.errors import UserError
 from node.health import STILL_MEETING, health
+from node.link import LIMITS
 from node.listening import endpoint_of
+from node.logs import Log
 from node.shell import Shell
 from node.training import Interrupted
-from node.transport import Transport, queued
+from node.transport import Transport
 from node.web import answers, asked
 from protocol.actions import Action, Assembled, Closed, Fatal, Gathered, Notice, Send, Train
 from protocol.federation import FederationClient, FederationServer
+from protocol.identity import KEY_BYTES, NodeKey
 from protocol.vectors import WORD_BYTES, Floats
 
 T = TypeVar("T")
@@ -39,6 +44,10 @@ Report = Callable[[str], None]
 
 INSTANCE_BYTES = 16
 HEAVY_BYTES = 256 * 1024
+LASTING = replace(LIMITS, idle_s=math.inf)
+"""A link's end is how a node learns that another is gone, and while clients train nothing is said."""
+
+log = Log("federation")
 
 
 class ServerGone(UserError):
@@ -52,12 +61,20 @@ class _Node:
         heavy = WORD_BYTES * dimension > HEAVY_BYTES
         self._shell = Shell(machine, self._send, self._perform, heavy)
         self.transport = Transport(
-            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy, tls=None
+            *(self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy),
+            tls=None,
+            key=NodeKey(os.urandom(KEY_BYTES)),  # whose a message is, the secret of the run tells
+            warn=self._warn,
+            limits=LASTING,
         )
+
+    def _warn(self, text: str) -> None:
+        """What no message tells: nobody looks at a node of a simulation but through its log."""
+        log.warning("warning", text=text)
 
     def _send(self, send: Send) -> None:
         if isinstance(send.to, str):
-            self.transport.send(send.to, queued(send))
+            self.transport.send(send.to, send.messages, send.bulk)
 
     async def _perform(self, action: Action) -> list[Action]:
         """Carry out one action that is no sending: what a role does not know it lets be."""

@@ -41,7 +41,7 @@ from node.stopping import Stopping
 from node.sums import withstands
 from node.tls import Tls
 from node.training import Interrupted, Learner
-from node.transport import Transport, queued
+from node.transport import Transport
 from node.vectors import Floats
 from node.weighting import WRONG_WEIGHTS, Weighting
 from protocol.actions import (
@@ -64,6 +64,7 @@ from protocol.actions import (
     WrongTracker,
 )
 from protocol.codec import parameters_hash
+from protocol.identity import NodeKey
 from protocol.messages import Base, Group, Sid
 from protocol.session import Session
 from protocol.vectors import base_digest
@@ -98,7 +99,9 @@ class Engine:
         reporter: Reporter,
         tls: Tls,
         tracker: KnownTracker,
+        key: NodeKey,
     ) -> None:
+        """`key`: this node's own, which both ends of a link show."""
         heavy = 4 * state.dimension > HEAVY_BYTES
         self._aside = asyncio.to_thread if heavy else _at_once
         self._plan = plan
@@ -115,7 +118,10 @@ class Engine:
         self._chronicle = Chronicle(plan, state, trainer, mechanism, gate, folder, reporter)
         self._shell = Shell(session, self._send, self._perform, heavy, session.is_light)
         self.transport = Transport(
-            self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy, tls
+            *(self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy),
+            tls=tls,
+            key=key,
+            warn=reporter.warning,
         )
         self._serving = Serving(partial(answer, state), self.transport.hand, self.transport.counts)
         self._outcome: asyncio.Future[Completed | Failed] | None = None
@@ -263,7 +269,7 @@ class Engine:
     def _send(self, send: Send) -> None:
         self._meter.enter(self._session.phase)
         if isinstance(send.to, str):
-            self.transport.send(send.to, queued(send))
+            self.transport.send(send.to, send.messages, send.bulk)
 
     async def _perform(self, action: Action) -> list[Action]:
         """Carry out one action; what follows from it."""

@@ -1,6 +1,7 @@
 """The incoming side of a node: frames on websockets and in POST bodies, and what is answered besides.
 
 Nothing is read beyond the limits of the codec. What breaks a rule is counted and dropped.
+Links, and whose they are, are the matter of `node.visits`.
 """
 
 from __future__ import annotations
@@ -8,38 +9,36 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 
-from aiohttp import WSMsgType, web
+from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 
-from node.logs import Log
+from node import versions
+from node.intake import Intake
 from node.tls import Tls
-from node.traffic import Counts, phase_of
+from node.traffic import Counts
+from node.versions import UPGRADE_REQUIRED, Mixed
+from node.visits import Visits, new_websocket
 from protocol import codec
 from protocol.errors import RemoteProtocolError, TooEarly
-from protocol.messages import Message
+from protocol.names import Key
 
-SMALL_BYTES = 64 * 1024
-"""Larger frames go as POST bodies, smaller ones on the websocket."""
-MAX_CONTROL_BYTES = 4 + codec.MAX_HEADER_BYTES + SMALL_BYTES
 MAX_LINKS_IN = 1024
-HEARTBEAT_S = 10.0
 TOO_EARLY = 425
 _WORD_BYTES = 4
 
-Receive = Callable[[Message], Awaitable[None]]
-
-log = Log("transport")  # what strangers send is counted, and logged only at the level debug
 http_log = logging.getLogger("murmuration.http")
 
 
 class Server:
-    """Who connects to a node. `receive` may raise RemoteProtocolError: the frame is dropped."""
+    """Who connects to a node."""
 
-    def __init__(self, receive: Receive, counts: Counts, tls: Tls | None) -> None:
-        self._receive = receive
+    def __init__(self, intake: Intake, visits: Visits, mixed: Mixed, counts: Counts, tls: Tls | None) -> None:
+        self._intake = intake
+        self._visits = visits
+        self._mixed = mixed
         self._counts = counts
         self._tls = tls
         self._incoming: set[web.WebSocketResponse] = set()
@@ -58,7 +57,8 @@ class Server:
 
             def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
                 """One answered request."""
-                if 400 <= response.status < 500 and not request.path.startswith("/v1/bulk"):
+                is_counted = request.path.startswith("/v1/bulk") or response.status == UPGRADE_REQUIRED
+                if 400 <= response.status < 500 and not is_counted:
                     counts.drop("not a request of this protocol")
 
         runner = web.AppRunner(
@@ -98,20 +98,21 @@ class Server:
 
     async def _link(self, request: web.Request) -> web.StreamResponse:
         if len(self._incoming) >= MAX_LINKS_IN:
-            self._drop("more links than are allowed")
+            self._intake.drop("more links than are allowed")
             raise web.HTTPServiceUnavailable
-        ws = web.WebSocketResponse(max_msg_size=MAX_CONTROL_BYTES, heartbeat=HEARTBEAT_S, compress=False)
-        await ws.prepare(request)
+        theirs = versions.of_request(request)
+        if theirs is not None:
+            self._intake.drop(versions.OTHER)
+            self._mixed.met(request, theirs)
+            return versions.refusal()
+
+        def proved(key: Key) -> None:
+            """Where the limits on connections learn whose this one is."""
+
+        ws = new_websocket()
         self._incoming.add(ws)
         try:
-            async for frame in ws:
-                if frame.type is WSMsgType.BINARY:
-                    with suppress(RemoteProtocolError):
-                        await self._take(frame.data)
-                elif frame.type is WSMsgType.ERROR:
-                    self._drop("a frame over the limit, or no frame")
-                else:
-                    self._drop("not a binary frame")
+            await self._visits.host(request, ws, proved)
         finally:
             self._incoming.discard(ws)
         return ws
@@ -119,31 +120,15 @@ class Server:
     async def _bulk(self, request: web.Request) -> web.StreamResponse:
         length = request.content_length
         if length is None or length > codec.MAX_FRAME_BYTES:
-            self._drop("a body without a length, or over the limit")
+            self._intake.drop("a body without a length, or over the limit")
             raise web.HTTPRequestEntityTooLarge(codec.MAX_FRAME_BYTES, length or 0)
         try:
-            await self._take(await _body(request, length))
+            await self._intake.take(await _body(request, length), self._visits.back_of(request))
         except TooEarly:
             return web.Response(status=TOO_EARLY)
         except RemoteProtocolError:
             return web.Response(status=400)
         return web.Response(status=204)
-
-    async def _take(self, frame: bytes | memoryview) -> None:
-        """Decode and hand on; what breaks a rule is counted and raised."""
-        try:
-            message = codec.decode(frame)
-            self._counts.received[phase_of(message)] += len(frame)
-            await self._receive(message)
-        except TooEarly:
-            raise
-        except RemoteProtocolError as error:
-            self._drop(str(error))
-            raise
-
-    def _drop(self, why: str) -> None:
-        log.debug("dropped", why=why)
-        self._counts.drop(why)
 
 
 async def _body(request: web.Request, length: int) -> memoryview:

@@ -17,9 +17,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
-from protocol.actions import Action, Send
+from node.back import Back
+from protocol.actions import Action, Reply, Send
 from protocol.errors import RemoteProtocolError
 from protocol.lightness import is_always_light
 from protocol.machine import Machine
@@ -48,10 +50,18 @@ class Clock:
         return monotonic_s + self._offset
 
 
+@dataclass(frozen=True, slots=True)
+class _BoundReply(Reply):
+    """A reply, and the way back to who brought the message that it answers."""
+
+    back: Back
+
+
 class Shell:
     """Drives one machine.
 
-    `send` takes what is to be sent, at once; `perform` carries out anything else, and returns what follows.
+    `send` takes what is to be sent, at once, and a reply goes back where its question came from; `perform`
+    carries out anything else, and returns what follows.
     """
 
     def __init__(
@@ -182,9 +192,13 @@ class Shell:
     def _sent(self, actions: list[Action]) -> list[Action]:
         """Send what is first to be sent; what remains begins with something else."""
         for done, action in enumerate(actions):
-            if not isinstance(action, Send):
-                return actions[done:]
-            self._send(action)
+            match action:
+                case Send():
+                    self._send(action)
+                case _BoundReply():
+                    action.back.send(action.messages)
+                case _:
+                    return actions[done:]
         return []
 
     @contextmanager
@@ -217,11 +231,14 @@ class Shell:
             self._deadline = deadline
             self._changed.set()
 
-    async def receive(self, message: Message) -> None:
-        """A message came in; RemoteProtocolError goes to who brought it."""
-        await self.feed(
-            lambda now: self._machine.receive(message, None, now), lambda: self._is_light(message)
-        )
+    async def receive(self, message: Message, back: Back) -> None:
+        """A message came in; RemoteProtocolError goes to who brought it, and so does every Reply to it."""
+
+        def event(now: float) -> list[Action]:
+            actions = self._machine.receive(message, back.key, now)
+            return [_BoundReply(a.messages, back) if isinstance(a, Reply) else a for a in actions]
+
+        await self.feed(event, lambda: self._is_light(message))
 
     async def unreachable(self, endpoint: str, why: str) -> None:
         """An endpoint does not answer."""

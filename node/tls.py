@@ -105,14 +105,20 @@ class Dialling:
         """What to dial this endpoint with; None without TLS."""
         return self.client if covers(self.choice, endpoint) else None
 
-    def check(self, endpoint: str, link: ssl.SSLObject | ssl.SSLSocket | None) -> None:
-        """WrongPeer unless the far end of `link` is a node that may answer here. None: no TLS, no check."""
+    def check(self, endpoint: str, link: ssl.SSLObject | ssl.SSLSocket | None) -> Key | None:
+        """The node at the far end of `link`; WrongPeer unless it may answer here.
+
+        None where this endpoint is dialled without TLS. `link`: None of a connection without it.
+        """
+        if self.dialling(endpoint) is None:
+            return None
         if link is None:
-            return
+            raise WrongPeer("who answers does so without TLS, which was asked for")
         node, expected = vouched_for(link.getpeercert(binary_form=True) or b""), self.keys_at(endpoint)
         if expected and node not in expected:
             names = " or ".join(f"{key.hex()[:16]}..." for key in sorted(expected))
             raise WrongPeer(f"{OTHER_KEY}{node.hex()[:16]}..., not {names}")
+        return node
 
 
 @dataclass(frozen=True)

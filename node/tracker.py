@@ -173,7 +173,7 @@ async def _serve(
         if isinstance(what.to, str) and what.to:
             messages = tuple(what.messages)
             tally.said(messages)
-            transport.send(what.to, messages)
+            transport.send(what.to, messages, what.bulk)
 
     async def perform(action: Action) -> list[Action]:
         if isinstance(action, Notice):
@@ -182,7 +182,14 @@ async def _serve(
 
     shell = Shell(introducer, send, perform, heavy=False)
     tls = make_tls(key, options.tls, endpoint, lambda _: frozenset())  # whom it answers is in their messages
-    transport = Transport(shell.receive, shell.unreachable, shell.reconnected, heavy=False, tls=tls)
+
+    def warn(text: str) -> None:
+        sight.remark(text)
+        print(f"warning: {text}", flush=True)
+        log.warning("warning", text=text)
+
+    told = (shell.receive, shell.unreachable, shell.reconnected)
+    transport = Transport(*told, heavy=False, tls=tls, key=key, warn=warn)
     about = _about(options, key, endpoint, len(allow or ()))
     clock = partial(_set, shell, introducer)
     sight = TrackerSight(introducer, shell, transport.counts, key.public.hex(), about)

@@ -48,5 +48,10 @@ class Counts:
 
     def drop(self, why: str) -> None:
         """Something was dropped; of new reasons only so many are told apart."""
+        self.drop_all(why, 1)
+
+    def drop_all(self, why: str, count: int) -> None:
+        """So many were dropped for one reason."""
         is_told_apart = why in self.dropped or len(self.dropped) < _KINDS_DROPPED
-        self.dropped[why if is_told_apart else _OTHERS] += 1
+        if count:
+            self.dropped[why if is_told_apart else _OTHERS] += count

@@ -13,27 +13,23 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-from aiohttp import (
-    ClientSession,
-    ClientSSLError,
-    ClientTimeout,
-    ClientWebSocketResponse,
-    ServerDisconnectedError,
-    TCPConnector,
-    web,
-)
+from aiohttp import web
 
-from node.link import AHEAD, CONNECT_CAP_S, Link
-from node.server import HEARTBEAT_S, MAX_CONTROL_BYTES, Receive, Server, log
-from node.tls import Tls, WrongPeer, not_met
+from node.dialling import Dialler, Opened
+from node.intake import Intake, Receive
+from node.link import AHEAD, LIMITS, Limits, Link
+from node.outbox import Budget
+from node.server import Server
+from node.tls import Tls
 from node.traffic import Counts, phase_of
+from node.versions import Mixed
+from node.visits import Visits
 from protocol import codec
-from protocol.actions import Send
-from protocol.deadlines import Pace
+from protocol.identity import NodeKey
 from protocol.messages import Message
 
-CONNECT_FLOOR_S = 1.0
 ENCODED = 2
+ENDING_S = 2.0
 
 Unreachable = Callable[[str, str], Awaitable[None]]
 Reconnected = Callable[[str], Awaitable[None]]
@@ -49,57 +45,69 @@ class Transport:
         reconnected: Reconnected,
         heavy: bool,
         tls: Tls | None,
+        key: NodeKey,
+        warn: Callable[[str], None],
+        limits: Limits = LIMITS,
     ) -> None:
         """`heavy`: whether building a message takes more than a few milliseconds, and so a thread.
 
-        `tls`: None: without, whatever the addresses.
+        `tls`: None: without, whatever the addresses. `key`: this node's own, which both ends of a link show.
+        `warn`: tells the owner, in a line, of what no message tells.
         """
         self._heavy = heavy
         self.tls = tls
+        self.limits = limits
+        self.control_budget = Budget(limits.all_control_bytes, None)
+        self.bulk_budget = Budget(limits.all_bulk_bytes, None)
+        self.kept_budget = Budget(limits.all_kept_bytes, None)
         self._unreachable = unreachable
         self._reconnected = reconnected
         self._links: dict[str, Link] = {}
-        self._connect_pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
-        self._client: ClientSession | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        """Of all links, those that are ending among them."""
+        self._dialler = Dialler(key, tls)
         self._encoded: deque[tuple[Message, codec.Frame]] = deque(maxlen=ENCODED)
         self.counts = Counts()
-        self._server = Server(receive, self.counts, tls)
+        self.intake = Intake(receive, self.counts)
+        visits = Visits(key, self.intake, self.counts)
+        self._server = Server(self.intake, visits, Mixed(warn), self.counts, tls)
 
     async def start(self, listener: socket.socket, routes: Iterable[web.RouteDef]) -> None:
         """Serve on an already bound socket. `routes`: what is answered besides frames (node.web)."""
         await self._server.start(listener, routes)
-        timeout = ClientTimeout(total=None, sock_connect=CONNECT_CAP_S)
-        self._client = ClientSession(connector=TCPConnector(limit=0), timeout=timeout)
+        await self._dialler.start()
 
     async def close(self) -> None:
         """Let what is queued go out for a moment, then close every link and the server."""
         await asyncio.gather(*(link.close() for link in list(self._links.values())))
+        if self._tasks:
+            _, slow = await asyncio.wait(self._tasks, timeout=ENDING_S)
+            for task in slow:
+                task.cancel()
         await self._server.close_links()
-        if self._client is not None:
-            await self._client.close()
+        await self._dialler.close()
         await self._server.close()
 
-    def send(
-        self, endpoint: str, messages: Iterable[Message], end: asyncio.Future[bool] | None = None
-    ) -> None:
-        """Queue messages for an endpoint; if the queue is full they are dropped and counted.
-
-        `end`: is told whether they went, when they have gone or never will.
-        """
-        link = self._links.get(endpoint)
-        if link is None:
-            link = self._links[endpoint] = Link(self, endpoint)
-        if not link.put(messages, end):
-            log.debug("dropped", why="queue to a peer is full")
-            self.counts.drop("queue to a peer is full")
-            if end is not None:
-                end.set_result(False)
+    def send(self, endpoint: str, messages: Iterable[Message], bulk: bool = False) -> None:
+        """Queue messages for an endpoint; what has no room is counted. `bulk`: as in actions.Send."""
+        self._link_to(endpoint).put(messages, bulk)
 
     async def hand(self, endpoint: str, message: Message) -> bool:
         """Send a large message, and wait until it has gone or never will; whether it went."""
         end: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self.send(endpoint, [message], end)
+        self._link_to(endpoint).hand(message, end)
         return await end
+
+    def _link_to(self, endpoint: str) -> Link:
+        """The link to an endpoint, a new one if there is none."""
+        link = self._links.get(endpoint)
+        if link is None:
+            if len(self._links) >= self.limits.links:
+                min(self._links.values(), key=lambda known: known.used_s).evict()
+            link = self._links[endpoint] = Link(self, endpoint)
+            self._tasks.add(link.task)
+            link.task.add_done_callback(self._tasks.discard)
+        return link
 
     def encoded(self, message: Message) -> codec.Frame:
         """Its frame. What goes to all is the same message every time, and encoded once; bulk is not kept."""
@@ -115,32 +123,9 @@ class Transport:
         """Count what went out."""
         self.counts.sent[phase_of(message)] += count
 
-    async def connect(self, endpoint: str) -> ClientWebSocketResponse:
-        """A websocket to an endpoint, within the time that connecting was seen to take."""
-        if self._client is None:
-            raise ConnectionError("the transport is closed")
-        begun = asyncio.get_running_loop().time()
-        context = self.tls.dialling(endpoint) if self.tls else None
-        url = f"{'http' if context is None else 'https'}://{endpoint}/v1/link"
-        try:
-            async with asyncio.timeout(self._connect_pace.allowed_s):
-                ws = await self._client.ws_connect(
-                    url, max_msg_size=MAX_CONTROL_BYTES, heartbeat=HEARTBEAT_S, ssl=context or False
-                )
-        except (ServerDisconnectedError, ClientSSLError) as error:
-            raise ConnectionError(not_met(under_tls=context is not None)) from error
-        if self.tls is not None:
-            await self._checked(ws, endpoint, self.tls)
-        self._connect_pace.observe(asyncio.get_running_loop().time() - begun)
-        return ws
-
-    async def _checked(self, ws: ClientWebSocketResponse, endpoint: str, tls: Tls) -> None:
-        """WrongPeer, and nothing said, if it is not who should be there."""
-        try:
-            tls.check(endpoint, ws.get_extra_info("ssl_object"))
-        except WrongPeer:
-            await ws.close()
-            raise
+    async def connect(self, endpoint: str) -> Opened:
+        """A link to an endpoint, both ends of which have shown whose they are."""
+        return await self._dialler.dial(endpoint)
 
     async def built(self, messages: Iterator[Message]) -> list[Message]:
         """The next messages, built off the event loop if that takes long; fewer than AHEAD at the end.
@@ -163,13 +148,6 @@ class Transport:
         """The next message to this endpoint opens a new link."""
         if self._links.get(endpoint) is link:
             del self._links[endpoint]
-
-
-def queued(send: Send) -> Iterable[Message]:
-    """As `Transport.send` tells it: a tuple is small, a list is bulk that is there, all else is built."""
-    if not send.bulk:
-        return tuple(send.messages)
-    return list(send.messages) if isinstance(send.messages, tuple) else iter(send.messages)
 
 
 def _several(messages: Iterator[Message]) -> list[Message]:

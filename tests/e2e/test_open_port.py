@@ -18,12 +18,14 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from node.versions import SUBPROTOCOL
 from protocol import codec
 from protocol.identity import NodeKey
 from protocol.messages import Group, Hello, Ready, Share, Sum
 from tests.e2e.dying_peer import Fate, Orders, read_record
 from tests.e2e.processes import HOST
 from tests.e2e.swarm import Swarm, get, one_digest
+from tests.unit.node.links import prove
 
 ROUNDS = 4
 STRANGER = NodeKey(bytes([9]) * 32)
@@ -52,12 +54,16 @@ class Port:
         return int(self.raw(head.encode() + frame).split()[1])
 
     def say(self, *frames: bytes | str) -> int:
-        """Frames over a websocket, then a close; the close code."""
+        """Frames over a link on which a stranger's key is proved, then a close; the close code."""
         return asyncio.run(self._say(frames))
 
     async def _say(self, frames: tuple[bytes | str, ...]) -> int:
         url = f"http://{self.endpoint}/v1/link"
-        async with aiohttp.ClientSession() as client, client.ws_connect(url, max_msg_size=0) as ws:
+        async with (
+            aiohttp.ClientSession() as client,
+            client.ws_connect(url, max_msg_size=0, protocols=(SUBPROTOCOL,)) as ws,
+        ):
+            await prove(ws, STRANGER)
             with suppress(ConnectionError, aiohttp.ClientError):
                 for frame in frames:
                     await (ws.send_str(frame) if isinstance(frame, str) else ws.send_bytes(frame))
@@ -124,7 +130,7 @@ def test_garbage(make_swarm, tmp_path: Path) -> None:
     with drops(swarm, 1, "not a request of this protocol"):
         assert b" 400 " in port.raw(b"GET / HTTP/1.1\r\nno colon\r\n\r\n")
     with drops(swarm, 2, "not a request of this protocol"):
-        assert get(port.endpoint, "/v1/link")[0] == 400
+        assert get(port.endpoint, "/v1/link")[0] == 426
         assert port.post(b"", "/nothing/here") == 404
     with drops(swarm, 0):
         port.raw(b"")  # connected, and gone

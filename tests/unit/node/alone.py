@@ -62,7 +62,7 @@ class Alone:
         parts = (self.prepared.trainer, self.mechanism, self.prepared.weighting, gate, written, reporter)
         tls = make_tls(key, "auto", HERE, session.addresses.may_answer)
         tracker = KnownTracker(None, folder / "tracker.pub")
-        self.peer = Engine(plan, session, self.state, *parts, tls, tracker)
+        self.peer = Engine(plan, session, self.state, *parts, tls, tracker, key)
 
     def base(self, generation, vector):
         return Base(generation, base_digest(self.parameters, generation, vector), 3, bytes([generation]) * 32)

@@ -35,7 +35,7 @@ async def closes_after(steps, tls):
     listener = socket.create_server(("127.0.0.1", 0))
     endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
     context = make_tls(KEY, "on", endpoint, lambda _: frozenset()) if tls else None
-    transport = Transport(nobody, nobody, nobody, heavy=False, tls=context)
+    transport = Transport(nobody, nobody, nobody, heavy=False, tls=context, key=KEY, warn=nobody)
     await transport.start(listener, [])
     with socket.create_connection(listener.getsockname()):
         for _ in range(steps):

@@ -23,7 +23,9 @@ class Served:
         async def nothing(*_):
             raise AssertionError
 
-        self.transport = Transport(nothing, nothing, nothing, heavy=False, tls=None)
+        self.transport = Transport(
+            nothing, nothing, nothing, heavy=False, tls=None, key=stranger(), warn=nothing
+        )
         self._missing = missing
 
     async def __aenter__(self):

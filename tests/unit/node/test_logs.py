@@ -165,6 +165,8 @@ FIELDS = {
     "peer-wrong-pin": {"peer", "why"},
     "peer-refused": {"peer", "why"},
     "peer-unreachable": {"peer", "why"},
+    "peer-clock": {"peer", "why"},
+    "peer-epoch": {"peer", "why"},
     "rolled-back": set(),
     "warning": {"text"},
     "draining": {"within_s"},
@@ -203,7 +205,14 @@ def test_the_log_holds_no_loss_and_no_whole_key():
 def test_what_an_owner_should_look_at_is_a_warning():
     lines = logged(lambda log: everything(LogReporter(log)), LogOptions("json", "warning"))
     assert [line["event"] for line in lines] == [
-        *("peer-other-swarm", "peer-not-allowed", "peer-wrong-pin", "peer-refused"),
+        *(
+            "peer-other-swarm",
+            "peer-not-allowed",
+            "peer-wrong-pin",
+            "peer-refused",
+            "peer-clock",
+            "peer-epoch",
+        ),
         *("rolled-back", "warning"),
     ]
 

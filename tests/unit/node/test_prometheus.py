@@ -28,7 +28,7 @@ from node.prometheus import (
 from node.transport import Transport
 from node.views import NodeView, Peer, Swarm, TrackerView
 from protocol.messages import Refused
-from tests.parts import group, members
+from tests.parts import group, members, stranger
 from tests.unit.node.test_reporting import LEDGER, RECORD
 
 TOKEN = "ef" * 32
@@ -87,7 +87,7 @@ async def served(registry, view, families, token=None):
 
     listener = socket.create_server(("127.0.0.1", 0))
     where = f"http://127.0.0.1:{listener.getsockname()[1]}/metrics"
-    transport = Transport(nothing, nothing, nothing, heavy=False, tls=None)
+    transport = Transport(nothing, nothing, nothing, heavy=False, tls=None, key=stranger(), warn=nothing)
     await transport.start(listener, Figures(registry, seen, families, Access("127.0.0.1", token, "")).routes)
     try:
         yield where

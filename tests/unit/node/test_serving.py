@@ -18,6 +18,7 @@ from protocol.masked_messages import TotalPiece
 from protocol.messages import BasePiece, CertificateRequest, PieceRequest
 from protocol.names import NOBODY
 from protocol.vectors import PIECE_BYTES, PIECE_WORDS
+from tests.unit.node.links import accepting
 from tests.unit.node.test_transport import End
 
 SID, PIECES = b"s" * 32, 12
@@ -42,20 +43,13 @@ class Silent:
         self.begun = asyncio.Queue()
         self._over = asyncio.Event()
         app = web.Application()
-        app.add_routes([web.get("/v1/link", self._link), web.post("/v1/bulk", self._bulk)])
+        app.add_routes([accepting(), web.post("/v1/bulk", self._bulk)])
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         listener = socket.create_server(("127.0.0.1", 0))
         await web.SockSite(self._runner, listener).start()
         self.endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
         return self
-
-    async def _link(self, request):
-        ws = web.WebSocketResponse()
-        await ws.prepare(request)
-        async for _ in ws:
-            pass
-        return ws
 
     async def _bulk(self, request):
         self.begun.put_nowait(request)

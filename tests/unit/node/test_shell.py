@@ -7,10 +7,14 @@ import threading
 
 import pytest
 
+from node.back import Nowhere
 from node.shell import Shell
-from protocol.actions import Closed, Note, Notice
+from node.traffic import Counts
+from protocol.actions import Closed, Note, Notice, Reply
 from protocol.errors import RemoteProtocolError
 from protocol.masked_messages import Ack, AckVote, Release, ReleaseHead
+
+BACK = Nowhere(None, Counts())
 
 
 class Recorder:
@@ -58,7 +62,7 @@ def make(heavy=False):
 @pytest.mark.parametrize("heavy", [False, True])
 async def test_events_do_not_mix_and_what_follows_comes_first(heavy):
     _, performed, shell = make(heavy)
-    await asyncio.gather(shell.receive("a"), shell.receive("b"))
+    await asyncio.gather(shell.receive("a", BACK), shell.receive("b", BACK))
     names = [action.who for action in performed]
     assert names == ["a 1", "after", "a 2", "b 1", "b 2"]
 
@@ -66,22 +70,22 @@ async def test_events_do_not_mix_and_what_follows_comes_first(heavy):
 async def test_a_remote_error_goes_to_who_brought_the_message():
     machine, _, shell = make()
     with pytest.raises(RemoteProtocolError):
-        await shell.receive(None)
+        await shell.receive(None, BACK)
     assert not shell.broken.done()
-    await shell.receive("a")
+    await shell.receive("a", BACK)
     assert machine.events == ["a"]
 
 
 async def test_an_error_of_ones_own_breaks_the_shell():
     _, _, shell = make()
-    await shell.receive("fault")
+    await shell.receive("fault", BACK)
     with pytest.raises(ZeroDivisionError):
         await shell.broken
 
 
 async def test_an_event_ends_although_its_bringer_is_cancelled():
     _, performed, shell = make()
-    bringer = asyncio.create_task(shell.receive("a"))
+    bringer = asyncio.create_task(shell.receive("a", BACK))
     await asyncio.sleep(0)
     bringer.cancel()
     await asyncio.gather(bringer, return_exceptions=True)
@@ -116,7 +120,7 @@ async def test_only_what_may_go_through_a_vector_leaves_the_event_loop(message, 
     machine, _, shell = make(heavy=True)
     threads = []
     machine.receive = lambda message, by, now: threads.append(threading.current_thread()) or []
-    await shell.receive(message)
+    await shell.receive(message, BACK)
     assert (threads == [threading.current_thread()]) is in_loop
 
 
@@ -139,9 +143,9 @@ async def test_whether_an_event_is_light_is_asked_when_it_enters_and_not_when_it
     machine.receive = receive
     is_light = lambda message: message != "heavy" and len(threads) < 2  # noqa: E731
     shell = Shell(machine, performed.append, perform, True, is_light)
-    events = [asyncio.create_task(shell.receive("heavy"))]
+    events = [asyncio.create_task(shell.receive("heavy", BACK))]
     await asyncio.to_thread(inside.wait)
-    events += [asyncio.create_task(shell.receive(name)) for name in ("total", "last total")]
+    events += [asyncio.create_task(shell.receive(name, BACK)) for name in ("total", "last total")]
     await asyncio.sleep(0)
     goes_on.set()
     await asyncio.gather(*events)
@@ -152,10 +156,10 @@ async def test_whether_an_event_is_light_is_asked_when_it_enters_and_not_when_it
 async def test_an_event_is_not_lost_whenever_its_bringer_is_cancelled(steps):
     """Also when the event before has let go of the machine, and the next in the queue has it not yet."""
     machine, performed, shell = make()
-    early = [asyncio.create_task(shell.receive(name)) for name in ("a", "b")]
+    early = [asyncio.create_task(shell.receive(name, BACK)) for name in ("a", "b")]
     for _ in range(steps):
         await asyncio.sleep(0)
-    bringer = asyncio.create_task(shell.receive("c"))
+    bringer = asyncio.create_task(shell.receive("c", BACK))
     await asyncio.sleep(0)
     bringer.cancel()
     await asyncio.gather(bringer, *early, return_exceptions=True)
@@ -168,11 +172,11 @@ async def test_an_event_is_not_lost_whenever_its_bringer_is_cancelled(steps):
 @pytest.mark.parametrize("heavy", [False, True])
 async def test_after_the_last_event_a_machine_is_told_nothing_and_what_has_begun_is_done(heavy):
     machine, performed, shell = make(heavy)
-    before = asyncio.create_task(shell.receive("a"))
+    before = asyncio.create_task(shell.receive("a", BACK))
     await asyncio.sleep(0)
     ending = asyncio.create_task(shell.finish(lambda now: [Notice(Note.LEFT, "goodbye")]))
     await asyncio.sleep(0)
-    late = asyncio.create_task(shell.receive("b"))
+    late = asyncio.create_task(shell.receive("b", BACK))
     await ending
     assert [action.who for action in performed] == ["a 1", "after", "a 2", "goodbye"]
     await asyncio.gather(before, late)
@@ -188,7 +192,7 @@ async def test_after_the_last_event_a_machine_is_told_nothing_and_what_has_begun
 
 async def test_an_error_of_ones_own_before_the_end_is_raised_at_the_end():
     _, _, shell = make()
-    await shell.receive("fault")
+    await shell.receive("fault", BACK)
     with pytest.raises(ZeroDivisionError):
         await shell.finish(lambda now: [])
 
@@ -241,7 +245,7 @@ async def turns(count=20):
 async def test_neither_the_timer_nor_who_looks_reads_a_machine_that_changes_in_a_thread():
     machine, shell = changing()
     machine.deadline = shell.clock.now() + 3600
-    event = asyncio.create_task(shell.receive("heavy"))
+    event = asyncio.create_task(shell.receive("heavy", BACK))
     await asyncio.to_thread(machine.inside.acquire)
     timer = asyncio.create_task(shell.keep_time())
     looks = asyncio.create_task(shell.look(lambda: machine.read("look")))
@@ -260,7 +264,7 @@ async def test_a_deadline_that_comes_with_a_heavy_event_is_kept():
     await turns()
     machine.goes_on.release()
     machine.deadline = shell.clock.now()
-    await shell.receive("heavy")
+    await shell.receive("heavy", BACK)
     await machine.ticked.wait()
     assert machine.events == ["heavy", "tick"]
     assert not timer.done()
@@ -271,8 +275,42 @@ async def test_a_machine_that_can_not_say_its_deadline_is_at_fault():
     machine, _, shell = make()
     type(machine).deadline = property(lambda self: 1 // 0)
     try:
-        await shell.receive("a")
+        await shell.receive("a", BACK)
         assert isinstance(shell.broken.exception(), ZeroDivisionError)
         assert machine.events == ["a"]
     finally:
         del type(machine).deadline
+
+
+class Asker:
+    """A way back that notes what goes there."""
+
+    def __init__(self, key, performed):
+        self.key, self._performed = key, performed
+
+    def send(self, messages):
+        self._performed.append((self.key, messages))
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+async def test_a_reply_goes_to_who_asked_wherever_it_stands_among_the_actions(heavy):
+    """Also when two ask at once, when it comes after what is waited for, and when a thread takes it in."""
+    machine, performed, shell = make(heavy)
+
+    def receive(message, by, now):
+        machine.events.append((message, by))
+        return [Reply((message,)), Notice(Note.JOINED, f"{message} 1"), Reply((message, "late"))]
+
+    machine.receive = receive
+    askers = [Asker(key, performed) for key in (b"one", None)]
+    await asyncio.gather(*(shell.receive(name, asker) for name, asker in zip("ab", askers, strict=True)))
+    assert machine.events == [("a", b"one"), ("b", None)]
+    assert performed == [
+        (b"one", ("a",)),
+        Notice(Note.JOINED, "a 1"),
+        Notice(Note.LEFT, "after"),
+        (b"one", ("a", "late")),
+        (None, ("b",)),
+        Notice(Note.JOINED, "b 1"),
+        (None, ("b", "late")),
+    ]

@@ -20,11 +20,14 @@ class Halting(tuple):
     def __new__(cls):
         made = super().__new__(cls)
         made.inside, made.goes_on = threading.Semaphore(0), threading.Semaphore(0)
+        made.was_inside = False
         return made
 
     def __iter__(self):
-        self.inside.release()
-        self.goes_on.acquire()
+        if not self.was_inside:
+            self.was_inside = True
+            self.inside.release()
+            self.goes_on.acquire()
         return super().__iter__()
 
 
@@ -33,10 +36,7 @@ async def halted(alone):
     """A node that has learned of another one, and has not come to the end of that event."""
     node, known = alone("none"), Halting()
     node.peer._shell._heavy = True
-    now = node.peer._shell.clock.now()
-    told = announce(
-        OTHER, task="digits", parameters=node.parameters, endpoint=WHERE, issued_ms=int(now * 1000)
-    )
+    told = announce(OTHER, task="digits", parameters=node.parameters, endpoint=WHERE)
     hello = Hello(told, bytes(16), False, "", known)
     session = node.peer._session
     event = asyncio.create_task(node.peer._shell.feed(lambda now: session.receive(hello, OTHER.public, now)))

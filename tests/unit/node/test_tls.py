@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from node.posting import Poster
+from node.posting import Pass, Poster
 from node.tls import _NAME, VOUCHER, WrongPeer, certificate, make_tls, protection, url, vouched_for
 from node.transport import Transport
 from protocol import codec
@@ -127,7 +127,14 @@ class End:
         self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
         self.expected: frozenset[bytes] = frozenset()
         tls = make_tls(key, choice, self.endpoint, lambda _: self.expected)
-        self.transport = Transport(self.got.put, self._lost, self._reconnected, True, tls)
+        told = (self._receive, self._lost, self._reconnected)
+        self.transport = Transport(*told, True, tls=tls, key=key, warn=self._warn)
+
+    async def _receive(self, message, back) -> None:
+        self.got.put_nowait(message)
+
+    def _warn(self, text: str) -> None:
+        raise AssertionError(text)
 
     async def _lost(self, endpoint: str, why: str) -> None:
         self.lost.put_nowait((endpoint, why))
@@ -177,8 +184,12 @@ async def test_bulk_has_a_connection_of_its_own_which_is_checked_too():
     async with two("on", "on") as (here, there):
         here.expected = frozenset({ONE.public})
         poster = Poster(there.endpoint, 5.0, 5.0, here.transport.tls)
-        with pytest.raises(WrongPeer, match=f"holds the key {OTHER.public.hex()[:16]}"):
-            await poster.post(codec.encode(BULK))
+        for _ in range(2):  # what was refused once is not there for the next one
+            with pytest.raises(WrongPeer, match=f"holds the key {OTHER.public.hex()[:16]}"):
+                await poster.post(codec.encode(BULK), Pass(OTHER.public, bytes(32)))
+        here.expected = frozenset()
+        with pytest.raises(WrongPeer, match="another key than who answered the link"):
+            await poster.post(codec.encode(BULK), Pass(ONE.public, bytes(32)))
         poster.close()
         assert there.got.empty()
 

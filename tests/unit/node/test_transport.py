@@ -13,8 +13,9 @@ from aiohttp import StreamReader
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import make_mocked_request
 
+from node.intake import SMALL_BYTES
 from node.link import AHEAD
-from node.server import SMALL_BYTES, _body
+from node.server import _body
 from node.traffic import phase_of
 from node.transport import Transport
 from protocol import codec
@@ -22,6 +23,7 @@ from protocol import masked_messages as masked
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.masked_messages import TotalPiece
 from protocol.messages import Accepted, Share, Sum
+from tests.parts import stranger
 
 H, S = bytes(32), bytes(64)
 BULK = masked.Masked(masked.MaskedHead(H, H, 0, H, S), bytes(4 * SMALL_BYTES))
@@ -33,11 +35,15 @@ class End:
     def __init__(self, heavy):
         self.got, self.lost = asyncio.Queue(), asyncio.Queue()
         self.refuses = []
-        self.transport = Transport(self._receive, self._unreachable, self._reconnected, heavy, None)
+        told = (self._receive, self._unreachable, self._reconnected)
+        self.transport = Transport(*told, heavy, tls=None, key=stranger(), warn=self._warn)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
 
-    async def _receive(self, message):
+    def _warn(self, text):
+        raise AssertionError(text)
+
+    async def _receive(self, message, back):
         if self.refuses:
             raise self.refuses.pop(0)
         self.got.put_nowait(message)

@@ -1,0 +1,69 @@
+"""Which version of the protocol the two ends of a link speak, and what is said where they differ.
+
+A websocket is asked for by the name of its subprotocol, which holds the version (RFC 6455, section 1.9). Who
+asks for another is answered 426, with this node's version in a header, and nothing is upgraded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from aiohttp import web
+
+from protocol.codec import VERSION
+
+UPGRADE_REQUIRED = 426
+OTHER = "a link of another version of the protocol"
+HEADER = "Murmuration-Version"
+SUBPROTOCOL = f"murmuration.{VERSION}"
+_ASKED = re.compile(r"murmuration\.([0-9]{1,6})")
+_NUMBER = re.compile(r"[0-9]{1,6}")
+_MOST_ADDRESSES = 32
+
+
+class OtherVersion(ConnectionError):
+    """Who answers speaks another version of the protocol."""
+
+
+def of_answer(headers: Mapping[str, str]) -> str:
+    """What an acceptor that refused (426) says of itself."""
+    said = headers.get(HEADER, "")
+    return f"version {int(said)}" if _NUMBER.fullmatch(said) else "another version"
+
+
+def of_request(request: web.BaseRequest) -> str | None:
+    """What a dialler speaks that does not speak this node's version; None: it does."""
+    asked = [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
+    if SUBPROTOCOL in asked:
+        return None
+    versions = [match[1] for name in asked if (match := _ASKED.fullmatch(name))]
+    return f"version {int(versions[0])}" if versions else "an older version"
+
+
+def difference(theirs: str) -> str:
+    """What is wrong with an end that speaks `theirs`, and what to do."""
+    return f"speaks {theirs} of the protocol, this node speaks {VERSION}: update the older of the two"
+
+
+def refusal() -> web.Response:
+    """The answer to who asks for another version."""
+    headers = {"Upgrade": "websocket", HEADER: str(VERSION)}
+    return web.Response(status=UPGRADE_REQUIRED, headers=headers)
+
+
+class Mixed:
+    """Tells the owner of nodes of other versions that come here: a line an address, of a few addresses."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._told: set[str] = set()
+
+    def met(self, request: web.BaseRequest, theirs: str) -> None:
+        """Somebody asked for a link of another version."""
+        address = request.remote
+        is_link = request.headers.get("Upgrade", "").lower() == "websocket"
+        if address is None or not is_link or address in self._told or len(self._told) >= _MOST_ADDRESSES:
+            return
+        self._told.add(address)
+        self._tell(f"a node that comes from {address} {difference(theirs)}")

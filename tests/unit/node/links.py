@@ -1,0 +1,187 @@
+"""Ends of links for tests: a real transport, and far sides that are made to misbehave, on real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from contextlib import asynccontextmanager, closing
+from dataclasses import replace
+from itertools import repeat
+
+import aiohttp
+from aiohttp import WSMsgType, web
+
+from node.link import LIMITS
+from node.tls import make_tls
+from node.transport import Transport
+from node.versions import SUBPROTOCOL
+from protocol import codec, handshake
+from protocol import masked_messages as masked
+from protocol.identity import NodeKey
+from protocol.messages import Accepted
+
+ONE, OTHER, THIRD = (NodeKey(bytes([number]) * 32) for number in (1, 2, 3))
+PATIENCE_S = 30.0
+"""Far more than any of these tests takes: one that waits in vain says so."""
+H, S = bytes(32), bytes(64)
+BULK = masked.Masked(masked.MaskedHead(H, H, 0, H, S), bytes(300_000))
+
+
+def bulk(number):
+    return replace(BULK, head=replace(BULK.head, index=number))
+
+
+def small(number):
+    return Accepted(number.to_bytes(16, "big"))
+
+
+class End:
+    """A transport, what it took in and by whom, and what it says of others."""
+
+    def __init__(self, key=ONE, tls=None, limits=LIMITS, expected=frozenset()):
+        self.key, self.expected = key, frozenset(expected)
+        self.got, self.lost, self.again = asyncio.Queue(), asyncio.Queue(), asyncio.Queue()
+        self.warnings, self.refuses, self.replies = [], [], []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        context = make_tls(key, tls, self.endpoint, lambda _: self.expected) if tls else None
+        told = (self._receive, self._unreachable, self._reconnected)
+        self.transport = Transport(
+            *told, heavy=False, tls=context, key=key, warn=self.warnings.append, limits=limits
+        )
+
+    async def _receive(self, message, back):
+        if self.refuses and (error := self.refuses.pop(0)) is not None:
+            raise error
+        self.got.put_nowait((message, back))
+        for asked, replies in self.replies:
+            if asked == message:
+                back.send(replies)
+
+    async def _unreachable(self, endpoint, why):
+        self.lost.put_nowait((endpoint, why))
+
+    async def _reconnected(self, endpoint):
+        self.again.put_nowait(endpoint)
+
+    async def take(self, count):
+        return [(await self.got.get())[0] for _ in range(count)]
+
+    @property
+    def dropped(self):
+        return dict(self.transport.counts.dropped)
+
+    @property
+    def links(self):
+        return self.transport._links
+
+
+@asynccontextmanager
+async def standing(*ends):
+    for end in ends:
+        await end.transport.start(end.listener, [])
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield ends
+    finally:
+        for end in ends:
+            await end.transport.close()
+            end.listener.close()
+
+
+@asynccontextmanager
+async def far_side(*routes, ssl=None):
+    """A server that is no node, or a wrong one; where it listens."""
+    app = web.Application(client_max_size=codec.MAX_FRAME_BYTES)
+    app.add_routes(routes)
+    runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=0.1)
+    await runner.setup()
+    listener = socket.create_server(("127.0.0.1", 0))
+    await web.SockSite(runner, listener, ssl_context=ssl).start()
+    with closing(listener):
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            await runner.cleanup()
+
+
+async def shake(ws, key):
+    """The acceptor's whole part, as `key`; whose the dialler is."""
+    theirs, mine = handshake.read_knock(await ws.receive_bytes()), os.urandom(32)
+    await ws.send_bytes(handshake.challenge(key, theirs, mine))
+    dialler = handshake.read_proof(await ws.receive_bytes(), theirs, mine, key.public)
+    await ws.send_bytes(handshake.ticket(b"t" * 32))
+    return dialler
+
+
+def accepting(key=OTHER, then=None):
+    """GET /v1/link of a far side that holds `key`; `then` is what it does after the handshake."""
+
+    async def link(request):
+        ws = web.WebSocketResponse(protocols=(SUBPROTOCOL,), timeout=0.1)
+        await ws.prepare(request)
+        await shake(ws, key)
+        if then is not None:
+            await then(ws)
+        async for _ in ws:
+            pass
+        return ws
+
+    return web.get("/v1/link", link)
+
+
+def answering(*answers):
+    """POST /v1/bulk that answers these statuses in turn, the last one ever after; and what it was sent."""
+    left, frames = list(answers), []
+
+    async def take(request):
+        frames.append(codec.decode(await request.read()))
+        status, headers = left.pop(0) if len(left) > 1 else left[0]
+        return web.Response(status=status, headers=headers)
+
+    return web.post("/v1/bulk", take), frames
+
+
+@asynccontextmanager
+async def dialled(endpoint, protocols=(SUBPROTOCOL,)):
+    """A websocket to an end, before any handshake."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(f"http://{endpoint}/v1/link", protocols=protocols, max_msg_size=1 << 20) as ws,
+    ):
+        yield ws
+
+
+async def prove(ws, key, nonce=b"d" * 32):
+    """The dialler's whole part; the ticket."""
+    await ws.send_bytes(handshake.knock(nonce))
+    challenged = handshake.read_challenge(await ws.receive_bytes(), nonce)
+    await ws.send_bytes(handshake.proof(key, nonce, challenged))
+    return handshake.read_ticket(await ws.receive_bytes())
+
+
+async def ends(ws):
+    """Until the far side closes; what it said before."""
+    said = []
+    while (frame := await ws.receive()).type is WSMsgType.BINARY:
+        said.append(frame.data)
+    return said
+
+
+async def until(what):
+    """Run the loop until `what` holds."""
+    for _ in repeat(None):
+        if what():
+            return
+        await asyncio.sleep(0)
+
+
+async def post(endpoint, message, headers):
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(
+            f"http://{endpoint}/v1/bulk", data=codec.encode(message).join(), headers=headers
+        ) as answer,
+    ):
+        return answer.status
