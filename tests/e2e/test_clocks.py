@@ -21,11 +21,12 @@ def told_of_clocks(node: Process) -> list[str]:
     return [event["text"] for event in node.events("notice") if " clock " in event["text"]]
 
 
-def all_rounds_of_all(swarm, ends: list) -> None:
+def all_rounds_of_all(swarm, ends: list, after: int = 0) -> None:
+    """`after`: the rounds in which the last ones to start may still be missing."""
     one_digest(ends)
     for number in range(swarm.count):
-        lines = history(swarm.out(number))
-        assert [line["participants"] for line in lines] == [swarm.count] * ROUNDS, lines
+        lines = [line for line in history(swarm.out(number)) if line["round"] > after]
+        assert [line["participants"] for line in lines] == [swarm.count] * (ROUNDS - after), lines
         assert {line["reason"] for line in lines} == {None}
 
 
@@ -61,7 +62,7 @@ def test_a_tracker_with_a_wrong_clock_stops_nobody(make_swarm, nursery: Nursery,
     tracker = nursery.tracker("--listen", where, orders=Orders(clock=WrongClock(skew_s)))
     tracker.line("tracker ")
     nodes = swarm.start_all()
-    all_rounds_of_all(swarm, [node.ends_well() for node in nodes])
+    all_rounds_of_all(swarm, [node.ends_well() for node in nodes], after=2)
 
     for node in nodes:
         (said,) = told_of_clocks(node)
