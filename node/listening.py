@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from node.addresses import PeerAddress, split_endpoint
 from node.errors import ConfigError, UserError, reason
 
-BACKLOG = 256
+BACKLOG = 1024
 DEFAULT = "127.0.0.1:0"
 
 

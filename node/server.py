@@ -1,33 +1,41 @@
 """The incoming side of a node: frames on websockets and in POST bodies, and what is answered besides.
 
-Nothing is read beyond the limits of the codec. What breaks a rule is counted and dropped.
+Nothing is read beyond the limits of the codec. What breaks a rule is counted and dropped. Who may connect,
+how long and how many at once, is said by `node.doors`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
-from aiohttp import WSMsgType, web
+from aiohttp import StreamReader, WSMsgType, hdrs, web
 from aiohttp.abc import AbstractAccessLogger
+from aiohttp.typedefs import Handler, Middleware
 
+from node.doors import BOUNDS, DOORS, Bounds, Doors, Guest
 from node.logs import Log
 from node.tls import Tls
 from node.traffic import Counts, phase_of
 from protocol import codec
 from protocol.errors import RemoteProtocolError, TooEarly
-from protocol.messages import Message
+from protocol.messages import Hello, Message
 
 SMALL_BYTES = 64 * 1024
 """Larger frames go as POST bodies, smaller ones on the websocket."""
 MAX_CONTROL_BYTES = 4 + codec.MAX_HEADER_BYTES + SMALL_BYTES
-MAX_LINKS_IN = 1024
+MAX_LINE_BYTES = 4096
+"""Of a request's first line, and of each of its headers; aiohttp takes 128 of them."""
+LINGERING_S = 1.0
+"""So long is read, and thrown away, what comes after an answer, so that who sent it can read that."""
 HEARTBEAT_S = 10.0
 TOO_EARLY = 425
-_WORD_BYTES = 4
+BULK = "/v1/bulk"
+_WORD_BYTES, _KEY_BYTES = 4, 32
 
 Receive = Callable[[Message], Awaitable[None]]
 
@@ -38,19 +46,22 @@ http_log = logging.getLogger("murmuration.http")
 class Server:
     """Who connects to a node. `receive` may raise RemoteProtocolError: the frame is dropped."""
 
-    def __init__(self, receive: Receive, counts: Counts, tls: Tls | None) -> None:
+    def __init__(self, receive: Receive, counts: Counts, tls: Tls | None, bounds: Bounds = BOUNDS) -> None:
         self._receive = receive
         self._counts = counts
         self._tls = tls
+        self._bounds = bounds
         self._incoming: set[web.WebSocketResponse] = set()
         self._runner: web.AppRunner | None = None
-        self._listener: socket.socket | None = None
+        self._doors: Doors | None = None
 
     async def start(self, listener: socket.socket, routes: Iterable[web.RouteDef]) -> None:
         """Serve on an already bound socket. `routes`: what is answered besides frames (node.web)."""
-        app = web.Application(client_max_size=codec.MAX_FRAME_BYTES)
-        app.add_routes([web.get("/v1/link", self._link), web.post("/v1/bulk", self._bulk)])
+        doors = Doors(self._counts, self._bounds)
+        app = web.Application(client_max_size=codec.MAX_FRAME_BYTES, middlewares=[_at(doors, self._drop)])
+        app.add_routes([web.get("/v1/link", self._link), web.post(BULK, self._bulk)])
         app.add_routes(routes)
+        app[DOORS] = doors
         counts = self._counts
 
         class Refusals(AbstractAccessLogger):
@@ -58,7 +69,7 @@ class Server:
 
             def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
                 """One answered request."""
-                if 400 <= response.status < 500 and not request.path.startswith("/v1/bulk"):
+                if 400 <= response.status < 500 and not request.path.startswith(BULK):
                     counts.drop("not a request of this protocol")
 
         runner = web.AppRunner(
@@ -68,11 +79,24 @@ class Server:
             logger=http_log,
             handle_signals=False,
             shutdown_timeout=1.0,
+            auto_decompress=False,
+            lingering_time=LINGERING_S,
+            max_line_size=MAX_LINE_BYTES,
+            max_field_size=MAX_LINE_BYTES,
         )
         await runner.setup()
-        await web.SockSite(runner, listener, ssl_context=self._tls.listening if self._tls else None).start()
+        if runner.server is None:
+            raise RuntimeError("aiohttp made no server")
+        doors.open(listener, runner.server, self._tls.listening if self._tls else None)
         self._runner = runner
-        self._listener = listener
+        self._doors = doors
+
+    @property
+    def doors(self) -> Doors:
+        """Who is connected; from the start on."""
+        if self._doors is None:
+            raise RuntimeError("the server is not started")
+        return self._doors
 
     async def close_links(self) -> None:
         """Say goodbye to all who are connected by a websocket."""
@@ -81,33 +105,26 @@ class Server:
                 await asyncio.wait_for(ws.close(), 1.0)
 
     async def close(self) -> None:
-        """Accept nobody else, and end."""
-        await self._accept_no_more()
+        """Accept nobody else, and end: whom the doors have accepted, the server or they themselves close."""
+        if self._doors is not None:
+            await self._doors.shut()
         if self._runner is not None:
             await self._runner.cleanup()
-
-    async def _accept_no_more(self) -> None:
-        """Accept nobody else, and let the server take over whom it has accepted.
-
-        That is in the loop's next turn, and a server that closes before it leaves such a connection open
-        (https://github.com/python/cpython/issues/109564).
-        """
-        if self._listener is not None and self._listener.fileno() >= 0:
-            asyncio.get_running_loop().remove_reader(self._listener)
-            await asyncio.sleep(0)
+        if self._doors is not None:
+            self._doors.close()
+            await asyncio.sleep(0)  # an aborted connection is closed in the loop's next turn
 
     async def _link(self, request: web.Request) -> web.StreamResponse:
-        if len(self._incoming) >= MAX_LINKS_IN:
-            self._drop("more links than are allowed")
-            raise web.HTTPServiceUnavailable
+        guest = self.doors.guest_of(request)
         ws = web.WebSocketResponse(max_msg_size=MAX_CONTROL_BYTES, heartbeat=HEARTBEAT_S, compress=False)
         await ws.prepare(request)
+        guest.link()
         self._incoming.add(ws)
         try:
             async for frame in ws:
                 if frame.type is WSMsgType.BINARY:
                     with suppress(RemoteProtocolError):
-                        await self._take(frame.data)
+                        _introduced(guest, await self._take(frame.data))
                 elif frame.type is WSMsgType.ERROR:
                     self._drop("a frame over the limit, or no frame")
                 else:
@@ -117,24 +134,35 @@ class Server:
         return ws
 
     async def _bulk(self, request: web.Request) -> web.StreamResponse:
+        guest = self.doors.guest_of(request)
         length = request.content_length
         if length is None or length > codec.MAX_FRAME_BYTES:
             self._drop("a body without a length, or over the limit")
             raise web.HTTPRequestEntityTooLarge(codec.MAX_FRAME_BYTES, length or 0)
         try:
-            await self._take(await _body(request, length))
+            with guest.receiving() as arrived:
+                _introduced(guest, await self._take(await self._whole(request.content, length, arrived)))
         except TooEarly:
             return web.Response(status=TOO_EARLY)
         except RemoteProtocolError:
             return web.Response(status=400)
         return web.Response(status=204)
 
-    async def _take(self, frame: bytes | memoryview) -> None:
+    async def _whole(self, content: StreamReader, length: int, arrived: Callable[[int], None]) -> memoryview:
+        """The body; 400 where its end does not come."""
+        try:
+            return await _body(content, length, arrived)
+        except (ConnectionError, asyncio.IncompleteReadError, web.RequestPayloadError) as error:
+            self._drop("a body that was cut off")
+            raise web.HTTPBadRequest from error
+
+    async def _take(self, frame: bytes | memoryview) -> Message:
         """Decode and hand on; what breaks a rule is counted and raised."""
         try:
             message = codec.decode(frame)
             self._counts.received[phase_of(message)] += len(frame)
             await self._receive(message)
+            return message
         except TooEarly:
             raise
         except RemoteProtocolError as error:
@@ -146,13 +174,44 @@ class Server:
         self._counts.drop(why)
 
 
-async def _body(request: web.Request, length: int) -> memoryview:
-    """The whole body, in a buffer that nothing else holds, with its payload at a word's boundary."""
-    piece = await request.content.readexactly(min(_WORD_BYTES, length)) if length else b""
+def _introduced(guest: Guest, message: Message) -> None:
+    """A message was taken: who sent the first one is believed to be who it says, and is no stranger."""
+    if guest.is_proved:
+        guest.progress()
+    else:
+        guest.prove(message.announce.key if isinstance(message, Hello) else os.urandom(_KEY_BYTES))
+
+
+def _at(doors: Doors, drop: Callable[[str], None]) -> Middleware:
+    """What every request passes, whatever it asks for."""
+
+    @web.middleware
+    async def passed(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Whose it is; and no body that has to be unpacked, or that nobody reads."""
+        with doors.guest_of(request).asking():
+            if any(
+                coding.lower() != "identity" for coding in request.headers.getall(hdrs.CONTENT_ENCODING, ())
+            ):
+                drop("a compressed body")
+                raise web.HTTPUnsupportedMediaType(text="a body is sent as it is: no Content-Encoding\n")
+            if request.body_exists and request.path != BULK:
+                drop("a body that nobody asked for")
+                raise web.HTTPRequestEntityTooLarge(0, request.content_length or 0)
+            return await handler(request)
+
+    return passed
+
+
+async def _body(content: StreamReader, length: int, arrived: Callable[[int], None]) -> memoryview:
+    """The whole body, in a buffer that nothing else holds, with its payload at a word's boundary.
+
+    The buffer grows with what has arrived, of which `arrived` is told.
+    """
+    piece = await content.readexactly(min(_WORD_BYTES, length)) if length else b""
     lead = -codec.payload_start(piece) % _WORD_BYTES
-    body, end = bytearray(lead + length), lead
+    body = bytearray(lead)
     while piece:
-        body[end : end + len(piece)] = piece
-        end += len(piece)
-        piece = await request.content.readany()
+        body += piece
+        arrived(len(body))
+        piece = await content.readany()
     return memoryview(body)[lead:]
