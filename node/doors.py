@@ -343,11 +343,12 @@ class Doors:
         self._loop.add_reader(listener, self._accept)
 
     async def shut(self) -> None:
-        """Accept nobody else, send away who has said nothing, and wait for those who are being taken over."""
+        """Listen no more, send away who has said nothing, and wait for those who are being taken over."""
         if self._pause is not None:
             self._pause.cancel()
         if self._listener is not None and self._listener.fileno() >= 0:
             self._loop.remove_reader(self._listener)
+            self._listener.close()
         self._listener = None
         for room in ("quiet", "speaking"):
             for guest in self._rooms[room]:

@@ -189,17 +189,25 @@ def _at(doors: Doors, drop: Callable[[str], None]) -> Middleware:
     async def passed(request: web.Request, handler: Handler) -> web.StreamResponse:
         """Whose it is; and no body that has to be unpacked, or that nobody reads."""
         with doors.guest_of(request).asking():
-            if any(
-                coding.lower() != "identity" for coding in request.headers.getall(hdrs.CONTENT_ENCODING, ())
-            ):
-                drop("a compressed body")
-                raise web.HTTPUnsupportedMediaType(text="a body is sent as it is: no Content-Encoding\n")
-            if request.body_exists and request.path != BULK:
-                drop("a body that nobody asked for")
-                raise web.HTTPRequestEntityTooLarge(0, request.content_length or 0)
+            refusal = _refusal(request)
+            if refusal is not None:
+                why, answer = refusal
+                drop(why)
+                answer.force_close()
+                raise answer
             return await handler(request)
 
     return passed
+
+
+def _refusal(request: web.Request) -> tuple[str, web.HTTPException] | None:
+    """Why a request is not even looked at, if so."""
+    if any(coding.lower() != "identity" for coding in request.headers.getall(hdrs.CONTENT_ENCODING, ())):
+        answer = web.HTTPUnsupportedMediaType(text="a body is sent as it is: no Content-Encoding\n")
+        return "a compressed body", answer
+    if request.body_exists and request.path != BULK:
+        return "a body that nobody asked for", web.HTTPRequestEntityTooLarge(0, request.content_length or 0)
+    return None
 
 
 async def _body(content: StreamReader, length: int, arrived: Callable[[int], None]) -> memoryview:
