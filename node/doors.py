@@ -168,7 +168,18 @@ class Guest:
     """One accepted connection. Its fields are the doors' own; others call its methods."""
 
     __slots__ = (
-        *("_doors", "ahead", "is_gone", "key", "may_say_ahead", "origin", "room", "sock", "ticket"),
+        *(
+            "_doors",
+            "ahead",
+            "is_gone",
+            "is_silent",
+            "key",
+            "may_say_ahead",
+            "origin",
+            "room",
+            "sock",
+            "ticket",
+        ),
         "transport",
     )
 
@@ -185,6 +196,8 @@ class Guest:
         self.may_say_ahead: int | None = None
         """Bytes; None where what comes is being read."""
         self.ahead = 0
+        self.is_silent = True
+        """Whether it has not said its first byte, so that nothing but the doors has its socket."""
         self.is_gone = False
 
     @property
@@ -448,7 +461,9 @@ class Doors:
             self._send_away(guest)
             return
         self._loop.remove_reader(guest.sock)
-        self.move(guest, "speaking")
+        guest.is_silent = False
+        if not guest.is_proved:
+            self.move(guest, "speaking")
         task = self._loop.create_task(self._hand_over(guest))
         self._handovers.add(task)
         task.add_done_callback(self._handovers.discard)
@@ -508,7 +523,7 @@ class Doors:
         self._forget(guest)
         if guest.transport is not None:
             guest.transport.abort()
-        elif guest.room == "quiet":
+        elif guest.is_silent:
             self._loop.remove_reader(guest.sock)
             guest.sock.close()
         else:  # it is being taken over, which ends with what it reads: nothing more
