@@ -81,8 +81,14 @@ NEXT_BYTES = 512 * 1024
 """What a stranger may say after an answer until its next request is understood: what is read in two turns."""
 SWEEP_S = 0.5
 """So often is looked for those whose time is over."""
-ACCEPTS_AT_ONCE = 64
+ACCEPTS_AT_ONCE = 32
 """Connections that are accepted in one turn of the loop; then others have theirs."""
+ACCEPTS_PER_S = 400.0
+"""In the long run, so that a flood takes no more than a tenth of a core; the rest waits in the system's queue."""
+ACCEPTS_SAVED = 512
+"""So many are accepted at once after a quiet time: a whole swarm that starts."""
+PACE_S = 0.02
+"""So long a flood waits before the next ones are accepted."""
 ACCEPT_AGAIN_S = 0.1
 """After an error of the system in accepting, which would come again at once."""
 OTHER_DESCRIPTORS = 2304
@@ -120,6 +126,8 @@ class Bounds:
     body_s: float = BODY_S
     body_grace_s: float = BODY_GRACE_S
     sweep_s: float = SWEEP_S
+    accepts_per_s: float = ACCEPTS_PER_S
+    accepts_saved: int = ACCEPTS_SAVED
 
     @property
     def rooms(self) -> dict[str, Bound]:
@@ -339,6 +347,8 @@ class Doors:
         self._listener: socket.socket | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._sweeping: asyncio.TimerHandle | None = None
+        self._may_accept = float(self._bounds.accepts_saved)
+        self._counted_at_s = self._loop.time()
         self._stalled_s = 0.0
         """How long the loop did not turn: nobody is late for that."""
 
@@ -418,7 +428,7 @@ class Doors:
 
     def _accept(self) -> None:
         """The listener can be read: somebody is there."""
-        for _ in range(ACCEPTS_AT_ONCE):
+        for _ in range(min(ACCEPTS_AT_ONCE, self._affordable())):
             if self._listener is None:
                 return
             try:
@@ -428,10 +438,20 @@ class Doors:
             except OSError as error:
                 self._rest(error)
                 return
+            self._may_accept -= 1
             sock.setblocking(False)
             guest = Guest(self, sock, origin_of(address[0]))
             self._loop.add_reader(sock, self._speaks, guest)
             self.move(guest, "quiet")
+
+    def _affordable(self) -> int:
+        """How many may be accepted now; where none may, the listener is looked at a little later."""
+        now_s = self._loop.time()
+        saved = self._may_accept + (now_s - self._counted_at_s) * self._bounds.accepts_per_s
+        self._may_accept, self._counted_at_s = min(saved, self._bounds.accepts_saved), now_s
+        if self._may_accept < 1:
+            self._look_away(PACE_S)
+        return int(self._may_accept)
 
     def _rest(self, error: OSError) -> None:
         """Accepting fails, as where no descriptor is left: the oldest stranger goes, and then once more."""
@@ -441,9 +461,13 @@ class Doors:
             if oldest is not None:
                 oldest.close(NO_ROOM.format(name))
                 break
+        self._look_away(ACCEPT_AGAIN_S)
+
+    def _look_away(self, for_s: float) -> None:
+        """Accept nobody for a moment."""
         if self._listener is not None:
             self._loop.remove_reader(self._listener)
-            self._pause = self._loop.call_later(ACCEPT_AGAIN_S, self._accept_again)
+            self._pause = self._loop.call_later(for_s, self._accept_again)
 
     def _accept_again(self) -> None:
         if self._listener is not None:

@@ -214,6 +214,16 @@ async def test_without_descriptors_the_oldest_silent_one_goes_and_the_newest_is_
             client.close()
 
 
+async def test_a_flood_is_accepted_at_a_pace_and_everyone_of_it_in_the_end():
+    async with served(replace(PATIENT, accepts_saved=3, accepts_per_s=100.0)) as here:
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        guests = [await here.connect(get("/hello")) for _ in range(9)]
+        for reader, _ in guests:
+            assert b"200 OK" in await reader.readuntil(b"\r\n")
+        assert loop.time() - begun_s >= 0.05  # three at once, and then ten milliseconds for each of six
+
+
 # -- time ------------------------------------------------------------------------------------------------
 
 
