@@ -83,8 +83,8 @@ SWEEP_S = 0.5
 """So often is looked for those whose time is over."""
 ACCEPTS_AT_ONCE = 32
 """Connections that are accepted in one turn of the loop; then others have theirs."""
-ACCEPTS_PER_S = 400.0
-"""In the long run, so that a flood takes no more than a tenth of a core; the rest waits in the system's queue."""
+ACCEPTS_PER_S = 250.0
+"""In the long run, so that a flood takes less than a tenth of a core; others wait in the system's queue."""
 ACCEPTS_SAVED = 512
 """So many are accepted at once after a quiet time: a whole swarm that starts."""
 PACE_S = 0.02
@@ -245,11 +245,11 @@ class Guest:
                 self._doors.move(self, "idle", may_say_ahead=NEXT_BYTES)
 
     @contextmanager
-    def receiving(self) -> Iterator[Callable[[int], None]]:
-        """A body is read; what is yielded is told how much of it has arrived."""
+    def receiving(self, length: int) -> Iterator[Callable[[int], None]]:
+        """A body is read, and used; what is yielded is told how much of it has arrived."""
         if not self.is_proved:
             self.may_say_ahead = None
-        body = self._doors.begin_body(self)
+        body = self._doors.begin_body(self, length)
         try:
             yield body.arrived
         finally:
@@ -271,16 +271,22 @@ class Guest:
 class _Body:
     """What of one body has arrived. It stays in the purse that it was begun in."""
 
-    __slots__ = ("_doors", "begun_s", "guest", "origin", "purse", "size", "steps")
+    __slots__ = ("_doors", "_length", "begun_s", "guest", "origin", "purse", "size", "steps")
 
-    def __init__(self, doors: Doors, guest: Guest, purse: Room[_Body], begun_s: float) -> None:
+    def __init__(self, doors: Doors, guest: Guest, purse: Room[_Body], begun_s: float, length: int) -> None:
         self._doors = doors
         self.guest = guest
         self.purse = purse
         self.origin = guest.key if guest.key is not None else guest.origin
         self.begun_s = begun_s
+        self._length = length
         self.size = 0
         self.steps = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is here, so that only this node is slow with it."""
+        return self.size >= self._length
 
     def arrived(self, size: int) -> None:
         """So much is here now. A step more is progress, and may be too much for others."""
@@ -571,10 +577,10 @@ class Doors:
 
     # -- bodies ---------------------------------------------------------------------------------------
 
-    def begin_body(self, guest: Guest) -> _Body:
+    def begin_body(self, guest: Guest, length: int) -> _Body:
         """A body of this guest is going to be read."""
         purse = self._members_bodies if guest.is_proved else self._strangers_bodies
-        body = _Body(self, guest, purse, self._now_s())
+        body = _Body(self, guest, purse, self._now_s(), length)
         body.arrived(0)
         return body
 
@@ -595,7 +601,7 @@ class Doors:
         for body in (*self._strangers_bodies, *self._members_bodies):
             lasts_s = now_s - body.begun_s
             least = BODY_LEAST_BYTES_PER_S * (lasts_s - self._bounds.body_grace_s)
-            if lasts_s >= self._bounds.body_s or body.size < least:
+            if not body.is_whole and (lasts_s >= self._bounds.body_s or body.size < least):
                 yield body
 
     # -- time -----------------------------------------------------------------------------------------

@@ -140,21 +140,17 @@ class Server:
             self._drop("a body without a length, or over the limit")
             raise web.HTTPRequestEntityTooLarge(codec.MAX_FRAME_BYTES, length or 0)
         try:
-            with guest.receiving() as arrived:
-                _introduced(guest, await self._take(await self._whole(request.content, length, arrived)))
+            with guest.receiving(length) as arrived:
+                body = await _whole(request.content, length, arrived)
+                if body is None:
+                    self._drop("a body that was cut off")
+                    return web.Response(status=400)
+                _introduced(guest, await self._take(body))
         except TooEarly:
             return web.Response(status=TOO_EARLY)
         except RemoteProtocolError:
             return web.Response(status=400)
         return web.Response(status=204)
-
-    async def _whole(self, content: StreamReader, length: int, arrived: Callable[[int], None]) -> memoryview:
-        """The body; 400 where its end does not come."""
-        try:
-            return await _body(content, length, arrived)
-        except (ConnectionError, asyncio.IncompleteReadError, web.RequestPayloadError) as error:
-            self._drop("a body that was cut off")
-            raise web.HTTPBadRequest from error
 
     async def _take(self, frame: bytes | memoryview) -> Message:
         """Decode and hand on; what breaks a rule is counted and raised."""
@@ -210,6 +206,13 @@ def _refusal(request: web.Request) -> tuple[str, web.HTTPException] | None:
     return None
 
 
+async def _whole(content: StreamReader, length: int, arrived: Callable[[int], None]) -> memoryview | None:
+    """The body; None where its end does not come."""
+    with suppress(ConnectionError, asyncio.IncompleteReadError, web.RequestPayloadError):
+        return await _body(content, length, arrived)
+    return None
+
+
 async def _body(content: StreamReader, length: int, arrived: Callable[[int], None]) -> memoryview:
     """The whole body, in a buffer that nothing else holds, with its payload at a word's boundary.
 
@@ -220,6 +223,6 @@ async def _body(content: StreamReader, length: int, arrived: Callable[[int], Non
     body = bytearray(lead)
     while piece:
         body += piece
-        arrived(len(body))
+        arrived(len(body) - lead)
         piece = await content.readany()
     return memoryview(body)[lead:]

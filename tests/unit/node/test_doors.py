@@ -48,10 +48,13 @@ class Served:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)
         self.address = self.listener.getsockname()
         self.waiting = asyncio.Event()
+        self.used = asyncio.Event()
+        self.used.set()
         self.writers = []
 
     async def _receive(self, message):
         self.got.put_nowait(message)
+        await self.used.wait()
 
     async def slow(self, request):
         await self.waiting.wait()
@@ -252,6 +255,17 @@ async def test_a_member_s_slow_body_is_closed_too():
         writer.write(head(10**6) + bytes(10))
         await here.until("member_body_bytes", STEP_BYTES)
         await closed(reader)
+
+
+async def test_a_body_that_is_here_is_not_slow_however_long_it_is_used():
+    async with served(replace(PATIENT, body_s=SOON_S)) as here:
+        here.used.clear()
+        reader, _ = await here.connect(head(len(FRAME)) + FRAME)
+        await here.got.get()
+        sentinel, _ = await here.connect(head(10**6) + bytes(10))
+        await closed(sentinel)  # which came later, and is over
+        here.used.set()
+        assert b"204" in await reader.readuntil(b"\r\n\r\n")
 
 
 async def test_a_member_may_be_silent():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from node.doors import BOUNDS, OTHER_DESCRIPTORS, ROOMS, origin_of
+import re
+from pathlib import Path
+
+from node.doors import BODY_LEAST_BYTES_PER_S, BOUNDS, MIB, OTHER_DESCRIPTORS, ROOMS, origin_of
 from node.rooms import Bound, Room
 from node.tickets import TICKET_BYTES, Tickets
 
@@ -89,3 +92,27 @@ def test_who_has_a_network_of_addresses_counts_as_one():
     assert origin_of("::ffff:10.0.0.1") == origin_of("10.0.0.1") != origin_of("10.0.0.2")
     assert origin_of("fe80::1%eth0") == origin_of("fe80::2")
     assert origin_of("") == ""
+
+
+def test_the_table_of_bounds_is_what_is_kept():
+    page = (Path(__file__).resolve().parents[3] / "docs" / "operating.md").read_text("utf-8")
+    part = page.partition("## What strangers may take\n")[2].partition("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if "|" in line
+    ]
+    said = [(int(row[1]), int(row[2].split()[0]), row[3]) for row in rows[2:]]
+    ends = {None: "never"}
+    rooms = [
+        (bound.in_all, bound.per_origin, ends.get(bound.within_s, f"{bound.within_s or 0:g} s"))
+        for bound in BOUNDS.rooms.values()
+    ]
+    slow = f"slower than {BODY_LEAST_BYTES_PER_S // 1024} kB/s after {BOUNDS.body_grace_s:g} s"
+    bodies = [
+        (bound.in_all // MIB, bound.per_origin // MIB, f"{BOUNDS.body_s:g} s, or {slow}")
+        for bound in (BOUNDS.body_bytes, BOUNDS.member_body_bytes)
+    ]
+    assert said == rooms + bodies
+    accepted = re.search(r"(\d+) connections a second .* and (\d+) at once", part)
+    assert accepted
+    assert [float(number) for number in accepted.groups()] == [BOUNDS.accepts_per_s, BOUNDS.accepts_saved]
+    assert f"{BOUNDS.connections + OTHER_DESCRIPTORS:,} that these bounds want" in part

@@ -12,8 +12,10 @@ from aiohttp import ClientSession, web
 
 from benchmarks.page_server import node_view
 from node.access import Access
+from node.doors import Bounds
 from node.page import Page
 from node.prometheus import Figures, new_registry, node_families
+from node.rooms import Bound
 from node.server import Server
 from node.traffic import Counts
 from node.web import Shared, answers, asked
@@ -139,3 +141,31 @@ async def test_who_leaves_does_not_take_the_answer_from_others():
     first.cancel()
     may_end.set()
     assert await second == "made"
+
+
+async def test_who_watches_the_page_is_not_closed_for_its_silence():
+    sight = Sight()
+    sight.may_end.set()
+    server = Server(
+        nobody, Counts(), None, Bounds(sweep_s=0.01, asking=Bound(9, 9, 0.05), idle=Bound(9, 9, 0.05))
+    )
+    listener = socket.create_server(("127.0.0.1", 0))
+    await server.start(listener, answers(page(sight)))
+    where = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    async with (
+        ClientSession() as other,
+        ClientSession() as client,
+        client.get(f"{where}/v1/events") as watching,
+    ):
+        assert await watching.content.readline() == b"event: view\n"
+        assert server.doors.counts["watching"] == 1
+        await got(other, f"{where}/")
+        while server.doors.counts["idle"]:  # whose time is over
+            await turn()
+        assert server.doors.counts["watching"] == 1
+    await server.close()
+
+
+async def turn():
+    """Let the loop turn once."""
+    await asyncio.sleep(0)
