@@ -200,7 +200,7 @@ async def test_one_key_has_only_so_many_connections():
 
 async def test_without_descriptors_the_oldest_silent_one_goes_and_the_newest_is_served():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    async with served(PATIENT) as here:
+    async with served(replace(PATIENT, quiet=Bound(99, 99, 60.0))) as here:
         clients = [socket.create_connection(here.address) for _ in range(4)]
         clients[-1].sendall(get("/hello"))
         free = os.dup(0)
