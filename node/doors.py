@@ -176,18 +176,17 @@ class Guest:
     """One accepted connection. Its fields are the doors' own; others call its methods."""
 
     __slots__ = (
-        *(
-            "_doors",
-            "ahead",
-            "is_gone",
-            "is_silent",
-            "key",
-            "may_say_ahead",
-            "origin",
-            "room",
-            "sock",
-            "ticket",
-        ),
+        "_doors",
+        "ahead",
+        "is_gone",
+        "is_refused",
+        "is_silent",
+        "key",
+        "may_say_ahead",
+        "origin",
+        "room",
+        "sock",
+        "ticket",
         "transport",
     )
 
@@ -207,6 +206,7 @@ class Guest:
         self.is_silent = True
         """Whether it has not said its first byte, so that nothing but the doors has its socket."""
         self.is_gone = False
+        self.is_refused = False
 
     @property
     def is_proved(self) -> bool:
@@ -242,7 +242,12 @@ class Guest:
             yield
         finally:
             if not self.is_proved:
-                self._doors.move(self, "idle", may_say_ahead=NEXT_BYTES)
+                ahead = None if self.is_refused else NEXT_BYTES
+                self._doors.move(self, "idle", may_say_ahead=ahead)
+
+    def refuse(self) -> None:
+        """Its request is refused and the connection ends with the answer: what still comes is thrown away."""
+        self.is_refused = True
 
     @contextmanager
     def receiving(self, length: int) -> Iterator[Callable[[int], None]]:

@@ -138,7 +138,10 @@ class Server:
         length = request.content_length
         if length is None or length > codec.MAX_FRAME_BYTES:
             self._drop("a body without a length, or over the limit")
-            raise web.HTTPRequestEntityTooLarge(codec.MAX_FRAME_BYTES, length or 0)
+            guest.refuse()
+            answer = web.HTTPRequestEntityTooLarge(codec.MAX_FRAME_BYTES, length or 0)
+            answer.force_close()
+            raise answer
         try:
             with guest.receiving(length) as arrived:
                 body = await _whole(request.content, length, arrived)
@@ -184,11 +187,13 @@ def _at(doors: Doors, drop: Callable[[str], None]) -> Middleware:
     @web.middleware
     async def passed(request: web.Request, handler: Handler) -> web.StreamResponse:
         """Whose it is; and no body that has to be unpacked, or that nobody reads."""
-        with doors.guest_of(request).asking():
+        guest = doors.guest_of(request)
+        with guest.asking():
             refusal = _refusal(request)
             if refusal is not None:
                 why, answer = refusal
                 drop(why)
+                guest.refuse()
                 answer.force_close()
                 raise answer
             return await handler(request)

@@ -367,6 +367,17 @@ async def test_a_body_that_nobody_reads_is_refused(said):
         assert b" 413 " in await reader.readuntil(b"\r\n")
 
 
+async def test_what_is_refused_is_counted_once_however_much_of_it_comes():
+    async with served(PATIENT) as here:
+        reader, writer = await here.connect(head(4 * codec.MAX_FRAME_BYTES))
+        with suppress(ConnectionError):
+            for _ in range(24):
+                writer.write(bytes(codec.MAX_FRAME_BYTES // 6))
+                await writer.drain()
+        assert b" 413 " in await closed(reader)
+        assert here.counts.dropped == {"a body without a length, or over the limit": 1}
+
+
 async def test_a_body_that_is_cut_off_is_counted_and_let_go():
     async with served(PATIENT) as here:
         _, writer = await here.connect(head(10**6) + bytes(10))
