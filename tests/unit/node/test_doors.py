@@ -16,7 +16,7 @@ from dataclasses import replace
 import pytest
 from aiohttp import ClientSession, web
 
-from node.doors import ROOMS, STEP_BYTES, Bounds
+from node.doors import ROOMS, STEP_BYTES, Bounds, raise_descriptors
 from node.rooms import Bound
 from node.server import Server
 from node.tls import make_tls
@@ -225,6 +225,18 @@ async def test_a_flood_is_accepted_at_a_pace_and_everyone_of_it_in_the_end():
         for reader, _ in guests:
             assert b"200 OK" in await reader.readuntil(b"\r\n")
         assert loop.time() - begun_s >= 0.05  # three at once, and then ten milliseconds for each of six
+
+
+def test_a_node_raises_its_own_limit_of_descriptors():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        wanted = min(hard, 1000)
+        assert raise_descriptors(wanted) == wanted
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (wanted, hard)
+        assert raise_descriptors(10) == wanted
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 # -- time ------------------------------------------------------------------------------------------------
