@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
-BENCHMARKS ?= shares secagg floor rounds memory calibration noise audit clients aggregators allocation page tls
+BENCHMARKS ?= shares secagg floor rounds memory calibration noise audit clients aggregators allocation page tls siege
 DIST ?= dist
 
 PY := $(VENV)/bin/python

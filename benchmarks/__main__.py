@@ -24,6 +24,7 @@ from benchmarks.page import PAGE
 from benchmarks.rounds import ROUNDS
 from benchmarks.secagg import SECAGG
 from benchmarks.shares import SHARES
+from benchmarks.siege import SIEGE
 from benchmarks.spec import Figure, Row
 from benchmarks.tls import TLS
 from node.cli import guarded
@@ -45,6 +46,7 @@ BENCHMARKS = {
         ROUNDS,
         SECAGG,
         SHARES,
+        SIEGE,
         TLS,
     )
 }

@@ -12,10 +12,9 @@ from aiohttp import web
 
 from node.access import Access
 from node.journal import Remark
-from node.listening import endpoint_of, listen
+from node.listening import BACKLOG, endpoint_of, listen
 from node.page import Page
 from node.rounds import Round
-from node.server import MAX_LINKS_IN
 from node.views import NodeView, Peer, Swarm, TrackerView, View, Visitor
 
 START = 1_790_000_000.0
@@ -107,7 +106,7 @@ class Served:
         app.add_routes(self._page.routes)
         self._runner = runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=1.0)
         await runner.setup()
-        await web.SockSite(runner, self._listener, backlog=MAX_LINKS_IN).start()
+        await web.SockSite(runner, self._listener, backlog=BACKLOG).start()
         self._started.set()
         await self._over.wait()
         await runner.cleanup()

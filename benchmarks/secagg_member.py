@@ -156,7 +156,9 @@ class Member:
         told = (self._receive, self.shell.unreachable, self.shell.reconnected)
         here = ("on", settings.endpoint, self._session.addresses.may_answer)
         tls = make_tls(settings.key, *here) if place.tls else None
-        self.transport = Transport(*told, heavy, tls=tls, key=settings.key, warn=_warned)
+        self.transport = Transport(
+            *told, heavy, tls=tls, key=settings.key, warn=_warned, is_member=lambda _: True
+        )
 
     async def meet(self) -> None:
         """Greet the others, and wait until all have answered."""

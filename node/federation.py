@@ -65,6 +65,7 @@ class _Node:
             tls=None,
             key=NodeKey(os.urandom(KEY_BYTES)),  # whose a message is, the secret of the run tells
             warn=self._warn,
+            is_member=lambda _: True,
             limits=LASTING,
         )
 

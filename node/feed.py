@@ -13,7 +13,9 @@ from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
 
+from node.doors import guest_of
 from node.views import View, as_json, changes, document
+from node.web import Shared
 
 LOOK_S = 0.25
 LAST_LOOK_S = 1.0
@@ -46,11 +48,16 @@ class Feed:
         self._latest: View | None = None
         self._news = asyncio.Event()
         self._closed = False
+        self._look_at_s = 0.0
+        self._whole = Shared(self._tell_all)
 
     async def stream(self, request: web.Request, headers: dict[str, str]) -> web.StreamResponse:
         """Serve one watcher until it leaves or the feed ends. 503 if there are too many."""
         if self._watchers >= MAX_WATCHERS or self._closed:
             raise web.HTTPServiceUnavailable(text="too many watch already\n", headers={"Retry-After": "5"})
+        guest = guest_of(request)
+        if guest is not None:
+            guest.watch()
         async with self._watched():
             response = web.StreamResponse(headers={**headers, **HEADERS})
             with suppress(ConnectionError):
@@ -82,9 +89,11 @@ class Feed:
                 self._looking = self._latest = None
 
     async def _keep_looking(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
+            await asyncio.sleep(max(0.0, self._look_at_s - loop.time()))  # also for those who come and go
             await self._look_once()
-            await asyncio.sleep(LOOK_S)
+            self._look_at_s = loop.time() + LOOK_S
 
     async def _look_once(self) -> None:
         try:
@@ -106,26 +115,35 @@ class Feed:
         heard_at = loop.time()
         while not _is_gone(request):
             is_last, news, view = self._closed, self._news, self._latest
-            text = await self._news_since(sent, view)
+            text, seen = await self._news_since(sent, view)
             if not text and loop.time() - heard_at >= BEAT_S:
                 text = ": \n\n"
             if text:
                 await _write(request, response, text)
-                sent, heard_at = view, loop.time()
+                sent, heard_at = seen, loop.time()
+            if sent is not view:  # what all share is a little older
+                continue
             if is_last:
                 await _write(request, response, _event("end", {"at": self._now()}))
                 return
             with suppress(TimeoutError):
                 await asyncio.wait_for(news.wait(), LISTEN_S)
 
-    async def _news_since(self, sent: View | None, view: View | None) -> str:
-        """What brings a watcher from one view to another."""
-        at = {"at": self._now()}
+    async def _news_since(self, sent: View | None, view: View | None) -> tuple[str, View | None]:
+        """What brings a watcher from one view to another, and to which."""
         if view is None or view is sent:
-            return ""
-        if sent is None:  # perhaps with thousands of rounds
-            return await asyncio.to_thread(lambda: _event("view", {**document(view), **at}))
-        return _event("change", {**changes(sent, view), **at})
+            return "", sent
+        if sent is None:
+            return await self._whole.get()
+        return _event("change", {**changes(sent, view), "at": self._now()}), view
+
+    async def _tell_all(self) -> tuple[str, View | None]:
+        """The latest view, perhaps with thousands of rounds: the same for all who come within a moment."""
+        view = self._latest
+        if view is None:
+            return "", None
+        values = {**document(view), "at": self._now()}
+        return await asyncio.to_thread(_event, "view", values), view
 
 
 def _event(name: str, values: dict[str, object]) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from node.addresses import PeerAddress, split_endpoint
 from node.errors import ConfigError, UserError, reason
 
-BACKLOG = 256
+BACKLOG = 512
+"""Who waits to be accepted. Behind a flood that is two seconds (node.doors.ACCEPTS_PER_S)."""
 DEFAULT = "127.0.0.1:0"
 
 

@@ -19,6 +19,7 @@ from node.access import Access
 from node.feed import Feed
 from node.sight import left_s
 from node.views import NodeView, View, as_json, document
+from node.web import Shared
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -40,8 +41,6 @@ PARTS = (
     *("uPlot.iife.min.js", "uPlot.min.css"),
 )
 """What the page may ask for, and nothing else in the package."""
-_AT_MOST_LOOKS = 4
-"""How many ask for /v1/status at once; the others are told to come again."""
 
 
 class Sight(Protocol):
@@ -62,7 +61,7 @@ class Page:
     def __init__(self, sight: Sight, access: Access) -> None:
         self._sight = sight
         self._access = access
-        self._looks = 0
+        self._described = Shared(self._describe)
         self._feed = Feed(sight.view, sight.now)
 
     @property
@@ -93,25 +92,23 @@ class Page:
 
     async def _status(self, request: web.Request) -> web.Response:
         self._access.check(request)
-        if self._looks >= _AT_MOST_LOOKS:
-            raise web.HTTPServiceUnavailable(headers={"Retry-After": "1"})
-        self._looks += 1
-        try:
-            view = await self._sight.view()
-            text = await asyncio.to_thread(_status_text, view, self._sight.now())
-        finally:
-            self._looks -= 1
         headers = {**HEADERS, "Cache-Control": "no-store"}
-        return web.Response(text=text, content_type="application/json", headers=headers)
+        body = await self._described.get()
+        return web.Response(body=body, content_type="application/json", charset="utf-8", headers=headers)
+
+    async def _describe(self) -> bytes:
+        """The same for all who ask within a moment."""
+        view = await self._sight.view()
+        return await asyncio.to_thread(_status_body, view, self._sight.now())
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         self._access.check(request)
         return await self._feed.stream(request, HEADERS)
 
 
-def _status_text(view: View, now: float) -> str:
+def _status_body(view: View, now: float) -> bytes:
     left = {"left_s": left_s(view.until, now)} if isinstance(view, NodeView) else {}
-    return as_json({**document(view), **left, "at": now})
+    return as_json({**document(view), **left, "at": now}).encode()
 
 
 def _asset(name: str) -> web.Response:

@@ -122,6 +122,7 @@ class Engine:
             tls=tls,
             key=key,
             warn=reporter.warning,
+            is_member=session.is_member,
         )
         self._serving = Serving(partial(answer, state), self.transport.hand, self.transport.counts)
         self._outcome: asyncio.Future[Completed | Failed] | None = None

@@ -6,10 +6,10 @@ There is no accuracy and no loss among them: a monitor belongs to somebody else 
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import Counter as Tally
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Generic, TypeVar
 
@@ -25,6 +25,7 @@ from node.access import Access
 from node.artifacts import Record
 from node.reporters import SilentReporter
 from node.views import NodeView, TrackerView
+from node.web import Shared
 from protocol.acquaintances import Contact
 from protocol.actions import Reason
 from protocol.messages import Group, Message, Refused
@@ -34,6 +35,7 @@ TIMED = ("train", "group", "shares", "sums")
 BUCKETS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 WHYS = 40
 """How many reasons for dropping are told apart: strangers choose what they send."""
+PLAIN, OPEN = "text/plain", "application/openmetrics-text"
 _VARYING = re.compile(r"\b[0-9a-f]{8,}\b|\d+")
 
 V = TypeVar("V", NodeView, TrackerView)
@@ -68,8 +70,9 @@ class Figures(Generic[V]):
         self._registry = registry
         self._view: Callable[[], Awaitable[V]] = view
         self._access = access
-        self._one_at_a_time = asyncio.Lock()
         self._seen: _Seen[V] = _Seen(families)
+        self._looked = Shared(self._look)
+        self._texts = {kind: Shared(partial(self._text, kind)) for kind in (PLAIN, OPEN)}
         registry.register(self._seen)
 
     @property
@@ -79,11 +82,23 @@ class Figures(Generic[V]):
 
     async def _answer(self, request: web.Request) -> web.Response:
         self._access.check(request)
-        encode, kind = choose_encoder(request.headers.get("Accept", ""))
-        async with self._one_at_a_time:
-            self._seen.view = await self._view()
-            body = encode(self._registry)
+        body, kind = await self._texts[_kind(request.headers.get("Accept", ""))].get()
         return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-store"})
+
+    async def _look(self) -> None:
+        self._seen.view = await self._view()
+
+    async def _text(self, kind: str) -> tuple[bytes, str]:
+        """All figures in one of the two forms, and what it is called."""
+        await self._looked.get()
+        encode, name = choose_encoder(kind)
+        return encode(self._registry), name
+
+
+def _kind(accepts: str) -> str:
+    """One of two, whatever is asked for: each is made once for all, and nobody makes ever new ones."""
+    names = {part.partition(";")[0].strip() for part in accepts.split(",")}
+    return OPEN if OPEN in names else PLAIN
 
 
 class _Seen(Collector, Generic[V]):

@@ -1,7 +1,8 @@
 """The incoming side of a node: frames on websockets and in POST bodies, and what is answered besides.
 
-Nothing is read beyond the limits of the codec. What breaks a rule is counted and dropped.
-Links, and whose they are, are the matter of `node.visits`.
+Nothing is read beyond the limits of the codec. What breaks a rule is counted and dropped. Who may connect,
+how long and how many at once, is said by `node.doors`; links, and whose they are, are the matter of
+`node.visits`.
 """
 
 from __future__ import annotations
@@ -9,24 +10,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from aiohttp import web
+from aiohttp import StreamReader, hdrs, web
 from aiohttp.abc import AbstractAccessLogger
+from aiohttp.typedefs import Handler, Middleware
 
 from node import versions
+from node.doors import BOUNDS, DOORS, Bounds, Doors, Guest
 from node.intake import Intake
 from node.tls import Tls
 from node.traffic import Counts
 from node.versions import UPGRADE_REQUIRED, Mixed
-from node.visits import Visits, new_websocket
+from node.visits import Visits, new_websocket, ticket_of
 from protocol import codec
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.names import Key
 
-MAX_LINKS_IN = 1024
+MAX_LINE_BYTES = 4096
+"""Of a request's first line, and of each of its headers; aiohttp takes 128 of them."""
+LINGERING_S = 1.0
+"""So long is read, and thrown away, what comes after an answer, so that who sent it can read that."""
 TOO_EARLY = 425
+BULK = "/v1/bulk"
 _WORD_BYTES = 4
 
 http_log = logging.getLogger("murmuration.http")
@@ -35,21 +42,37 @@ http_log = logging.getLogger("murmuration.http")
 class Server:
     """Who connects to a node."""
 
-    def __init__(self, intake: Intake, visits: Visits, mixed: Mixed, counts: Counts, tls: Tls | None) -> None:
+    def __init__(
+        self,
+        intake: Intake,
+        visits: Visits,
+        mixed: Mixed,
+        counts: Counts,
+        tls: Tls | None,
+        is_member: Callable[[Key], bool],
+        bounds: Bounds = BOUNDS,
+    ) -> None:
+        """`is_member`: whether who proved this key has room that no stranger can take."""
         self._intake = intake
         self._visits = visits
         self._mixed = mixed
+        self._is_member = is_member
         self._counts = counts
         self._tls = tls
+        self._bounds = bounds
         self._incoming: set[web.WebSocketResponse] = set()
         self._runner: web.AppRunner | None = None
-        self._listener: socket.socket | None = None
+        self._doors: Doors | None = None
 
     async def start(self, listener: socket.socket, routes: Iterable[web.RouteDef]) -> None:
         """Serve on an already bound socket. `routes`: what is answered besides frames (node.web)."""
-        app = web.Application(client_max_size=codec.MAX_FRAME_BYTES)
-        app.add_routes([web.get("/v1/link", self._link), web.post("/v1/bulk", self._bulk)])
+        doors = Doors(self._counts, self._bounds)
+        app = web.Application(
+            client_max_size=codec.MAX_FRAME_BYTES, middlewares=[_at(doors, self._intake.drop)]
+        )
+        app.add_routes([web.get("/v1/link", self._link), web.post(BULK, self._bulk)])
         app.add_routes(routes)
+        app[DOORS] = doors
         counts = self._counts
 
         class Refusals(AbstractAccessLogger):
@@ -57,7 +80,7 @@ class Server:
 
             def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
                 """One answered request."""
-                is_counted = request.path.startswith("/v1/bulk") or response.status == UPGRADE_REQUIRED
+                is_counted = request.path.startswith(BULK) or response.status == UPGRADE_REQUIRED
                 if 400 <= response.status < 500 and not is_counted:
                     counts.drop("not a request of this protocol")
 
@@ -68,11 +91,24 @@ class Server:
             logger=http_log,
             handle_signals=False,
             shutdown_timeout=1.0,
+            auto_decompress=False,
+            lingering_time=LINGERING_S,
+            max_line_size=MAX_LINE_BYTES,
+            max_field_size=MAX_LINE_BYTES,
         )
         await runner.setup()
-        await web.SockSite(runner, listener, ssl_context=self._tls.listening if self._tls else None).start()
+        if runner.server is None:
+            raise RuntimeError("aiohttp made no server")
+        doors.open(listener, runner.server, self._tls.listening if self._tls else None)
         self._runner = runner
-        self._listener = listener
+        self._doors = doors
+
+    @property
+    def doors(self) -> Doors:
+        """Who is connected; from the start on."""
+        if self._doors is None:
+            raise RuntimeError("the server is not started")
+        return self._doors
 
     async def close_links(self) -> None:
         """Say goodbye to all who are connected by a websocket."""
@@ -81,63 +117,118 @@ class Server:
                 await asyncio.wait_for(ws.close(), 1.0)
 
     async def close(self) -> None:
-        """Accept nobody else, and end."""
-        await self._accept_no_more()
+        """Accept nobody else, and end: whom the doors have accepted, the server or they themselves close."""
+        if self._doors is not None:
+            await self._doors.shut()
         if self._runner is not None:
             await self._runner.cleanup()
-
-    async def _accept_no_more(self) -> None:
-        """Accept nobody else, and let the server take over whom it has accepted.
-
-        That is in the loop's next turn, and a server that closes before it leaves such a connection open
-        (https://github.com/python/cpython/issues/109564).
-        """
-        if self._listener is not None and self._listener.fileno() >= 0:
-            asyncio.get_running_loop().remove_reader(self._listener)
-            await asyncio.sleep(0)
+        if self._doors is not None:
+            self._doors.close()
+            await asyncio.sleep(0)  # an aborted connection is closed in the loop's next turn
 
     async def _link(self, request: web.Request) -> web.StreamResponse:
-        if len(self._incoming) >= MAX_LINKS_IN:
-            self._intake.drop("more links than are allowed")
-            raise web.HTTPServiceUnavailable
         theirs = versions.of_request(request)
         if theirs is not None:
             self._intake.drop(versions.OTHER)
             self._mixed.met(request, theirs)
             return versions.refusal()
+        guest = self.doors.guest_of(request)
 
-        def proved(key: Key) -> None:
-            """Where the limits on connections learn whose this one is."""
+        def heard(key: Key) -> None:
+            """A key was proved, or a message of it was taken: whoever is a member by now has room as one."""
+            if guest.is_proved:
+                guest.progress()
+            elif self._is_member(key):
+                guest.prove(key)
 
         ws = new_websocket()
+        guest.link()
         self._incoming.add(ws)
         try:
-            await self._visits.host(request, ws, proved)
+            await self._visits.host(request, ws, self.doors, heard)
         finally:
             self._incoming.discard(ws)
         return ws
 
     async def _bulk(self, request: web.Request) -> web.StreamResponse:
+        guest = self.doors.guest_of(request)
         length = request.content_length
         if length is None or length > codec.MAX_FRAME_BYTES:
             self._intake.drop("a body without a length, or over the limit")
-            raise web.HTTPRequestEntityTooLarge(codec.MAX_FRAME_BYTES, length or 0)
+            guest.refuse()
+            answer = web.HTTPRequestEntityTooLarge(codec.MAX_FRAME_BYTES, length or 0)
+            answer.force_close()
+            raise answer
+        key = self._shown(request, guest)
         try:
-            await self._intake.take(await _body(request, length), self._visits.back_of(request))
+            with guest.receiving(length) as arrived:
+                body = await _whole(request.content, length, arrived)
+                if body is None:
+                    self._intake.drop("a body that was cut off")
+                    return web.Response(status=400)
+                await self._intake.take(body, self._visits.back_to(key))
         except TooEarly:
             return web.Response(status=TOO_EARLY)
         except RemoteProtocolError:
             return web.Response(status=400)
         return web.Response(status=204)
 
+    def _shown(self, request: web.Request, guest: Guest) -> Key | None:
+        """Whose link a request is beside, by the ticket that it shows; a member's has a member's room."""
+        ticket = ticket_of(request)
+        key = None if ticket is None else self.doors.owner(ticket)
+        if ticket is not None and key is not None and self._is_member(key):
+            self.doors.admit(guest, ticket)
+        return key
 
-async def _body(request: web.Request, length: int) -> memoryview:
-    """The whole body, in a buffer that nothing else holds, with its payload at a word's boundary."""
-    piece = await request.content.readexactly(min(_WORD_BYTES, length)) if length else b""
+
+def _at(doors: Doors, drop: Callable[[str], None]) -> Middleware:
+    """What every request passes, whatever it asks for."""
+
+    @web.middleware
+    async def passed(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Whose it is; and no body that has to be unpacked, or that nobody reads."""
+        guest = doors.guest_of(request)
+        with guest.asking():
+            refusal = _refusal(request)
+            if refusal is not None:
+                why, answer = refusal
+                drop(why)
+                guest.refuse()
+                answer.force_close()
+                raise answer
+            return await handler(request)
+
+    return passed
+
+
+def _refusal(request: web.Request) -> tuple[str, web.HTTPException] | None:
+    """Why a request is not even looked at, if so."""
+    if any(coding.lower() != "identity" for coding in request.headers.getall(hdrs.CONTENT_ENCODING, ())):
+        answer = web.HTTPUnsupportedMediaType(text="a body is sent as it is: no Content-Encoding\n")
+        return "a compressed body", answer
+    if request.body_exists and request.path != BULK:
+        return "a body that nobody asked for", web.HTTPRequestEntityTooLarge(0, request.content_length or 0)
+    return None
+
+
+async def _whole(content: StreamReader, length: int, arrived: Callable[[int], None]) -> memoryview | None:
+    """The body; None where its end does not come."""
+    with suppress(ConnectionError, asyncio.IncompleteReadError, web.RequestPayloadError):
+        return await _body(content, length, arrived)
+    return None
+
+
+async def _body(content: StreamReader, length: int, arrived: Callable[[int], None]) -> memoryview:
+    """The whole body, in a buffer that nothing else holds, with its payload at a word's boundary.
+
+    The buffer grows with what has arrived, of which `arrived` is told.
+    """
+    piece = await content.readexactly(min(_WORD_BYTES, length)) if length else b""
     lead = -codec.payload_start(piece) % _WORD_BYTES
-    body, end = bytearray(lead + length), lead
+    body = bytearray(lead)
     while piece:
-        body[end : end + len(piece)] = piece
-        end += len(piece)
-        piece = await request.content.readany()
+        body += piece
+        arrived(len(body) - lead)
+        piece = await content.readany()
     return memoryview(body)[lead:]

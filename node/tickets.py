@@ -1,34 +1,44 @@
-"""Tickets: by what a request beside a link, a POST, shows whose link it belongs to."""
+"""Tickets: what shows that a connection belongs to a link whose far end has proved its key.
+
+A link is proved once, by a signature. The POST connections beside it show the ticket that the link was given,
+a secret of 32 bytes. Tickets are looked up by their hash, so the time that it takes says nothing of them.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections import OrderedDict
 
-from protocol.handshake import TICKET_BYTES
-from protocol.names import Key
+TICKET_BYTES = 32
 
 
 class Tickets:
-    """Who holds which. They are kept by their hashes: how long a look-up takes tells nothing of a ticket."""
+    """The tickets of one server: at most `at_most`; beyond that the oldest one is worth nothing any more."""
 
-    def __init__(self) -> None:
-        self._owners: dict[bytes, Key] = {}
+    def __init__(self, at_most: int) -> None:
+        self._at_most = at_most
+        self._owners: OrderedDict[bytes, bytes] = OrderedDict()
 
-    def ticket(self, key: Key) -> bytes:
-        """A new one, for the link on which `key` was proved."""
-        secret = os.urandom(TICKET_BYTES)
-        self._owners[_name(secret)] = key
-        return secret
+    def __len__(self) -> int:
+        return len(self._owners)
 
-    def owner(self, ticket: bytes) -> Key | None:
-        """Whose it is; None if it is nobody's (any more)."""
-        return self._owners.get(_name(ticket))
+    def issue(self, key: bytes) -> bytes:
+        """A new ticket for the owner of this key."""
+        ticket = os.urandom(TICKET_BYTES)
+        self._owners[_hashed(ticket)] = key
+        if len(self._owners) > self._at_most:
+            self._owners.popitem(last=False)
+        return ticket
+
+    def owner(self, ticket: bytes) -> bytes | None:
+        """The key for which it was issued; None where there is no such ticket."""
+        return self._owners.get(_hashed(ticket))
 
     def forget(self, ticket: bytes) -> None:
-        """Its link is gone."""
-        self._owners.pop(_name(ticket), None)
+        """It is worth nothing any more: its link has ended."""
+        self._owners.pop(_hashed(ticket), None)
 
 
-def _name(ticket: bytes) -> bytes:
+def _hashed(ticket: bytes) -> bytes:
     return hashlib.sha256(ticket).digest()

@@ -189,7 +189,7 @@ async def _serve(
         log.warning("warning", text=text)
 
     told = (shell.receive, shell.unreachable, shell.reconnected)
-    transport = Transport(*told, heavy=False, tls=tls, key=key, warn=warn)
+    transport = Transport(*told, heavy=False, tls=tls, key=key, warn=warn, is_member=introducer.is_member)
     about = _about(options, key, endpoint, len(allow or ()))
     clock = partial(_set, shell, introducer)
     sight = TrackerSight(introducer, shell, transport.counts, key.public.hex(), about)

@@ -27,6 +27,7 @@ from node.visits import Visits
 from protocol import codec
 from protocol.identity import NodeKey
 from protocol.messages import Message
+from protocol.names import Key
 
 ENCODED = 2
 ENDING_S = 2.0
@@ -47,12 +48,14 @@ class Transport:
         tls: Tls | None,
         key: NodeKey,
         warn: Callable[[str], None],
+        is_member: Callable[[Key], bool],
         limits: Limits = LIMITS,
     ) -> None:
         """`heavy`: whether building a message takes more than a few milliseconds, and so a thread.
 
         `tls`: None: without, whatever the addresses. `key`: this node's own, which both ends of a link show.
-        `warn`: tells the owner, in a line, of what no message tells.
+        `warn`: tells the owner, in a line, of what no message tells. `is_member`: whether who proved this key
+        has room here that no stranger can take; it may be asked at any time.
         """
         self._heavy = heavy
         self.tls = tls
@@ -70,7 +73,7 @@ class Transport:
         self.counts = Counts()
         self.intake = Intake(receive, self.counts)
         visits = Visits(key, self.intake, self.counts)
-        self._server = Server(self.intake, visits, Mixed(warn), self.counts, tls)
+        self._server = Server(self.intake, visits, Mixed(warn), self.counts, tls, is_member)
 
     async def start(self, listener: socket.socket, routes: Iterable[web.RouteDef]) -> None:
         """Serve on an already bound socket. `routes`: what is answered besides frames (node.web)."""

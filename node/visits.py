@@ -11,7 +11,9 @@ import asyncio
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from itertools import count
+from typing import Protocol
 
 from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
@@ -19,7 +21,6 @@ from node.back import NO_WAY_BACK, Back, Nowhere
 from node.errors import reason
 from node.intake import HEARTBEAT_S, MAX_CONTROL_BYTES, SMALL_BYTES, Intake, log
 from node.outbox import Budget, Outbox
-from node.tickets import Tickets
 from node.traffic import Counts, phase_of
 from node.versions import SUBPROTOCOL
 from protocol import codec, handshake
@@ -41,7 +42,19 @@ _TOO_LARGE = "a reply too large for a link"
 _FULL = "queue back to a peer is full"
 _BEARER = re.compile(r"Bearer ([0-9a-f]{64})")
 
-Proved = Callable[[Key], None]
+Heard = Callable[[Key], None]
+
+
+class Tickets(Protocol):
+    """Where links get the tickets that their POST connections show (node.doors)."""
+
+    def ticket(self, key: Key) -> bytes:
+        """A new one, for the link on which `key` was proved."""
+
+    def forget(self, ticket: bytes) -> None:
+        """Its link is gone."""
+
+
 Said = tuple[bytes, str]
 """A frame, and the phase that its bytes count for; none for what is no message."""
 
@@ -54,13 +67,17 @@ class Visits:
         self._key = key
         self._intake = intake
         self._counts = counts
-        self._tickets = Tickets()
         self._budget = Budget(ALL_BACK_BYTES, None)
         self._visitors: dict[Key, Visitor] = {}
         """By key, the link that was opened last."""
 
-    async def host(self, request: web.Request, ws: web.WebSocketResponse, proved: Proved) -> None:
-        """One link, from its handshake to its end. `proved` is told whose key it is."""
+    async def host(
+        self, request: web.Request, ws: web.WebSocketResponse, tickets: Tickets, heard: Heard
+    ) -> None:
+        """One link, from its handshake to its end.
+
+        `heard` is told whose key it is, at the proof and after each message.
+        """
         await ws.prepare(request)
         try:
             key = await _welcome(ws, self._key)
@@ -70,31 +87,30 @@ class Visits:
             self._intake.drop(NO_KEY)
             await ws.close(code=WSCloseCode.POLICY_VIOLATION)
             return
-        proved(key)
-        ticket = self._tickets.ticket(key)
+        heard(key)
+        ticket = tickets.ticket(key)
         visitor = self._visitors[key] = Visitor(ws, key, self._counts, self._budget)
         try:
             visitor.say(handshake.ticket(ticket))
-            await self._read(ws, visitor)
+            await self._read(ws, visitor, partial(heard, key))
         finally:
-            self._tickets.forget(ticket)
+            tickets.forget(ticket)
             if self._visitors.get(key) is visitor:
                 del self._visitors[key]
             await visitor.close()
 
-    def back_of(self, request: web.BaseRequest) -> Back:
-        """The way back for a request beside a link: to the link of the ticket that it shows, if it stands."""
-        shown = _BEARER.fullmatch(request.headers.get("Authorization", ""))
-        key = self._tickets.owner(bytes.fromhex(shown[1])) if shown else None
+    def back_to(self, key: Key | None) -> Back:
+        """The way back for a request beside a link, by whose that is: to that link, if it stands."""
         visitor = self._visitors.get(key) if key is not None else None
         return visitor or Nowhere(key, self._counts)
 
-    async def _read(self, ws: web.WebSocketResponse, visitor: Visitor) -> None:
+    async def _read(self, ws: web.WebSocketResponse, visitor: Visitor, heard: Callable[[], None]) -> None:
         """Take in what comes, until the far side closes. Messages are numbered as they come."""
         numbers = count()
         async for frame in ws:
             if frame.type is WSMsgType.BINARY:
                 await self._take(frame.data, visitor, next(numbers))
+                heard()
             elif frame.type is WSMsgType.ERROR:
                 self._intake.drop("a frame over the limit, or no frame")
             else:
@@ -185,3 +201,9 @@ def new_websocket() -> web.WebSocketResponse:
         heartbeat=HEARTBEAT_S,
         compress=False,
     )
+
+
+def ticket_of(request: web.BaseRequest) -> bytes | None:
+    """The ticket that a request shows; None if it shows none."""
+    shown = _BEARER.fullmatch(request.headers.get("Authorization", ""))
+    return bytes.fromhex(shown[1]) if shown else None

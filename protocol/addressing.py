@@ -27,6 +27,8 @@ class Addresses:
         self._announced: Mapping[str, frozenset[Key]] = {}
         """Who announced an endpoint, as of the last event; never changed, only replaced."""
         self._published: tuple[Announce, ...] = ()
+        self._keys: frozenset[Key] = frozenset()
+        """Who is known, as of the last event."""
 
     def publish(self) -> None:
         """An event is over: what others may see of it."""
@@ -38,6 +40,7 @@ class Addresses:
             announced.setdefault(announce.endpoint, []).append(announce.key)
         self._announced = {endpoint: frozenset(keys) for endpoint, keys in announced.items()}
         self._published = latest
+        self._keys = frozenset(announce.key for announce in latest)
 
     def of_group(self, group: Group) -> None:
         """A session begins: its members are reached where their READYs say."""
@@ -67,6 +70,10 @@ class Addresses:
         """
         pinned = self._settings.pins.get(endpoint)
         return self._announced.get(endpoint, frozenset()) if pinned is None else frozenset((pinned,))
+
+    def is_known(self, key: Key) -> bool:
+        """Whether somebody with this key is a member that this node knows. It may be asked at any time."""
+        return key in self._keys
 
     def addressed(self, actions: Sequence[Action]) -> list[Action]:
         """Node keys replaced by where their nodes listen; what has nowhere to go is left out.

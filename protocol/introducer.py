@@ -41,6 +41,10 @@ class Introducer:
         """How many peers are announced."""
         return len(self._endpoints)
 
+    def is_member(self, key: Key) -> bool:
+        """Whether this key is on the list; without a list, whether it is announced."""
+        return key in (self._endpoints if self._allow is None else self._allow)
+
     @property
     def waiting(self) -> tuple[Waiting, ...]:
         """Each swarm that is here: its peers, and what its next group waits for."""

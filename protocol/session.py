@@ -95,6 +95,11 @@ class Session:
 
     # -- what the shell calls ----------------------------------------------------------------------
 
+    def is_member(self, key: Key) -> bool:
+        """Whether this key is on the list; without one, whether it is known. It may be asked at any time."""
+        listed = self._settings.allow is not None
+        return self._settings.allows(key) if listed else self.addresses.is_known(key)
+
     def may_answer(self, endpoint: str) -> frozenset[Key]:
         """Whose key may answer at an endpoint; empty: anybody's."""
         if endpoint == self._settings.tracker:

@@ -12,10 +12,14 @@ from itertools import repeat
 import aiohttp
 from aiohttp import WSMsgType, web
 
+from node.doors import BOUNDS
+from node.intake import Intake
 from node.link import LIMITS
+from node.server import Server
 from node.tls import make_tls
 from node.transport import Transport
-from node.versions import SUBPROTOCOL
+from node.versions import SUBPROTOCOL, Mixed
+from node.visits import Visits
 from protocol import codec, handshake
 from protocol import masked_messages as masked
 from protocol.identity import NodeKey
@@ -36,10 +40,21 @@ def small(number):
     return Accepted(number.to_bytes(16, "big"))
 
 
+def anybody(_):
+    """Who is a member, where that does not matter."""
+    return True
+
+
+def a_server(receive, counts, tls=None, bounds=BOUNDS, is_member=anybody, key=ONE):
+    """The incoming side alone."""
+    intake = Intake(receive, counts)
+    return Server(intake, Visits(key, intake, counts), Mixed(print), counts, tls, is_member, bounds)
+
+
 class End:
     """A transport, what it took in and by whom, and what it says of others."""
 
-    def __init__(self, key=ONE, tls=None, limits=LIMITS, expected=frozenset()):
+    def __init__(self, key=ONE, tls=None, limits=LIMITS, expected=frozenset(), is_member=anybody):
         self.key, self.expected = key, frozenset(expected)
         self.got, self.lost, self.again = asyncio.Queue(), asyncio.Queue(), asyncio.Queue()
         self.warnings, self.refuses, self.replies = [], [], []
@@ -48,7 +63,13 @@ class End:
         context = make_tls(key, tls, self.endpoint, lambda _: self.expected) if tls else None
         told = (self._receive, self._unreachable, self._reconnected)
         self.transport = Transport(
-            *told, heavy=False, tls=context, key=key, warn=self.warnings.append, limits=limits
+            *told,
+            heavy=False,
+            tls=context,
+            key=key,
+            warn=self.warnings.append,
+            is_member=is_member,
+            limits=limits,
         )
 
     async def _receive(self, message, back):

@@ -13,6 +13,7 @@ import pytest
 from node.tls import make_tls
 from node.transport import Transport
 from protocol.identity import NodeKey
+from tests.unit.node.links import anybody
 
 STEPS = 6
 KEY = NodeKey(bytes([1]) * 32)
@@ -35,7 +36,9 @@ async def closes_after(steps, tls):
     listener = socket.create_server(("127.0.0.1", 0))
     endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
     context = make_tls(KEY, "on", endpoint, lambda _: frozenset()) if tls else None
-    transport = Transport(nobody, nobody, nobody, heavy=False, tls=context, key=KEY, warn=nobody)
+    transport = Transport(
+        nobody, nobody, nobody, heavy=False, tls=context, key=KEY, warn=nobody, is_member=anybody
+    )
     await transport.start(listener, [])
     with socket.create_connection(listener.getsockname()):
         for _ in range(steps):

@@ -14,6 +14,7 @@ from node.health import health, missing_of, missing_unless_ending
 from node.transport import Transport
 from protocol.introductions import Event
 from tests.parts import COUNTER, announce, stranger
+from tests.unit.node.links import anybody
 
 
 class Served:
@@ -24,7 +25,14 @@ class Served:
             raise AssertionError
 
         self.transport = Transport(
-            nothing, nothing, nothing, heavy=False, tls=None, key=stranger(), warn=nothing
+            nothing,
+            nothing,
+            nothing,
+            heavy=False,
+            tls=None,
+            key=stranger(),
+            warn=nothing,
+            is_member=anybody,
         )
         self._missing = missing
 

@@ -29,6 +29,7 @@ from node.transport import Transport
 from node.views import NodeView, Peer, Swarm, TrackerView
 from protocol.messages import Refused
 from tests.parts import group, members, stranger
+from tests.unit.node.links import anybody
 from tests.unit.node.test_reporting import LEDGER, RECORD
 
 TOKEN = "ef" * 32
@@ -87,7 +88,16 @@ async def served(registry, view, families, token=None):
 
     listener = socket.create_server(("127.0.0.1", 0))
     where = f"http://127.0.0.1:{listener.getsockname()[1]}/metrics"
-    transport = Transport(nothing, nothing, nothing, heavy=False, tls=None, key=stranger(), warn=nothing)
+    transport = Transport(
+        nothing,
+        nothing,
+        nothing,
+        heavy=False,
+        tls=None,
+        key=stranger(),
+        warn=nothing,
+        is_member=anybody,
+    )
     await transport.start(listener, Figures(registry, seen, families, Access("127.0.0.1", token, "")).routes)
     try:
         yield where

@@ -22,6 +22,7 @@ from protocol import codec
 from protocol import masked_messages as masked
 from protocol.identity import NodeKey
 from protocol.messages import Accepted
+from tests.unit.node.links import anybody
 
 ONE, OTHER = NodeKey(b"1" * 32), NodeKey(b"2" * 32)
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -128,7 +129,7 @@ class End:
         self.expected: frozenset[bytes] = frozenset()
         tls = make_tls(key, choice, self.endpoint, lambda _: self.expected)
         told = (self._receive, self._lost, self._reconnected)
-        self.transport = Transport(*told, True, tls=tls, key=key, warn=self._warn)
+        self.transport = Transport(*told, True, tls=tls, key=key, warn=self._warn, is_member=anybody)
 
     async def _receive(self, message, back) -> None:
         self.got.put_nowait(message)

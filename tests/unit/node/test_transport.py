@@ -24,6 +24,7 @@ from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.masked_messages import TotalPiece
 from protocol.messages import Accepted, Share, Sum
 from tests.parts import stranger
+from tests.unit.node.links import anybody
 
 H, S = bytes(32), bytes(64)
 BULK = masked.Masked(masked.MaskedHead(H, H, 0, H, S), bytes(4 * SMALL_BYTES))
@@ -36,7 +37,7 @@ class End:
         self.got, self.lost = asyncio.Queue(), asyncio.Queue()
         self.refuses = []
         told = (self._receive, self._unreachable, self._reconnected)
-        self.transport = Transport(*told, heavy, tls=None, key=stranger(), warn=self._warn)
+        self.transport = Transport(*told, heavy, tls=None, key=stranger(), warn=self._warn, is_member=anybody)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
 
@@ -108,7 +109,9 @@ async def test_a_body_comes_whole_with_its_payload_at_a_word_s_boundary(index, a
     sent = TotalPiece(H, index, bytes(range(256)) * 1040)
     frame = codec.encode(sent).join()[: None if at_once > 9 else 300]
     request = make_mocked_request("POST", "/v1/bulk", payload=streamed(frame, at_once))
-    body = await _body(request, len(frame))
+    seen = []
+    body = await _body(request.content, len(frame), seen.append)
+    assert seen == sorted(seen)
     assert bytes(body) == frame
     if at_once > 9:
         payload = codec.decode(body).payload
@@ -119,7 +122,7 @@ async def test_a_body_comes_whole_with_its_payload_at_a_word_s_boundary(index, a
 async def test_a_body_of_nothing_is_refused_like_any_that_is_no_frame():
     request = make_mocked_request("POST", "/v1/bulk")
     with pytest.raises(RemoteProtocolError, match="a frame of 0 bytes"):
-        codec.decode(await _body(request, 0))
+        codec.decode(await _body(request.content, 0, print))
 
 
 def streamed(data, at_once):

@@ -199,6 +199,15 @@ def test_a_tracker_says_what_its_clock_shows_for_people():
     assert roster.clock_ms == int((NOW + 600.5) * 1000)
 
 
+def test_who_is_listed_or_else_announced_is_a_member():
+    assert tracker(allow=frozenset({KEYS[0].public})).is_member(KEYS[0].public)
+    assert not tracker(allow=frozenset({KEYS[0].public})).is_member(KEYS[1].public)
+    held = tracker()
+    assert not held.is_member(KEYS[0].public)
+    heard(held, hello(KEYS[0]), NOW)
+    assert held.is_member(KEYS[0].public)
+
+
 def test_a_tracker_says_whose_clock_is_wrong():
     held = tracker()
     right, wrong = (int(1000 * (NOW + by_s)) for by_s in (0, 100))

@@ -804,6 +804,15 @@ def test_who_may_answer_where_the_tracker_is_stays_who_it_was_at_first():
     assert session(ONE, tracker=TRACKER, pins={TRACKER: TWO.public}).may_answer(TRACKER) == {TWO.public}
 
 
+def test_who_is_listed_or_else_known_is_a_member():
+    listed = session(ONE, seeds=(), allow=frozenset({TWO.public}))
+    assert [listed.is_member(key.public) for key in (TWO, THREE)] == [True, False]
+    one = session(ONE, seeds=())
+    assert not one.is_member(TWO.public)
+    heard(one, Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
+    assert one.is_member(TWO.public)
+
+
 def test_a_banned_peer_needs_no_room_with_a_tracker():
     one = tracked()
     one._ban(TWO.public)

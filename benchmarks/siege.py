@@ -1,0 +1,278 @@
+"""Siege: what strangers at one node's door cost its swarm, on this machine, with real processes.
+
+Two swarms of four learn side by side. One node of the first is besieged, by turns: at rest, under siege, at
+rest. The second swarm is left alone: what else the machine does meets both. An attacker at the lowest
+priority (benchmarks.siege_attacker) holds slow bodies, idle connections, silent websockets and slow headers,
+and opens each again as it is closed. Then a member is killed under siege and started again; then the status
+is asked for 3,000 times; then there is peace, and after a minute what was taken must have been given back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from benchmarks.siege_attacker import Force
+from benchmarks.siege_swarm import START_S, Swarm
+from benchmarks.spec import Benchmark, Figure, figure
+from node.addresses import split_endpoint
+from node.errors import ConfigError, UserError
+
+BESIEGED, KILLED = 0, 3
+TURN_S, QUICK_TURN_S = 30.0, 8.0
+AFTER_S, QUICK_AFTER_S = 60.0, 15.0
+TURNS, QUICK_TURNS = 3, 1
+GETS, QUICK_GETS = 3000, 300
+ASKERS = 8
+WARM_ROUNDS = 3
+OPENED_WITHIN_S = 60.0
+REJOINS_WITHIN_S = 120.0
+MOST_DURING_MB, MOST_AFTER_MB = 64.0, 16.0
+LEAST_PACE = 0.8
+REJOINS_AT_MOST_S = 10.0
+SAMPLE_S = 0.1
+_MB = 1e6
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long, how often, and by how many."""
+
+    turn_s: float
+    after_s: float
+    turns: int
+    gets: int
+    force: Force
+
+
+@dataclass
+class Seen:
+    """What was measured, turn by turn."""
+
+    rest: list[float] = field(default_factory=list)
+    siege: list[float] = field(default_factory=list)
+    twin_rest: list[float] = field(default_factory=list)
+    twin_siege: list[float] = field(default_factory=list)
+    attacks: list[Mapping[str, int]] = field(default_factory=list)
+
+    @property
+    def paces(self) -> list[float]:
+        """Under siege over at rest, for each siege with the rests before and after it."""
+        return _paces(self.rest, self.siege)
+
+    @property
+    def twin_paces(self) -> list[float]:
+        """The same of the swarm that nobody attacks."""
+        return _paces(self.twin_rest, self.twin_siege)
+
+
+def _paces(rest: list[float], siege: list[float]) -> list[float]:
+    around = [(before + after) / 2 for before, after in pairwise(rest)]
+    return [under / at_rest for under, at_rest in zip(siege, around, strict=True)]
+
+
+class Memory:
+    """The most that two nodes had in memory above where they began, by sampling."""
+
+    def __init__(self, here: Swarm, twin: Swarm) -> None:
+        self._swarms = (here, twin)
+        self._first = [swarm.resident(BESIEGED) for swarm in self._swarms]
+        self._most = list(self._first)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+
+    def _sample(self) -> None:
+        while not self._over.wait(SAMPLE_S):
+            with suppress(UserError):  # a node that has ended is told of elsewhere
+                now = [swarm.resident(BESIEGED) for swarm in self._swarms]
+                self._most = [max(pair) for pair in zip(self._most, now, strict=True)]
+
+    def most(self) -> tuple[float, float]:
+        """MB above the beginning at the most, of both; ends the sampling."""
+        self._over.set()
+        self._thread.join()
+        return self._above(self._most)
+
+    def now(self) -> tuple[float, float]:
+        """MB above the beginning, of both, now."""
+        return self._above([swarm.resident(BESIEGED) for swarm in self._swarms])
+
+    def _above(self, values: list[int]) -> tuple[float, float]:
+        besieged, twin = ((value - first) / _MB for value, first in zip(values, self._first, strict=True))
+        return besieged, twin
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--turn", type=float, metavar="S", help=f"seconds of a turn (default {TURN_S:.0f})")
+    parser.add_argument("--turns", type=int, help=f"sieges, each between two rests (default {TURNS})")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """What it costs while it lasts, what remains, and that a member comes back."""
+    turn_s, after_s, turns, gets = (
+        (QUICK_TURN_S, QUICK_AFTER_S, QUICK_TURNS, QUICK_GETS)
+        if arguments.quick
+        else (TURN_S, AFTER_S, TURNS, GETS)
+    )
+    turn_s = turn_s if arguments.turn is None else arguments.turn
+    turns = turns if arguments.turns is None else arguments.turns
+    if turn_s < 1 or turns < 1:
+        raise ConfigError(f"--turn {turn_s:g} --turns {turns}: allowed are 1 and more")
+    return _figures(Plan(turn_s, after_s, turns, gets, Force()))
+
+
+def _figures(plan: Plan) -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with Swarm(folder / "besieged") as here, Swarm(folder / "twin") as twin:
+            for swarm in (here, twin):
+                swarm.wait_rounds(BESIEGED, WARM_ROUNDS, START_S)
+            yield from _measured(here, twin, plan)
+
+
+def _measured(here: Swarm, twin: Swarm, plan: Plan) -> Iterator[Figure]:
+    case = f"{plan.force.connections} connections"
+    memory, descriptors = Memory(here, twin), here.descriptors(BESIEGED)
+    seen = _by_turns(here, twin, plan)
+    note = f"{_listed(seen.siege)} rounds/s under siege, {_listed(seen.rest)} at rest"
+    yield figure("siege", case, "pace, siege / rest", "", seen.paces, note=note, at_least=LEAST_PACE)
+    yield figure("siege", case, "pace of the twin, the same", "", seen.twin_paces)
+    yield _opened(case, seen)
+    listening_s, rejoined_s = _killed(here, plan)
+    yield figure("siege", case, "a killed member listens after", "s", [listening_s])
+    yield figure("siege", case, "and is in a round after", "s", [rejoined_s], REJOINS_AT_MOST_S)
+    besieged, other = memory.most()
+    note = f"{besieged:.1f} besieged, {other:.1f} twin"
+    yield figure("siege", case, "memory above the twin", "MB", [besieged - other], MOST_DURING_MB, note)
+    yield _asked(here, plan)
+    time.sleep(plan.after_s)
+    besieged, other = memory.now()
+    note = f"{besieged:.1f} besieged, {other:.1f} twin"
+    name = f"memory {plan.after_s:.0f} s after"
+    yield figure("siege", case, name, "MB", [besieged - other], MOST_AFTER_MB, note)
+    left = here.descriptors(BESIEGED) - descriptors
+    yield figure("siege", case, f"descriptors {plan.after_s:.0f} s after", "more", [left])
+
+
+def _listed(values: list[float]) -> str:
+    return " ".join(f"{value:.2f}" for value in values)
+
+
+def _by_turns(here: Swarm, twin: Swarm, plan: Plan) -> Seen:
+    """At rest, under siege, at rest, and so on."""
+    seen = Seen()
+    for _ in range(plan.turns):
+        _turn(here, twin, plan.turn_s, seen.rest, seen.twin_rest)
+        with _attacked(here, plan.force, plan.turn_s + OPENED_WITHIN_S, seen.attacks):
+            _turn(here, twin, plan.turn_s, seen.siege, seen.twin_siege)
+    _turn(here, twin, plan.turn_s, seen.rest, seen.twin_rest)
+    return seen
+
+
+def _turn(here: Swarm, twin: Swarm, turn_s: float, rate: list[float], twin_rate: list[float]) -> None:
+    """Rounds a second of both swarms, for so long."""
+    begun, first, twin_first = time.monotonic(), here.aggregated(BESIEGED), twin.aggregated(BESIEGED)
+    time.sleep(turn_s)
+    here_last, twin_last = here.aggregated(BESIEGED), twin.aggregated(BESIEGED)
+    lasted_s = time.monotonic() - begun
+    rate.append((here_last - first) / lasted_s)
+    twin_rate.append((twin_last - twin_first) / lasted_s)
+
+
+@contextmanager
+def _attacked(here: Swarm, force: Force, seconds: float, seen: list[Mapping[str, int]]) -> Iterator[None]:
+    """An attacker, from when all its connections have been opened once."""
+    argv = [sys.executable, "-m", "benchmarks.siege_attacker", "--endpoint", here.endpoints[BESIEGED]]
+    argv += ["--seconds", str(seconds)]
+    argv += [part for kind, count in asdict(force).items() for part in (f"--{kind}", str(count))]
+    before_s = _cpu_s(here)
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as attacker:
+        try:
+            if attacker.stdout is None:
+                raise UserError("the attacker says nothing")
+            opened = json.loads(attacker.stdout.readline() or "{}").get("opened")
+            if not isinstance(opened, dict):
+                raise UserError("the attacker ended before it had begun")
+            seen.append({**opened, "node's CPU ms": int(1000 * (_cpu_s(here) - before_s))})
+            yield
+        finally:
+            attacker.kill()
+
+
+def _cpu_s(here: Swarm) -> float:
+    """Of the besieged node so far."""
+    text = Path(f"/proc/{here.pid(BESIEGED)}/stat").read_text("ascii", "replace")
+    fields = text.rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _opened(case: str, seen: Seen) -> Figure:
+    counts = [float(found.get("opened", 0)) for found in seen.attacks]
+    note = "; ".join(str(dict(found)) for found in seen.attacks)
+    return figure("siege", case, "opened before a siege counts", "connections", counts, note=note)
+
+
+def _killed(here: Swarm, plan: Plan) -> tuple[float, float]:
+    """Seconds from its start to listening, and from there to the end of the first round with the others."""
+    with _attacked(here, plan.force, REJOINS_WITHIN_S + OPENED_WITHIN_S, []):
+        here.kill(KILLED)
+        begun = time.monotonic()
+        here.start(KILLED)
+        here.wait_answering(KILLED, REJOINS_WITHIN_S)
+        listening_s = time.monotonic() - begun
+        return listening_s, here.wait_rounds(KILLED, 1, REJOINS_WITHIN_S)
+
+
+def _asked(here: Swarm, plan: Plan) -> Figure:
+    """The pace while somebody asks for the status again and again, over the pace before and after."""
+    begun, first = time.monotonic(), here.aggregated(BESIEGED)
+    _ask(here.endpoints[BESIEGED], plan.gets)
+    asking_s = time.monotonic() - begun
+    asked = (here.aggregated(BESIEGED) - first) / asking_s
+    middle_s, middle = time.monotonic(), here.aggregated(BESIEGED)
+    time.sleep(max(asking_s, plan.turn_s))
+    rest = (here.aggregated(BESIEGED) - middle) / (time.monotonic() - middle_s)
+    note = f"{asked:.2f} rounds/s while asked for {asking_s:.1f} s, {rest:.2f} after"
+    return figure(
+        "siege", f"{plan.gets} GETs", "pace, asked / rest", "", [asked / rest if rest else 0.0], note=note
+    )
+
+
+def _ask(endpoint: str, gets: int) -> None:
+    """So many GETs of /v1/status, by some who do not wait for each other."""
+    askers = [threading.Thread(target=_ask_some, args=(endpoint, gets // ASKERS)) for _ in range(ASKERS)]
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join()
+
+
+def _ask_some(endpoint: str, gets: int) -> None:
+    for _ in range(gets):
+        asked = http.client.HTTPConnection(*split_endpoint(endpoint), timeout=20)
+        with suppress(OSError, http.client.HTTPException):
+            asked.request("GET", "/v1/status")
+            asked.getresponse().read()
+        asked.close()
+
+
+SIEGE = Benchmark(
+    name="siege",
+    summary="what thousands of strangers at one node's door cost its swarm, and what they leave behind",
+    add_options=add_options,
+    run=run,
+)

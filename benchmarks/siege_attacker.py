@@ -1,0 +1,185 @@
+"""Somebody at the door who means no good: connections that are held, and opened again as they are closed.
+
+    python -m benchmarks.siege_attacker --endpoint 127.0.0.1:9001 --seconds 30 --bodies 2000 --idle 2000
+
+It runs at the lowest priority, reaches loopback alone, and ends by itself: after its time, or after so many
+connections. When all have been opened once it says so in a line of JSON, and at the end what became of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from node.addresses import is_loopback, split_endpoint
+from node.doors import raise_descriptors
+from node.errors import UserError
+
+NICENESS = 19
+MOST_SECONDS = 1200.0
+MOST_OPENED = 2_000_000
+DRIP_S = 1.0
+"""So often each slow one says a byte more."""
+AT_ONCE = 64
+"""Connections that are being opened at a time."""
+AGAIN_S = 0.01
+"""After a connection that could not be opened."""
+_HOST = b"Host: 127.0.0.1\r\n"
+_SAYS: Mapping[str, bytes] = {
+    "bodies": b"POST /v1/bulk HTTP/1.1\r\n" + _HOST + b"Content-Length: 1300000\r\n\r\n" + bytes(10),
+    "idle": b"",
+    "websockets": b"GET /v1/link HTTP/1.1\r\n"
+    + _HOST
+    + b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    + b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+    "heads": b"GET / HTTP/1.1\r\n" + _HOST + b"X-Slow: ",
+}
+_DRIPS: Mapping[str, bytes] = {"bodies": b"\0", "heads": b"a"}
+
+
+@dataclass(frozen=True)
+class Force:
+    """How many connections of each kind are held at once."""
+
+    bodies: int = 2000
+    idle: int = 2000
+    websockets: int = 1000
+    heads: int = 200
+
+    @property
+    def connections(self) -> int:
+        """Of all kinds."""
+        return self.bodies + self.idle + self.websockets + self.heads
+
+
+class _Held(asyncio.Protocol):
+    """One connection, until somebody closes it."""
+
+    def __init__(self, says: bytes, drips: bytes) -> None:
+        self._says = says
+        self._drips = drips
+        self._transport: asyncio.Transport | None = None
+        self.over = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Say what there is to say."""
+        if isinstance(transport, asyncio.Transport):
+            self._transport = transport
+            if self._says:
+                transport.write(self._says)
+
+    def drip(self) -> None:
+        """A byte more, so that it is not silent."""
+        if self._drips and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(self._drips)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Closed."""
+        if not self.over.done():
+            self.over.set_result(None)
+
+    def close(self) -> None:
+        """End it from here."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class Attack:
+    """All connections to one endpoint."""
+
+    def __init__(self, endpoint: str, force: Force, seconds: float) -> None:
+        self._host, self._port = split_endpoint(endpoint)
+        self._force = force
+        self._until_s = asyncio.get_running_loop().time() + seconds
+        self._opening = asyncio.Semaphore(AT_ONCE)
+        self._held: set[_Held] = set()
+        self._opened_once = 0
+        self.counts: Counter[str] = Counter()
+        self.all_opened = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until its time is over."""
+        kinds = [kind for kind, count in asdict(self._force).items() for _ in range(count)]
+        tasks = [asyncio.create_task(self._hold(kind)) for kind in kinds]
+        dripping = asyncio.create_task(self._drip())
+        await asyncio.wait((*tasks, dripping), timeout=self._until_s - asyncio.get_running_loop().time())
+        for task in (*tasks, dripping):
+            task.cancel()
+        for held in tuple(self._held):
+            held.close()
+        await asyncio.gather(*tasks, dripping, return_exceptions=True)
+
+    async def _hold(self, kind: str) -> None:
+        """One connection after the other."""
+        is_first = True
+        while self.counts["opened"] < MOST_OPENED:
+            held = await self._open(kind)
+            if held is None:
+                continue
+            if is_first:
+                is_first = False
+                self._opened_once += 1
+                if self._opened_once == self._force.connections:
+                    self.all_opened.set()
+            await held.over
+            self._held.discard(held)
+            self.counts["closed by the node"] += 1
+
+    async def _open(self, kind: str) -> _Held | None:
+        loop = asyncio.get_running_loop()
+        async with self._opening:
+            try:
+                _, held = await loop.create_connection(
+                    lambda: _Held(_SAYS[kind], _DRIPS.get(kind, b"")), self._host, self._port
+                )
+            except OSError:
+                self.counts["not opened"] += 1
+                await asyncio.sleep(AGAIN_S)
+                return None
+        self.counts["opened"] += 1
+        self._held.add(held)
+        self.counts["most at once"] = max(self.counts["most at once"], len(self._held))
+        return held
+
+    async def _drip(self) -> None:
+        while True:
+            await asyncio.sleep(DRIP_S)
+            for held in tuple(self._held):
+                held.drip()
+
+
+async def attack(endpoint: str, force: Force, seconds: float) -> None:
+    """Hold all connections for so long, and say when they are there."""
+    if not is_loopback(endpoint):
+        raise UserError(f"{endpoint} is not on this machine alone: nothing else is attacked")
+    here = Attack(endpoint, force, min(seconds, MOST_SECONDS))
+    running = asyncio.create_task(here.run())
+    opened = asyncio.create_task(here.all_opened.wait())
+    await asyncio.wait((running, opened), return_when=asyncio.FIRST_COMPLETED)
+    print(json.dumps({"opened": dict(here.counts)}), flush=True)
+    await running
+    opened.cancel()
+    print(json.dumps({"ended": dict(here.counts)}), flush=True)
+
+
+def main() -> None:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.siege_attacker", description=__doc__)
+    parser.add_argument("--endpoint", required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    for kind, count in asdict(Force()).items():
+        parser.add_argument(f"--{kind}", type=int, default=count)
+    asked = parser.parse_args()
+    force = Force(asked.bodies, asked.idle, asked.websockets, asked.heads)
+    os.nice(NICENESS)
+    raise_descriptors(force.connections + AT_ONCE + 256)
+    asyncio.run(attack(asked.endpoint, force, asked.seconds))
+
+
+if __name__ == "__main__":
+    main()

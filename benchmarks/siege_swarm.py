@@ -1,0 +1,140 @@
+"""Swarms of real `python -m node` processes for the siege: started, killed, started again, measured."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from benchmarks.residence import resident_bytes
+from node.errors import UserError
+
+NODES = 4
+ROUNDS = 1_000_000
+SETTINGS = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,16,10]")
+START_S = 120.0
+POLL_S = 0.05
+END_S = 20.0
+
+
+class Swarm:
+    """Four nodes that learn the digits. `with Swarm(folder) as swarm`: all processes have ended after it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.endpoints = _free_endpoints(NODES)
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Swarm:
+        for node in range(NODES):
+            self.start(node)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._processes.values():
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGTERM)  # the second one ends it without a last round
+        for process in self._processes.values():
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(END_S)
+            process.kill()
+            process.wait()
+
+    def start(self, node: int) -> None:
+        """Start a node, or start it again on its folder."""
+        argv = [sys.executable, "-m", "node", "--peers", ",".join(self.endpoints), "--listen"]
+        argv += [self.endpoints[node], "--shard", f"{node}/{NODES}", "--rounds", str(ROUNDS)]
+        argv += ["--out", str(self.out(node)), "--seed", str(node)]
+        argv += [part for setting in SETTINGS for part in ("--set", setting)]
+        self.out(node).mkdir(parents=True, exist_ok=True)
+        with (self.out(node) / "log.txt").open("ab") as log:
+            self._processes[node] = subprocess.Popen(argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def kill(self, node: int) -> None:
+        """SIGKILL, and gone."""
+        self._processes[node].kill()
+        self._processes[node].wait()
+
+    def out(self, node: int) -> Path:
+        """A node's folder."""
+        return self._folder / str(node)
+
+    def resident(self, node: int) -> int:
+        """Bytes that a node has in memory."""
+        return resident_bytes(self.pid(node), "VmRSS")
+
+    def descriptors(self, node: int) -> int:
+        """How many a node has open."""
+        return sum(1 for _ in Path(f"/proc/{self.pid(node)}/fd").iterdir())
+
+    def pid(self, node: int) -> int:
+        """Of its process. UserError if that has ended."""
+        process = self._processes[node]
+        if process.poll() is not None:
+            text = (self.out(node) / "log.txt").read_text("utf-8", "replace").strip().splitlines()
+            raise UserError(f"node {node} ended with status {process.returncode}: {text[-1] if text else ''}")
+        return process.pid
+
+    def aggregated(self, node: int) -> int:
+        """The last round that a node aggregated with others; 0 before the first."""
+        last = 0
+        with suppress(FileNotFoundError), (self.out(node) / "history.jsonl").open("rb") as file:
+            for line in file:
+                record = _record(line)
+                if record.get("outcome") == "aggregated":
+                    last = max(last, int(str(record.get("round", 0))))
+        return last
+
+    def answers(self, node: int) -> bool:
+        """Whether somebody listens there."""
+        host, _, port = self.endpoints[node].rpartition(":")
+        with suppress(OSError), socket.create_connection((host, int(port)), timeout=1.0):
+            return True
+        return False
+
+    def wait_rounds(self, node: int, count: int, within_s: float) -> float:
+        """Seconds until a node has aggregated so many more rounds. UserError if it takes longer."""
+        first, begun = self.aggregated(node), time.monotonic()
+        while self.aggregated(node) < first + count:
+            self.pid(node)
+            if time.monotonic() - begun > within_s:
+                raise UserError(f"node {node} did not aggregate {count} rounds within {within_s:.0f} s")
+            time.sleep(POLL_S)
+        return time.monotonic() - begun
+
+    def wait_answering(self, node: int, within_s: float) -> None:
+        """Until a node listens."""
+        begun = time.monotonic()
+        while not self.answers(node):
+            self.pid(node)
+            if time.monotonic() - begun > within_s:
+                raise UserError(f"node {node} did not listen within {within_s:.0f} s")
+            time.sleep(POLL_S)
+
+
+def _record(line: bytes) -> Mapping[str, object]:
+    """A line of history; nothing for one that is being written."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _free_endpoints(count: int) -> tuple[str, ...]:
+    """Ports that nobody has now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return tuple(f"127.0.0.1:{each.getsockname()[1]}" for each in sockets)
+    finally:
+        for each in sockets:
+            each.close()

@@ -1,0 +1,108 @@
+"""Who may stay, and who goes first: a bounded number of entries, in all and of one origin, oldest first.
+
+A room knows nothing of sockets and of clocks. What an entry weighs is one where connections are counted, and
+bytes where buffers are.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """At most `in_all`, at most `per_origin` of one origin, each for at most `within_s` (None: no end)."""
+
+    in_all: int
+    per_origin: int
+    within_s: float | None = None
+
+    def shrunk(self, share: float) -> Bound:
+        """The same for a machine that gives less: a share of it, but never nobody."""
+        in_all = max(1, int(self.in_all * share))
+        return Bound(in_all, min(self.per_origin, in_all), self.within_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    origin: Hashable
+    weight: int
+    since_s: float
+
+
+class Room(Generic[T]):
+    """Entries in the order in which they came in, or last made progress."""
+
+    def __init__(self, bound: Bound) -> None:
+        self.bound = bound
+        self._entries: OrderedDict[T, _Entry] = OrderedDict()
+        self._of_origin: dict[Hashable, OrderedDict[T, None]] = {}
+        self._weight_of_origin: dict[Hashable, int] = {}
+        self.weight = 0
+        """Of all entries together."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, who: T) -> bool:
+        return who in self._entries
+
+    def __iter__(self) -> Iterator[T]:
+        """The oldest first."""
+        return iter(tuple(self._entries))
+
+    def enter(self, who: T, origin: Hashable, now_s: float, weight: int = 1) -> Iterator[T]:
+        """Take somebody in as the newest, with this weight; then whoever has to go for it, one by one.
+
+        Each of them has left the room when it is named. The newest is never among them.
+        """
+        self.leave(who)
+        self._entries[who] = _Entry(origin, weight, now_s)
+        self._of_origin.setdefault(origin, OrderedDict())[who] = None
+        self._weigh(origin, weight)
+        return self._too_many(who, origin)
+
+    def leave(self, who: T) -> None:
+        """Somebody is no longer here, if it was."""
+        entry = self._entries.pop(who, None)
+        if entry is None:
+            return
+        del self._of_origin[entry.origin][who]
+        self._weigh(entry.origin, -entry.weight)
+        if not self._of_origin[entry.origin]:
+            del self._of_origin[entry.origin], self._weight_of_origin[entry.origin]
+
+    def overdue(self, now_s: float) -> Iterator[T]:
+        """Who has been here for longer than is allowed, the oldest first."""
+        within_s = self.bound.within_s
+        while within_s is not None and self._entries:
+            who, entry = next(iter(self._entries.items()))
+            if now_s < entry.since_s + within_s:
+                return
+            self.leave(who)
+            yield who
+
+    def _weigh(self, origin: Hashable, weight: int) -> None:
+        self.weight += weight
+        self._weight_of_origin[origin] = self._weight_of_origin.get(origin, 0) + weight
+
+    def _too_many(self, newest: T, origin: Hashable) -> Iterator[T]:
+        gone: list[T] = []
+        while self._weight_of_origin[origin] > self.bound.per_origin:
+            oldest = next(iter(self._of_origin[origin]))
+            if oldest == newest:
+                break
+            self.leave(oldest)
+            gone.append(oldest)
+        while self.weight > self.bound.in_all:
+            oldest = next(iter(self._entries))
+            if oldest == newest:
+                break
+            self.leave(oldest)
+            gone.append(oldest)
+        return iter(gone)
