@@ -269,7 +269,7 @@ async def test_a_slow_body_is_closed(bounds):
 
 async def test_a_member_s_slow_body_is_closed_too():
     async with served(replace(PATIENT, body_s=SOON_S)) as here:
-        reader, writer = await here.connect(head(10**6, here.ticket()) + bytes(10))
+        reader, _ = await here.connect(head(10**6, here.ticket()) + bytes(10))
         await here.until("members", 1)
         await here.until("member_body_bytes", STEP_BYTES)
         await closed(reader)
