@@ -11,10 +11,10 @@ STAMP := $(VENV)/.installed
 OLD_PYTHON := murmuration needs Python 3.11 or newer; name one with: make PYTHON=python3.12
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench soak model wheel constraints clean
+.PHONY: help demo test check docs bench soak siege model wheel constraints clean
 
 help: ## this list
-	@echo 'usage: make TARGET [ARGS="..."]      ARGS are handed to demo, test, docs, bench, soak and model'
+	@echo 'usage: make TARGET [ARGS="..."]      ARGS are handed to demo, test, docs, bench, soak, siege and model'
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP) ## five peers on this machine learn to read digits; ends with a table and a report
@@ -37,6 +37,9 @@ bench: $(STAMP) ## the benchmarks: make bench BENCHMARKS="memory" ARGS=--quick
 
 soak: $(STAMP) ## what `make test` leaves out: long seeded schedules, and kill -9 over hundreds of rounds
 	@$(PY) -m pytest -m soak $(ARGS)
+
+siege: $(STAMP) ## ten minutes under siege: strangers at the door, wrong clocks, kills; all is as it was afterwards
+	@$(PY) -m pytest -m soak --no-cov -q -s -o faulthandler_timeout=1500 tests/e2e/test_siege.py $(ARGS)
 
 model: $(STAMP) ## search every state of the masked protocol's model (needs spin and gcc)
 	@$(PY) -m pytest --no-cov tests/models $(ARGS)

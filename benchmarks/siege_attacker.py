@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from node.addresses import is_loopback, split_endpoint
 from node.doors import raise_descriptors
 from node.errors import UserError
+from node.versions import SUBPROTOCOL
 
 NICENESS = 19
 MOST_SECONDS = 1200.0
@@ -36,7 +37,10 @@ _SAYS: Mapping[str, bytes] = {
     "websockets": b"GET /v1/link HTTP/1.1\r\n"
     + _HOST
     + b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-    + b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+    + b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    + b"Sec-WebSocket-Protocol: "
+    + SUBPROTOCOL.encode()
+    + b"\r\n\r\n",
     "heads": b"GET / HTTP/1.1\r\n" + _HOST + b"X-Slow: ",
 }
 _DRIPS: Mapping[str, bytes] = {"bodies": b"\0", "heads": b"a"}
