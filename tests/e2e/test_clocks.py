@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 
 import pytest
 
@@ -68,6 +69,25 @@ def test_a_tracker_with_a_wrong_clock_stops_nobody(make_swarm, nursery: Nursery,
         (said,) = told_of_clocks(node)
         assert close_to(said, skew_s), said
         assert said.startswith(f"{where}: "), said
+
+
+@pytest.mark.parametrize("skew_s", [600.0, -600.0])
+def test_a_clock_that_is_set_in_the_midst_of_a_run_changes_no_round(make_swarm, skew_s: float) -> None:
+    swarm = make_swarm(4, 1_000_000)
+    nodes = swarm.start_all({WRONG: Orders(clock=WrongClock(skew_s, after_s=4.0))})
+    way = "forward" if skew_s > 0 else "back"
+    nodes[WRONG].line(f"this machine: its clock was set {way} by 600 s")
+    for number, node in enumerate(nodes):
+        if number != WRONG:
+            node.line(f"{swarm.endpoints[WRONG]}: its clock is {words(skew_s)} this machine's")
+    for node in nodes:
+        node.send(signal.SIGINT)
+    for node in nodes:
+        assert node.status() == 130
+    for number in range(swarm.count):
+        lines = history(swarm.out(number))[:-2]  # at the end one leaves before the other
+        assert {line["reason"] for line in lines} == {None}
+        assert {line["participants"] for line in lines} == {swarm.count}
 
 
 def test_a_node_that_was_ahead_and_was_put_right_is_in_the_swarm_at_once(make_swarm) -> None:
