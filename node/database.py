@@ -93,9 +93,13 @@ class Database:
         """Whether it has to be taken over before it is used."""
 
     def upgrade(self, facts: Mapping[str, Fact]) -> None:
-        """Take over a database of version 1, with the facts that it lacks: one step."""
+        """Take over a database of version 1, with the facts that it lacks: one step.
+
+        Its sessions are records of the wire version before, which nobody reads any more: they go.
+        """
         with self.step() as connection:
             self.set_facts(**facts)
+            connection.execute("delete from session")
             connection.execute(f"pragma user_version = {_VERSION}")
         self.is_older = False
 

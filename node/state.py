@@ -133,7 +133,8 @@ class State:
         if self._database.fact("task") is None:  # killed at its first start, before there was anything
             self._database.upgrade(first)
             return
-        members = [ready.key for kept in self._load_sessions().values() for ready in kept.group.readys]
+        groups = self._database.rows("select frame from session")
+        members = {key for (frame,) in groups for key in _members_of_version_1(_bytes(frame))}
         named = _key_in(folder / SUMMARY)
         if (named is not None and named != key.hex()) or (members and key not in members):
             raise ConfigError(_other_key(folder, named, key))
@@ -513,6 +514,15 @@ def _other_key(folder: Path, owner: str | None, key: Key) -> str:
         f"--out {folder} belongs to {whose}, not to {key.hex()[:16]}...: put that key's file back, or give "
         "another --out"
     )
+
+
+def _members_of_version_1(frame: bytes) -> frozenset[Key]:
+    """The keys in a GROUP of wire version 3: [3, kind, [[[key, ...], ...], ...], ...], behind 4 bytes."""
+    try:
+        readys = msgpack.unpackb(frame[4:])[2]
+        return frozenset(bytes(ready[0][0]) for ready in readys)
+    except (ValueError, TypeError, LookupError):
+        return frozenset()
 
 
 def _bytes(value: object) -> bytes:

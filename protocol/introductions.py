@@ -44,7 +44,7 @@ GREETED_FOR_S = 60.0
 """Who was not named by the owner, does not answer for so long and is nobody's is greeted no more."""
 MAX_TOLD = 1024
 """Of so many strangers is remembered that the owner was told of them; the first are forgotten first."""
-TWIN_S = 1.0
+TWIN_S = 0.05
 """Of two nodes with one key that differ by less in age, the name of the start decides which one ends."""
 OTHER_SWARM = "other task or parameters"
 NOBODY_LISTENS = "connection refused"
@@ -234,8 +234,8 @@ class Introductions:
             for greeting in self._greetings.values():
                 greeting.answered = greeting.answered or greeting.nonce == hello.nonce
             return []
-        by_s = (hello.age_ms - self._age_ms(now)) / 1000
-        is_younger = by_s > TWIN_S or (by_s > -TWIN_S and theirs.instance > mine.instance)
+        older_by_s = (self._age_ms(now) - hello.age_ms) / 1000  # and by as long as the Hello was under way
+        is_younger = older_by_s < 0 or (older_by_s < TWIN_S and theirs.instance > mine.instance)
         if not is_younger:
             answer = Send(theirs.endpoint, (self._hello(now, hello.nonce, wants_reply=False),))
             return [answer] if hello.wants_reply else []

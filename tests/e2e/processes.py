@@ -234,7 +234,7 @@ class Nursery:
 
     def __init__(self) -> None:
         self._started: list[Process] = []
-        self._keys = tempfile.TemporaryDirectory(prefix="murmuration-trackers-")
+        self._keys: tempfile.TemporaryDirectory[str] | None = None
 
     def fork(self, *argv: str, orders: Orders | None = None) -> Process:
         """A node."""
@@ -242,6 +242,8 @@ class Nursery:
 
     def tracker(self, *argv: str, orders: Orders | None = None) -> Process:
         """One that has the key of its endpoint, whenever it is started, unless `argv` names a file."""
+        if self._keys is None:
+            self._keys = tempfile.TemporaryDirectory(prefix="murmuration-trackers-")
         where = argv[argv.index("--listen") + 1]
         key = () if "--key" in argv else ("--key", str(Path(self._keys.name) / f"{where}.key"))
         return self._keep(Forked("node.tracker", (*argv, *key), orders or Orders()))
@@ -288,4 +290,5 @@ class Nursery:
                     process.send(signal.SIGKILL)
         for process in self._started:
             process.kill()
-        self._keys.cleanup()
+        if self._keys is not None:
+            self._keys.cleanup()

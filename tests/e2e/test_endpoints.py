@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -16,13 +16,13 @@ from tests.e2e.processes import ENOUGH_S, HOST
 from tests.e2e.test_open_port import Port
 from tests.parts import announce
 
+ONE, TWO = (NodeKey(bytes([number]) * 32) for number in (1, 2))
 STRANGE = ("{}/admin/x?y=", "{}/admin#", "user@{}", "{}/", "{}?x", "http://{}", "{}\r\nX: y")
 
 
-def hello(number: int, endpoint: str) -> bytes:
+def hello(key: NodeKey, endpoint: str) -> bytes:
     """A Hello that asks for an answer at this endpoint; encoding looks at nothing."""
-    key = NodeKey(bytes([number]) * 32)
-    said = replace(announce(key), endpoint=endpoint, started_ms=0, issued_ms=1, expiry_ms=2**52)
+    said = replace(announce(key), endpoint=endpoint)
     return codec.encode(Hello(codec.sign(said, key), os.urandom(16), True, "")).join()
 
 
@@ -44,7 +44,6 @@ def test_nobody_makes_a_tracker_ask_for_something_else(nursery, tmp_path, writte
     with closing(socket.create_server((HOST, 0))) as listener:
         listener.settimeout(ENOUGH_S)
         here = f"{HOST}:{listener.getsockname()[1]}"
-        with suppress(IndexError):
-            Port(at).post(hello(1, written.format(here)))
-        Port(at).post(hello(2, here))
+        for key, where in ((ONE, written.format(here)), (TWO, here)):
+            Port(at, key).say(hello(key, where))
         assert first_line(listener) == "GET /v1/link HTTP/1.1"

@@ -25,7 +25,7 @@ from protocol.messages import Group, Hello, Ready, Share, Sum
 from tests.e2e.dying_peer import Fate, Orders, read_record
 from tests.e2e.processes import HOST
 from tests.e2e.swarm import Swarm, get, one_digest
-from tests.unit.node.links import prove
+from tests.unit.node.links import dialled, prove
 
 ROUNDS = 4
 STRANGER = NodeKey(bytes([9]) * 32)
@@ -34,8 +34,10 @@ STRANGER = NodeKey(bytes([9]) * 32)
 class Port:
     """The open port of a running node, from outside."""
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(self, endpoint: str, key: NodeKey = STRANGER) -> None:
+        """`key`: what is proved there."""
         self.endpoint = endpoint
+        self.key = key
 
     def raw(self, data: bytes) -> bytes:
         """Bytes over TCP; the first line of what comes back, if anything does."""
@@ -53,8 +55,19 @@ class Port:
         head = f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(frame)}\r\n\r\n"
         return int(self.raw(head.encode() + frame).split()[1])
 
+    def post_beside_a_link(self, frame: bytes) -> int:
+        """A bulk frame of whoever holds the key; the status of the answer."""
+        return asyncio.run(self._post(frame))
+
+    async def _post(self, frame: bytes) -> int:
+        async with dialled(self.endpoint) as ws, aiohttp.ClientSession() as client:
+            headers = {"Authorization": f"Bearer {(await prove(ws, self.key)).hex()}"}
+            url = f"http://{self.endpoint}/v1/bulk"
+            async with client.post(url, data=frame, headers=headers) as answer:
+                return answer.status
+
     def say(self, *frames: bytes | str) -> int:
-        """Frames over a link on which a stranger's key is proved, then a close; the close code."""
+        """Frames over a link on which the key is proved, then a close; the close code."""
         return asyncio.run(self._say(frames))
 
     async def _say(self, frames: tuple[bytes | str, ...]) -> int:
@@ -63,7 +76,7 @@ class Port:
             aiohttp.ClientSession() as client,
             client.ws_connect(url, max_msg_size=0, protocols=(SUBPROTOCOL,)) as ws,
         ):
-            await prove(ws, STRANGER)
+            await prove(ws, self.key)
             with suppress(ConnectionError, aiohttp.ClientError):
                 for frame in frames:
                     await (ws.send_str(frame) if isinstance(frame, str) else ws.send_bytes(frame))
@@ -108,6 +121,11 @@ class Held:
         """The frames of a kind that a node recorded, the newest last."""
         wanted = (way, kind.__name__)
         return [frame for *what, frame in read_record(self._records[number]) if tuple(what) == wanted]
+
+    def as_the_third(self) -> Port:
+        """The first node's port, for who holds the third one's key."""
+        seed = (self.swarm.out(2) / "node.key").read_text().strip()
+        return Port(self.swarm.endpoints[0], NodeKey(bytes.fromhex(seed)))
 
     def ends_aggregated(self) -> None:
         self.nodes[2].send(signal.SIGCONT)
@@ -157,7 +175,7 @@ def test_truncated_and_flipped_frames(make_swarm, tmp_path: Path) -> None:
     with drops(held.swarm, len(flipped)):
         held.port.say(*flipped)
     with drops(held.swarm, 1, "piece 0 of a sum is not what its header names"):
-        assert held.port.post(_flipped(total, len(total) - 5)) == 400
+        assert held.as_the_third().post_beside_a_link(_flipped(total, len(total) - 5)) == 400
     held.ends_aggregated()
 
 
@@ -224,7 +242,7 @@ def test_frames_in_anothers_name(make_swarm, tmp_path: Path) -> None:
         codec.sign(replace(ready, announce=news), STRANGER),
         Hello(news, bytes(16), False, ""),
     ]
-    with drops(held.swarm, len(claims), "signature", "another session or sender"):
+    with drops(held.swarm, len(claims), "in the name of another", "on the link of another"):
         held.port.say(*(codec.encode(claim).join() for claim in claims))
     held.ends_aggregated()
 
@@ -242,8 +260,10 @@ def test_forged_shares(make_swarm, tmp_path: Path, fate: Fate) -> None:
         replace(share, sender=third, recipient=first, index=1),
         replace(share, sender=third, recipient=STRANGER.public),
     ]
-    with drops(held.swarm, len(claims)):
+    with drops(held.swarm, len(claims), "in the name of another"):
         held.port.say(*(codec.encode(claim).join() for claim in claims))
+    with drops(held.swarm, len(claims)):
+        held.as_the_third().say(*(codec.encode(claim).join() for claim in claims))
     held.ends_aggregated()
 
 
