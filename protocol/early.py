@@ -6,7 +6,7 @@ from collections import Counter
 
 from protocol import codec
 from protocol.errors import TooEarly
-from protocol.masked_messages import MaskedMessage, sender_of, session_of
+from protocol.masked_messages import MaskedMessage, session_of
 from protocol.messages import Share, Sid, Sum
 from protocol.names import NOBODY, Key
 from protocol.shares import MAX_MEMBERS
@@ -22,11 +22,6 @@ Bulk = Share | Sum | MaskedMessage
 
 def _session(message: Bulk) -> Sid:
     return message.sid if isinstance(message, Share | Sum) else session_of(message)
-
-
-def sender_of_bulk(message: Bulk, by: Key) -> Key:
-    """In whose name a message is; of what anybody may pass on, in the name of who brings it (`by`)."""
-    return message.sender if isinstance(message, Share | Sum) else sender_of(message) or by
 
 
 class Early:

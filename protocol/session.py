@@ -35,7 +35,7 @@ from protocol.clocks import THIS_MACHINE
 from protocol.closing import Closing
 from protocol.coordination import Coordination
 from protocol.deadlines import PhasePaces
-from protocol.early import Early, sender_of_bulk
+from protocol.early import Early
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.following import Follower
 from protocol.healing import Healer
@@ -278,13 +278,18 @@ class Session:
         return self._of_machine(event(announce.key, now), now) if event else []
 
     def _bulk(self, message: Share | Sum | MaskedMessage, by: Key | None, now: float) -> list[Action]:
-        """A session's message; TooEarly, which has it sent again, before it is known who brings it."""
+        """A session's message; TooEarly, which has it sent again, before it is known who brings it.
+
+        What is signed may come from another member than made it, who passes it on; a share is not signed.
+        """
+        kind, machine = type(message).__name__, self._machine
         if by is None:
-            raise TooEarly(f"{type(message).__name__} on a link on which nobody proved a key yet")
-        if by != sender_of_bulk(message, by):
-            raise RemoteProtocolError(f"{type(message).__name__} in the name of another than brought it")
-        machine = self._machine
+            raise TooEarly(f"{kind} on a link on which nobody proved a key yet")
+        if isinstance(message, Share) and message.sender != by:
+            raise RemoteProtocolError(f"{kind} in the name of another than brought it")
         if machine is not None and machine.takes(message):
+            if by not in machine.seat.members:
+                raise RemoteProtocolError(f"{kind} of this session, from somebody who is not in it")
             return self._of_machine(machine.receive(message, now), now)
         if isinstance(message, MaskedMessage) and session_of(message) in self._healer.past:
             return []  # what t members sufficed for, the others say as well

@@ -242,7 +242,7 @@ def test_frames_in_anothers_name(make_swarm, tmp_path: Path) -> None:
         codec.sign(replace(ready, announce=news), STRANGER),
         Hello(news, bytes(16), False, ""),
     ]
-    with drops(held.swarm, len(claims), "in the name of another", "on the link of another"):
+    with drops(held.swarm, len(claims), "from somebody who is not in it", "on the link of another"):
         held.port.say(*(codec.encode(claim).join() for claim in claims))
     held.ends_aggregated()
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from protocol import codec
-from protocol.early import Early, sender_of_bulk
+from protocol.early import Early
 from protocol.errors import TooEarly
-from protocol.masked_messages import AckVote, JoinCertificate, Masked, MaskedHead, ViewChange, ViewVote
-from protocol.messages import Share
+from protocol.masked_messages import AckVote, Masked, MaskedHead, ViewChange, ViewVote
 from protocol.shares import MAX_MEMBERS
 from tests.parts import members
 
@@ -65,12 +64,6 @@ def test_no_more_senders_have_room_than_a_group_has_members():
         early.hold(vote(ONE), number.to_bytes(32, "big"), is_expected=True)
     with pytest.raises(TooEarly):
         early.hold(vote(ONE), TWO, is_expected=True)
-
-
-def test_a_certificate_is_in_the_name_of_who_brings_it():
-    assert sender_of_bulk(JoinCertificate(SID, bytes(32), ()), TWO) == TWO
-    assert sender_of_bulk(vote(ONE), TWO) == ONE
-    assert sender_of_bulk(Share(SID, ONE, TWO, 0), TWO) == ONE
 
 
 def test_what_is_taken_makes_room_and_other_sessions_are_dropped():

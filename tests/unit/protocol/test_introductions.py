@@ -355,6 +355,15 @@ def test_a_refusal_is_told_once_and_answered_each_time():
     assert say(found, hello(KEYS[1], task="other"), NOW) == []
 
 
+def test_of_strangers_without_number_the_owner_is_told_and_the_first_are_forgotten(monkeypatch):
+    monkeypatch.setattr(introductions, "MAX_TOLD", 2)
+    found = introduced(seeds=(), allow=frozenset())
+    told = [refusal(found, hello(key))[0] for key in (*KEYS[1:], KEYS[1])]
+
+    assert [len(notices) for notices in told] == [1, 1, 1, 1]
+    assert len(found._told) == 2
+
+
 def test_a_forged_hello_is_refused_without_an_answer():
     with pytest.raises(RemoteProtocolError, match="bad announce signature"):
         say(introduced(), replace(hello(KEYS[1]), announce=resigned(announce(KEYS[1]), stranger())), NOW)

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from protocol.actions import Completed, Failed, Reason
-from protocol.masked_messages import Ack, Join, Masked, Release
+from protocol.errors import RemoteProtocolError
+from protocol.masked_messages import Ack, Check, Join, Masked, Release
 from protocol.seeking import MAX_REGROUPED
 from protocol.tolerance import MaskedSettings
-from tests.parts import NOW, endpoint, heard, members, vector
+from tests.parts import NOW, endpoint, heard, members, stranger, vector
 from tests.wires import INITIAL, Wires
 
 KEYS = members(4)
@@ -92,3 +93,23 @@ def test_who_misses_all_releases_ends_by_the_certificate_of_those_who_finished(l
 
     assert len(wires.ends(Completed)) == 4
     assert len({wires[key].base for key in KEYS}) == 1
+
+
+def test_what_a_member_passes_on_counts_and_what_a_stranger_brings_does_not():
+    """A vector of one that died may reach some, who pass it on to the others: it is signed."""
+    wires, lost = swarm(1 << 16), []
+
+    def dropped(sender, to, message):
+        is_lost = isinstance(message, Masked) and (sender, to) == (endpoint(KEYS[1]), endpoint(KEYS[0]))
+        lost.extend([message] if is_lost else [])
+        return is_lost or isinstance(message, Check | Ack | Release)
+
+    wires.dropped = dropped
+    wires.offer()
+    one = wires[KEYS[0]]
+    assert KEYS[1].public in one._machine._masking._summing.waiting_for()
+    with pytest.raises(RemoteProtocolError, match="from somebody who is not in it"):
+        one.receive(lost[0], stranger().public, NOW)
+    one.receive(lost[0], KEYS[2].public, NOW)
+
+    assert KEYS[1].public not in one._machine._masking._summing.waiting_for()

@@ -403,6 +403,13 @@ def test_what_comes_before_its_group_is_held_within_a_bound():
         heard(two, share, NOW)
 
 
+@pytest.mark.parametrize("by", [None, THREE.public])
+def test_a_ready_counts_on_a_link_of_its_owner_alone(by):
+    one = session(ONE, seeds=())
+    with pytest.raises(RemoteProtocolError, match="a READY on the link of another"):
+        one.receive(ready(TWO, ONE.public, base=INITIAL), by, NOW)
+
+
 def test_junk_before_a_group_takes_no_expected_senders_room():
     """Two unsigned shares of 500 kB once filled the buffer, and the honest one that came then was lost."""
     two, _ = asking()
