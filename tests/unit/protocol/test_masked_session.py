@@ -1,5 +1,7 @@
 """Masked sums inside a node's session: an offer that nothing was sent of waits for another group."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,17 @@ def test_who_misses_all_releases_ends_by_the_certificate_of_those_who_finished(l
 
     assert len(wires.ends(Completed)) == 4
     assert len({wires[key].base for key in KEYS}) == 1
+
+
+def test_a_certificate_that_comes_when_its_session_has_ended_in_another_way_says_nothing():
+    """Who sees another finish asks it for the certificate, and may finish by itself before it comes."""
+    wires = swarm().offer()
+    certificate = wires.ends(Completed)[0][1].certificate
+    one = wires[KEYS[0]]
+
+    assert one.receive(certificate, KEYS[1].public, NOW) == []
+    with pytest.raises(RemoteProtocolError, match="not asked for"):
+        one.receive(replace(certificate, sid=bytes(32)), KEYS[1].public, NOW)
 
 
 def test_what_a_member_passes_on_counts_and_what_a_stranger_brings_does_not():
