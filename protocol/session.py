@@ -44,7 +44,7 @@ from protocol.lateness import Lateness
 from protocol.lightness import is_light
 from protocol.machine import SessionMachine
 from protocol.machines import farewell, machine_for, too_long
-from protocol.masked_messages import MaskedMessage, MaskedReply, session_of
+from protocol.masked_messages import MaskedMessage, ResultCertificate, TotalPiece, session_of
 from protocol.messages import (
     Accepted,
     Announce,
@@ -311,7 +311,11 @@ class Session:
         """An answer: for the session that runs, if it asked; else for what is being fetched."""
         if self._machine is not None and self._machine.takes(message):
             return self._of_machine(self._machine.receive(message, now), now)
-        if isinstance(message, MaskedReply) and not self._healer.busy and message.sid in self._healer.past:
+        if (
+            isinstance(message, ResultCertificate | TotalPiece)
+            and not self._healer.busy
+            and message.sid in self._healer.past
+        ):
             return []  # it was asked for while its session ran, which has ended in another way meanwhile
         actions = self._of_machine(self._healer.receive(message, now), now)
         self._storing = self._storing or any(isinstance(action, Healed | Adopted) for action in actions)
