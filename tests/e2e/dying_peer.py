@@ -22,7 +22,7 @@ import msgpack
 
 from protocol import codec
 from protocol.masked_messages import MaskedMessage, session_of
-from protocol.messages import Share, Sum
+from protocol.messages import Group, Share, Sum
 from tests.e2e.namespaces import enter
 
 
@@ -87,7 +87,12 @@ class Watch:
 
 
 def _session_of(message: Any) -> bytes | None:
-    """The session that a message is part of; None for what only names one, such as a question about it."""
+    """The session that a message is part of; None for what only names one, such as a question about it.
+
+    A GROUP makes one: a share of another member may come before it.
+    """
+    if isinstance(message, Group):
+        return codec.session_id(message)
     if isinstance(message, MaskedMessage):
         return session_of(message)
     return message.sid if isinstance(message, Share | Sum) else None
