@@ -83,7 +83,7 @@ SWEEP_S = 0.5
 """So often is looked for those whose time is over."""
 ACCEPTS_AT_ONCE = 32
 """Connections that are accepted in one turn of the loop; then others have theirs."""
-ACCEPTS_PER_S = 100.0
+ACCEPTS_PER_S = 125.0
 """In the long run, so that a flood takes less than a tenth of a core; others wait in the system's queue."""
 ACCEPTS_SAVED = 512
 """So many are accepted at once after a quiet time: a whole swarm that starts."""
