@@ -11,7 +11,7 @@ from node.addresses import PeerAddress, split_endpoint
 from node.errors import ConfigError, UserError, reason
 
 BACKLOG = 512
-"""Who waits to be accepted. Behind a flood that is about four seconds, within which a dial is given up after five (node.doors.ACCEPTS_PER_S)."""
+"""Who waits to be accepted. Behind a flood that is some four seconds (node.doors); a dial lasts five."""
 DEFAULT = "127.0.0.1:0"
 
 
