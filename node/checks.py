@@ -30,6 +30,7 @@ from node.sources import read_source
 from node.task import build_model
 from node.tls import WrongPeer, covers, make_dialling
 from node.training import Shapes, shapes
+from protocol.clocks import skew_words
 from protocol.codec import MAX_PARAMETERS_CHARS
 from protocol.introductions import OTHER_KEY
 from protocol.names import Key
@@ -321,8 +322,7 @@ def _answer(endpoint: str, found: Meeting | str | WrongPeer, options: NodeOption
             f"runs the task {shown(found.task)}; take {task!r} there, or that one here",
         )
     if found.ahead_s is not None and abs(found.ahead_s) > _CLOCK_S:
-        way = "ahead of" if found.ahead_s > 0 else "behind"
-        text = f"its clock is {abs(found.ahead_s):.0f} s {way} this one; set both by a time server"
+        text = f"{skew_words(found.ahead_s, 'this one')}; set both by a time server"
         return Finding("warning", f"peer {endpoint}", text)
     clock = "" if found.ahead_s is None else ", its clock agrees to within a minute"
     how = " under TLS" if covers(options.tls, endpoint) else ""

@@ -19,6 +19,7 @@ from node.state import State
 from node.traffic import Counts
 from node.views import NodeView, Peer, Swarm, TrackerView, Visitor
 from protocol.acquaintances import Acquaintance
+from protocol.clocks import skew_words
 from protocol.introducer import Introducer
 from protocol.matchmaking import Waiting
 from protocol.messages import Announce
@@ -138,7 +139,7 @@ def clock_words(ahead_s: float | None) -> str:
     """What is wrong with a peer's clock; nothing where it is not."""
     if ahead_s is None:
         return ""
-    return f"its clock is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} this machine's"
+    return skew_words(ahead_s, "this machine's")
 
 
 class TrackerSight:

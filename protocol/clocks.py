@@ -86,6 +86,10 @@ class Clocks:
 
 
 def _words(ahead_s: float, of: str) -> str:
-    """A sentence's end, such as `its clock is 100 s ahead of this machine's`."""
-    where = "ahead of" if ahead_s > 0 else "behind"
-    return f"its clock is {abs(ahead_s):.0f} s {where} {of}: set it; rounds do not depend on it"
+    """That, and what to do."""
+    return f"{skew_words(ahead_s, of)}: set it; rounds do not depend on it"
+
+
+def skew_words(ahead_s: float, of: str) -> str:
+    """By how much a clock is wrong, such as `its clock is 100 s ahead of this machine's`."""
+    return f"its clock is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} {of}"

@@ -449,12 +449,14 @@ class Introductions:
     def _forget(self, now: float) -> None:
         """Greet no more who was not named, has not answered for long, and is nobody's address."""
         named = {*self._settings.seeds, self._settings.tracker}
+        latest = self.members.latest
+        ends = {announce.endpoint for announce in latest}
         self._greetings = {
             endpoint: greeting
             for endpoint, greeting in self._greetings.items()
-            if endpoint in named or now - greeting.since < GREETED_FOR_S or self.members.at(endpoint)
+            if endpoint in named or now - greeting.since < GREETED_FOR_S or endpoint in ends
         }
-        self.clocks.keep({*(member.announce.key for member in self.members.every), self.tracker_key or b""})
+        self.clocks.keep({*(announce.key for announce in latest), self.tracker_key or b""})
 
     def clock_news(self) -> list[Action]:
         """Whose clock is wrong, once this node knows the others'."""

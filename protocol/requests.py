@@ -8,12 +8,14 @@ other side's memory of numbers.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from protocol import codec
 from protocol.bulk import Bulk
-from protocol.messages import CertificateRequest, Key, Message, Request
+from protocol.messages import Key, Message, Request
 from protocol.standing import Settings, Standing
 
+Asked = TypeVar("Asked", bound=Request)
 WINDOW = 64
 """So far may a request fall behind a later one on its way, and still be answered."""
 
@@ -54,9 +56,7 @@ class Requests:
             return messages
         return tuple(self._sign(to, each) if isinstance(each, Request) else each for each in messages)
 
-    def _sign(self, to: Key, request: Request) -> Request:
+    def _sign(self, to: Key, request: Asked) -> Asked:
         self._number += 1
-        epoch, number = self._standing.epoch, self._number
-        if isinstance(request, CertificateRequest):
-            return codec.sign(replace(request, to=to, epoch=epoch, number=number), self._key)
-        return codec.sign(replace(request, to=to, epoch=epoch, number=number), self._key)
+        numbered = replace(request, to=to, epoch=self._standing.epoch, number=self._number)
+        return codec.sign(numbered, self._key)
