@@ -8,7 +8,8 @@ from enum import StrEnum
 
 from protocol.bulk import Bulk
 from protocol.codec import Signed
-from protocol.masked_messages import ResultCertificate, TotalPiece
+from protocol.lineage import Line
+from protocol.masked_messages import Release, ResultCertificate, TotalPiece
 from protocol.messages import (
     Base,
     Certificate,
@@ -81,6 +82,37 @@ class Spend:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenVote:
+    """What a node must remember of its vote until the session has a result, or provably never will.
+
+    `anchor`: of the base that the session builds on. `proof` holds what this member knows of the result, and
+    in place of what only others know nothing: with t releases it is whole. A resignation has no group.
+    """
+
+    sid: Sid
+    anchor: int
+    group: Group | None = None
+    proof: Certificate | ResultCertificate | None = None
+    release: Release | None = None
+    parts: tuple[Sum, ...] | Bulk[Sum] = ()
+    """Its own sum, where shares are summed: what `Keep` stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """Before anything after this action is carried out: record durably that this node's vote is bound."""
+
+    vote: OpenVote
+
+
+@dataclass(frozen=True, slots=True)
+class Unbind:
+    """The vote in `sid` can never count any more: it is free again."""
+
+    sid: Sid
+
+
+@dataclass(frozen=True, slots=True)
 class Keep:
     """Store these, by sid, whose they are (a total is the group's: nobody's key) and index.
 
@@ -95,7 +127,7 @@ class Completed:
     """The mean of what `contributors` offered, (Settings.summed,) float32, on `group`'s base.
 
     `certificate` proves it. `contributors`, in key order: a masked session may end without some of its group,
-    this node among them.
+    this node among them. `line`: where the base that comes of it stands.
     """
 
     group: Group
@@ -104,6 +136,7 @@ class Completed:
     mean: Floats
     contributors: tuple[Key, ...]
     certificate: Certificate | ResultCertificate
+    line: Line | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +171,20 @@ class Healed:
     contributors: tuple[Key, ...]
     certificate: Certificate | ResultCertificate
     source: Key
+    line: Line | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A base that more than half of the known members show, fetched and checked against its digest."""
+    """A base that others made, fetched and checked against its digest, and the `line` that it stands in.
+
+    `trusted`: on whose word, where it was not proved by who made it.
+    """
 
     base: Base
     vector: Floats
     trusted: tuple[Key, ...]
+    line: Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +250,15 @@ class TrackerKnown:
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """Before anything after this action is carried out: keep durably whom this tracker named in a swarm."""
+
+    task: str
+    parameters: bytes
+    electors: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WrongTracker:
     """Another tracker than is pinned, or was met at first, answers there: this node goes no further.
 
@@ -256,6 +303,8 @@ Action = (
     Send
     | Reply
     | Spend
+    | Vote
+    | Unbind
     | Keep
     | Completed
     | Failed
@@ -267,6 +316,7 @@ Action = (
     | Notice
     | Fatal
     | TrackerKnown
+    | Named
     | WrongTracker
     | Closed
     | Assembled

@@ -2,6 +2,7 @@
 
 What must stay true, beside the table `STEPS`:
 - nothing sent before `Spend` depends on the vector; `Spend` comes once, before the first SUM;
+- a SUM is a vote: where votes count, `Vote` comes before the first one, and the sum is kept before that;
 - after Failed or Completed nothing is ever sent, and nothing received changes anything;
 - `Completed` only when every member's sum is whole, signed, and over the same contributors.
 """
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from protocol import codec
-from protocol.actions import Action, Completed, Evidence, Failed, Keep, Reason, Send, Spend
+from protocol.actions import Action, Completed, Evidence, Failed, Keep, OpenVote, Reason, Send, Spend, Vote
 from protocol.bulk import Bulk
 from protocol.digesting import bulk_digest
 from protocol.errors import LocalProtocolError, RemoteProtocolError
@@ -206,7 +207,12 @@ class Additive:
         spend = Spend(self.sid, self.seat.round, self._clipped)
         whole = WholeSum(header, partial)
         sends = [Send(key, whole, bulk=True) for key in self._others]
-        return [spend, *sends, Keep(whole), *self._result()]
+        if self.seat.ballot is None:
+            return [spend, *sends, Keep(whole), *self._result()]
+        anchor = self.seat.group.readys[0].announce.base.anchor
+        own = OpenVote(self.sid, anchor, self.seat.group, Certificate(self.sid, (header,)), parts=whole)
+        vote = Vote(own)
+        return [spend, Keep(whole), vote, *sends, *self._result()]
 
     def _own_header(self, partial: Vector) -> Sum:
         digests = tuple(bulk_digest(raw(partial, part)) for _, part in pieces(len(partial)))

@@ -52,11 +52,14 @@ from protocol.messages import (
     Certificate,
     CertificateRequest,
     Done,
+    Electors,
     Enlist,
     Enlisted,
     Group,
     Hello,
     Key,
+    LineagePiece,
+    Link,
     Message,
     ModelPiece,
     Order,
@@ -74,7 +77,7 @@ from protocol.sealing import TAG_BYTES
 from protocol.shares import MAX_MEMBERS
 from protocol.vectors import PIECE_BYTES, PIECE_WORDS
 
-VERSION = 4
+VERSION = 5
 MAX_HEADER_BYTES = 256 * 1024
 MAX_CARRY_BYTES = PIECE_WORDS
 MAX_PAYLOAD_BYTES = PIECE_BYTES + max(TAG_BYTES, MAX_CARRY_BYTES)
@@ -85,6 +88,9 @@ MAX_ORDERED = MAX_PIECES
 MAX_PRODUCT_BYTES = 4 * CHECKS * MAX_PIECES
 MAX_BITMAP_BYTES = MAX_MEMBERS * MAX_PIECES // 8
 MAX_PARAMETERS_CHARS = 16 * 1024
+MAX_OPEN = 8
+MAX_ELECTOR_BYTES = 300
+"""A key, or an endpoint."""
 _MAX_INTEGER = 2**53
 _KNOWN_RECORDS = 1024
 _ATOMS = frozenset((bytes, int, str, bool))
@@ -131,6 +137,7 @@ _SET = integer(0, 2**MAX_MEMBERS - 1)
 _VIEW = integer(0, MAX_MEMBERS)
 _DIGESTS = many(_KEY, MAX_PIECES)
 _EACH = many(_KEY, MAX_MEMBERS)
+_ELECTORS = many(octets(1, MAX_ELECTOR_BYTES), MAX_MEMBERS)
 _LOCKS = many(_record(AckVote), 1)
 _PROOFS = many(_record(Proof), 1)
 _HEADS = many(_known(JoinHead), MAX_MEMBERS)
@@ -165,24 +172,30 @@ _MASKED_READERS: dict[type, tuple[Reader, ...]] = {
     ResultCertificate: (*(_KEY, _SET, _DIGESTS, _HEADS, _EACH, many(_record(ReleaseHead), MAX_MEMBERS)),),
 }
 _READERS: dict[type, tuple[Reader, ...]] = {
-    Base: (_ROUND, _KEY, integer(0, MAX_MEMBERS), _KEY),
+    Base: (_ROUND, _KEY, integer(0, MAX_MEMBERS), _KEY, _ROUND),
     Announce: (
         *(_KEY, endpoint, text(200), _KEY, integer(3, MAX_MEMBERS), _NONCE, _COUNT, _COUNT),
-        *(_ROUND, _record(Base), boolean, boolean, _SIGNATURE),
+        *(_ROUND, _record(Base), boolean, boolean, many(_KEY, MAX_OPEN), _SIGNATURE),
     ),
-    Ready: (_record(Announce), _KEY, _NONCE, _KEY, _SIGNATURE),
+    Ready: (*(_record(Announce), _KEY, _NONCE, _KEY), *(_KEY, boolean, _ELECTORS, _SIGNATURE)),
     Hello: (_record(Announce), _NONCE, boolean, _PARAMETERS, _KNOWN, _COUNT, _COUNT),
     Roster: (_KEY, _NONCE, _KNOWN, _COUNT, _SIGNATURE),
     Refused: (_NONCE, text(300), _PARAMETERS),
     Accepted: (_NONCE,),
     Redirect: (_NONCE, _record(Announce)),
-    Group: (many(_record(Ready), MAX_MEMBERS), integer(0, 2**31 - 1), _KEY, _SIGNATURE),
+    Group: (
+        *(many(_record(Ready), MAX_MEMBERS), integer(0, 2**31 - 1), _KEY),
+        *(many(_record(Announce), MAX_MEMBERS), _EACH, _SIGNATURE),
+    ),
+    Electors: (_ELECTORS, integer(0, MAX_MEMBERS)),
     Share: (_KEY, _KEY, _KEY, _INDEX),
     Sum: (_KEY, _KEY, _KEY, many(_KEY, MAX_PIECES), _SIGNATURE, _INDEX),
     CertificateRequest: (_KEY, _KEY, _KEY, _COUNT, _COUNT, _SIGNATURE),
     Certificate: (_KEY, many(_record(Sum), MAX_MEMBERS)),
     PieceRequest: (_KEY, octets(0, 32), _INDEX, _KEY, _KEY, _COUNT, _COUNT, _SIGNATURE),
     BasePiece: (_KEY, _INDEX),
+    Link: (_record(Group), many(_record(ResultCertificate), 1), many(_record(Certificate), 1)),
+    LineagePiece: (_KEY, _INDEX, _INDEX, many(_record(Link), 1)),
     **_MASKED_READERS,
     Enlist: (_ROUND, _NONCE, endpoint, _KEY),
     Enlisted: (_NONCE, _KEY),
@@ -193,7 +206,7 @@ _READERS: dict[type, tuple[Reader, ...]] = {
 }
 _TYPES: tuple[type, ...] = (
     *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
-    *(CertificateRequest, Certificate, PieceRequest, BasePiece),
+    *(CertificateRequest, Certificate, PieceRequest, BasePiece, Electors, LineagePiece),
     *(Join, Joined, JoinCertificate, Masked, Total, Check, Dispute, Ack, Release, ViewChange, Propose),
     *(TotalPiece, ResultCertificate),
     *(Enlist, Enlisted, Order, ModelPiece, UploadPiece, Done),
@@ -387,6 +400,10 @@ def session_id(group: Group) -> bytes:
     digest = hashlib.sha256(b"murmuration/1/sid" + group.attempt.to_bytes(4, "big"))
     for ready in sorted(group.readys, key=lambda ready: ready.key):
         digest.update(hashlib.sha256(canonical(ready) + ready.signature).digest())
+    for excused in group.excused:
+        digest.update(hashlib.sha256(canonical(excused)).digest())
+    for elector in group.electors:
+        digest.update(elector)
     return digest.digest()
 
 

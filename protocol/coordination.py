@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from protocol import codec
 from protocol.actions import Action, Note, Notice, Send
+from protocol.electorate import Electorate
 from protocol.errors import RemoteProtocolError
 from protocol.introductions import Introductions
 from protocol.matchmaking import Matchmaker
-from protocol.messages import Accepted, Announce, Group, Key, Ready, Redirect
+from protocol.messages import Accepted, Announce, Electors, Group, Key, Message, Ready, Redirect
+from protocol.patience import Patience
 from protocol.seeking import MAX_TRIES, Seeker
 from protocol.standing import Settings, Standing
 
@@ -19,7 +21,9 @@ from protocol.standing import Settings, Standing
 class Coordination:
     """Who gets this node's READY, and what it does with the READYs it gets. Sends go to node keys."""
 
-    def __init__(self, settings: Settings, standing: Standing, hellos: Introductions) -> None:
+    def __init__(
+        self, settings: Settings, standing: Standing, hellos: Introductions, patience: Patience
+    ) -> None:
         self._settings = settings
         self._standing = standing
         self._hellos = hellos
@@ -28,13 +32,13 @@ class Coordination:
         self._matchmaker: Matchmaker | None = None
         if not settings.tracker and not standing.following:
             self._matchmaker = Matchmaker(settings.key, settings.min_participants)
-        self.seeker = Seeker(settings, standing)
+        self.seeker = Seeker(settings, standing, patience)
         self._silent: Key | None = None
         """Who did not answer: the READY may have got there all the same, and is taken back."""
 
     @property
     def known(self) -> int:
-        """The known members that offer, oneself included: a group is more than half of them.
+        """The known members that offer, oneself included: a weak group is more than half of them.
 
         1 with a tracker, which counts those that are announced to it.
         """
@@ -83,7 +87,20 @@ class Coordination:
 
     def close_groups(self, now: float) -> list[Action]:
         """The GROUPs that are due."""
-        return self._matchmaker.close_groups(now, self.known) if self._matchmaker else []
+        if self._matchmaker is None:
+            return []
+        electorate = self._standing.electorate(self._settings)
+        if electorate is not None:
+            self._matchmaker.learn((self._settings.task, self._settings.parameters_hash), electorate)
+        return self._matchmaker.close_groups(now, self.known)
+
+    def electors(self, electors: Electors, by: Key | None) -> list[Action]:
+        """Whom a peer counts with that stands on another base than this node."""
+        announce = self._members.get(by or b"")
+        if self._matchmaker is None or announce is None or not self._hellos.accepts(announce):
+            raise RemoteProtocolError("electors that this node does not count with")
+        self._matchmaker.learn(announce.swarm, Electorate(electors.members, electors.least))
+        return []
 
     def drop(self, key: Key) -> None:
         """The READY that is held of this node, or of a banned peer, does not count."""
@@ -118,13 +135,23 @@ class Coordination:
         if mine is not None:
             mine.ready(ready, now)
             self.seeker.accepted(ready.nonce, now)
-        return [Send(key, (ready,)) for key in sorted(told)]
+        return [Send(key, self._told(key, ready)) for key in sorted(told)]
+
+    def _told(self, key: Key, ready: Ready) -> tuple[Message, ...]:
+        """The READY; before it, to a coordinator that stands elsewhere, whom this node counts with."""
+        there = self._members.get(key)
+        is_known = there is not None and there.base == self._standing.base
+        return (ready,) if is_known else (*self._electors(), ready)
+
+    def _electors(self) -> tuple[Electors, ...]:
+        electorate = self._standing.electorate(self._settings)
+        return () if electorate is None else (Electors(electorate.members, electorate.least),)
 
     def _seek_at_tracker(self, endpoint: str, now: float) -> list[Action]:
         tracker = self._hellos.tracker_key
         if tracker is None or self.seeker.coordinator == tracker:
             return []
-        return [Send(endpoint, (self.seeker.ask(tracker, now),))]
+        return [Send(endpoint, (*self._electors(), self.seeker.ask(tracker, now)))]
 
     def accepted(self, accepted: Accepted, now: float) -> list[Action]:
         """The coordinator holds the READY."""

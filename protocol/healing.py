@@ -1,32 +1,42 @@
-"""Which base a node should hold, and getting it: certificates first, then what a majority shows.
+"""Which base a node should hold, and getting it: certificates first, then a line that can be followed.
 
 Only a base that ranks above one's own is taken. A member of the session that made it fetches the
-certificate and recomputes it; a non-member can not verify history and adopts what more than half of the
-known members' signed announcements show (Members.majority says whose), and says whom it trusted (protocol,
-Healing).
+certificate and recomputes it. Everybody else fetches the line of the base (protocol.lineage), and takes it if
+- its links lead there from electors that this node knows, and more than half of those whose updates it holds
+  show it; after two failed rounds one live peer that shows it is enough;
+- or, where they lead from nobody it knows, more than half of the known members' signed announcements show it
+  (Members.majority says whose): then it says whom it trusted (protocol, Healing).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
+from functools import partial
 
 from protocol import codec
 from protocol.actions import Action, Adopted, Evidence, Healed, Serve
 from protocol.additive import TWO_SUMS
+from protocol.electorate import of_keys
 from protocol.errors import RemoteProtocolError
+from protocol.lineage import Line, follow, included_in
+from protocol.masked_messages import ResultCertificate
 from protocol.membership import Members
 from protocol.messages import (
+    NO_SID,
     Announce,
     Base,
     Key,
+    Link,
     Message,
     PieceRequest,
     Request,
     Sid,
     Sum,
 )
+from protocol.names import LINEAGE
+from protocol.patience import Patience
 from protocol.recovery import BaseFetch, CertificateFetch, Fetched, Past, ResultFetch
 from protocol.requests import Answered
 from protocol.standing import Settings, Standing
@@ -72,10 +82,11 @@ STEPS: Table[Phase, Event] = {
 class Healer:
     """Looks at what the members show and runs one fetch at a time."""
 
-    def __init__(self, settings: Settings, standing: Standing, members: Members) -> None:
+    def __init__(self, settings: Settings, standing: Standing, members: Members, patience: Patience) -> None:
         self._settings = settings
         self._standing = standing
         self._members = members
+        self._patience = patience
         self._fetch: CertificateFetch | ResultFetch | BaseFetch | None = None
         self._tried: dict[tuple[bytes, Key, bool], float] = {}
         self._retry_at: float | None = None
@@ -107,12 +118,27 @@ class Healer:
             self._standing.round, self._standing.base
         ):
             return []
-        self._fetch = self._by_certificate(now) or self._by_majority(now)
-        if self._fetch is None:
+        return self._begin(self._by_certificate(now) or self._by_line(now), now)
+
+    def finish(self, sid: Sid, certificate: ResultCertificate, sources: Iterable[Key], now: float) -> list[Action]:
+        """A certificate that this node opened itself, afterwards: fetch the totals that it is for."""
+        past, masked = self.past.get(sid), self._settings.masked
+        bases = (self._standing.base, self._standing.previous)
+        if self._fetch is not None or past is None or masked is None or past.base not in bases:
+            return []
+        for source in sources:
+            if self._fresh(past.base, source, True, now):
+                fetch = ResultFetch(past, sid, source, self._settings, masked, certificate)
+                return self._begin(fetch, now)
+        return []
+
+    def _begin(self, fetch: CertificateFetch | ResultFetch | BaseFetch | None, now: float) -> list[Action]:
+        self._fetch = fetch
+        if fetch is None:
             return []
         self._course.step(Event.SHOWN)
         self._retry_at = None
-        return self._fetch.start(now)
+        return fetch.start(now)
 
     def _fresh(self, base: Base, source: Key, certified: bool, now: float) -> bool:
         """Whether this source has not failed us for this base lately."""
@@ -140,16 +166,52 @@ class Healer:
             return ResultFetch(past, sid, source, self._settings, masked)
         return CertificateFetch(past, sid, source, self._settings)
 
-    def _by_majority(self, now: float) -> BaseFetch | None:
-        found = self._members.majority(self._standing, self._settings.min_participants)
-        if found is None or found[0].rank <= self._standing.base.rank:
-            return None
-        base, trusted = found
-        live = set(self._members.live(self._standing.round))
-        for source in (key for key in trusted if key in live):
-            if self._fresh(base, source, False, now):
-                return BaseFetch(base, trusted, source, self._settings)
+    def _by_line(self, now: float) -> BaseFetch | None:
+        """A base that somebody shows, where enough do; the line of it is judged when it is here."""
+        mine, round = self._standing.base, self._standing.round
+        for base, source in self._members.showing(round):
+            if base.rank <= mine.rank:
+                return None
+            is_same = base.sid == mine.sid and base.sid != NO_SID  # of one session there is one result
+            shown = 2 * len(self._members.who_shows(base)) > base.members
+            enough = shown or self._patience.is_trusting or self._majority(base)
+            if enough and not is_same and self._fresh(base, source, False, now):
+                judge = partial(self._judged, base, source)
+                return BaseFetch(base, source, self._settings, judge)
         return None
+
+    def _majority(self, base: Base) -> tuple[Key, ...]:
+        """Who shows this base, if they are more than half of the known members that offer."""
+        found = self._members.majority(self._standing, self._settings.min_participants)
+        return found[1] if found is not None and found[0] == base else ()
+
+    def _judged(
+        self, base: Base, source: Key, links: tuple[Link, ...]
+    ) -> tuple[Line, tuple[Key, ...]] | None:
+        """The line of a base, and on whose word; None if that does not suffice."""
+        strong = links if base.is_strong else links[:-1]
+        if links and not _leads_to(links[-1], base):
+            return None
+        electors = of_keys(included_in(strong[-1])) if strong else None
+        line = Line(base.anchor, electors, strong, None if base.is_strong or not links else links[-1])
+        if links and self._is_proved(base, strong):
+            included = included_in(links[-1])
+            showing = self._members.who_shows(base) & set(included)
+            if 2 * len(showing) > len(included):
+                return line, ()
+            if self._patience.is_trusting:
+                return line, (source,)
+        trusted = self._majority(base)
+        return (line, trusted) if trusted else None
+
+    def _is_proved(self, base: Base, strong: tuple[Link, ...]) -> bool:
+        """Whether these links lead to the anchor from electors that this node knows."""
+        if not strong:
+            return base.anchor == self._standing.base.anchor
+        first, mine = self._settings.electorate, self._standing.electorate(self._settings)
+        passed = (of_keys(included_in(link)) for link in self._standing.line.links)
+        known = [each for each in (mine, first, *passed) if each is not None]
+        return follow(strong, known) is not None
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
         """A reply to what is being fetched."""
@@ -217,10 +279,17 @@ class Healer:
             raise RemoteProtocolError("a request of somebody who is not in this swarm")
         codec.verify(request, request.sender)
         past = self.past.get(request.sid)
-        wants_base = isinstance(request, PieceRequest) and not request.of
+        wants_base = isinstance(request, PieceRequest) and request.of in (b"", LINEAGE)
         if not wants_base and (past is None or request.sender not in past.members):
             raise RemoteProtocolError("a request for a session that its sender was not in")
         answered = self._answered.setdefault(request.sender, Answered())
         if not answered.takes(request.epoch, request.number):
             raise RemoteProtocolError("a request that came already")
         return [Serve(announce.endpoint, request)]
+
+
+def _leads_to(link: Link, base: Base) -> bool:
+    """Whether this session made a base of this generation, with this name and so many members."""
+    parent = link.group.readys[0].announce.base
+    made = (link.certificate.sid, parent.generation + 1, len(included_in(link)))
+    return made == (base.sid, base.generation, base.members)

@@ -1,18 +1,22 @@
 """The tracker's machine: it introduces peers and closes groups. It sees signed READYs, never a share.
 
-It keeps nothing that a restart loses for long: peers announce themselves again when their link breaks, and
-who falls silent is forgotten, by the tracker's own clock.
+What a restart loses comes back: peers announce themselves again when their link breaks, and who falls silent
+is forgotten, by the tracker's own clock. One thing must not be lost: whom it named as the electors of a first
+base (`Named`), which it does once for a swarm.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from protocol import codec
 from protocol.actions import Action, Note, Notice, Reply, Send
 from protocol.clocks import THIS_MACHINE, Clocks
+from protocol.electorate import Electorate
 from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
 from protocol.matchmaking import Matchmaker, Waiting
-from protocol.messages import Announce, Hello, Key, Message, Ready, Refused, Roster
+from protocol.messages import Announce, Electors, Hello, Key, Message, Ready, Refused, Roster
 from protocol.shares import MAX_MEMBERS
 
 FULL = f"{MAX_MEMBERS} peers are in this swarm, as many as can be; larger swarms come later"
@@ -21,13 +25,20 @@ FULL = f"{MAX_MEMBERS} peers are in this swarm, as many as can be; larger swarms
 class Introducer:
     """Rooms for any number of tasks. `allow`: the keys that may take part; None for anyone.
 
-    `min_peers` is the tracker's own floor for a group; the larger of it and the task's counts.
+    `min_peers` is the tracker's own floor for a group; the larger of it and the task's counts. `named`: whom
+    it has named as electors of a first base, by swarm.
     """
 
-    def __init__(self, key: NodeKey, min_peers: int, allow: frozenset[Key] | None) -> None:
+    def __init__(
+        self,
+        key: NodeKey,
+        min_peers: int,
+        allow: frozenset[Key] | None,
+        named: Mapping[tuple[str, bytes], tuple[Key, ...]] | None = None,
+    ) -> None:
         self._key = key
         self._allow = allow
-        self._matchmaker = Matchmaker(key, min_peers)
+        self._matchmaker = Matchmaker(key, min_peers, named or {})
         self._endpoints: dict[Key, str] = {}
         self._clocks = Clocks()
 
@@ -57,6 +68,9 @@ class Introducer:
                 return self._after(self._hello(message, now), now)
             case Ready() if message.key == by:
                 return self._after(self._ready(message, now), now)
+            case Electors() if by in self._endpoints:
+                self._matchmaker.learn_from(by, Electorate(message.members, message.least))
+                return []
             case Hello() | Ready():
                 raise RemoteProtocolError(f"a {type(message).__name__} on the link of another")
             case _:

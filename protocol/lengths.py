@@ -26,8 +26,8 @@ from protocol.masked_messages import (
     TotalHead,
     ViewVote,
 )
+from protocol.member_sets import everybody
 from protocol.messages import Certificate, Message, Sum
-from protocol.unmasking import everybody
 from protocol.vectors import PIECE_WORDS, piece_count
 
 _32 = bytes(32)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from protocol.actions import Action, Fatal
 from protocol.additive import Additive
 from protocol.deadlines import PhasePaces
+from protocol.electorate import Ballot
 from protocol.fixedpoint import FixedPoint
 from protocol.layout import Layout
 from protocol.lengths import fits_additive, fits_masked, most_additive, most_masked
@@ -22,7 +23,9 @@ from protocol.tolerance import LEAST_MEMBERS, tolerance
 Farewell = Callable[[Key, float], list[Action]]
 
 
-def machine_for(group: Group, ephemeral: Ephemeral, settings: Settings, paces: PhasePaces) -> SessionMachine:
+def machine_for(
+    group: Group, ephemeral: Ephemeral, settings: Settings, paces: PhasePaces, ballot: Ballot | None
+) -> SessionMachine:
     """Masked sums for the groups that they are made for; shares for the others."""
     members, masked = len(group.readys), settings.masked
     shares_only = masked is None or members < LEAST_MEMBERS
@@ -34,11 +37,20 @@ def machine_for(group: Group, ephemeral: Ephemeral, settings: Settings, paces: P
         dimension=settings.summed,
         shares_timeout_s=paces.shares_s,
         sums_timeout_s=paces.sums_s if shares_only else paces.views_s,
+        ballot=ballot,
     )
     if masked is None or shares_only:
         return Additive(seat, settings.shares.for_group(members))
     layout = Layout(seat.dimension, members, masked.all_to_all_bytes)
     return DoubleMasked(seat, tolerance(members, masked.dropouts), FixedPoint(masked.clip, members), layout)
+
+
+def threshold(group: Group, settings: Settings) -> int:
+    """How many members must have released for a group to have a result: all where shares are summed."""
+    members, masked = len(group.readys), settings.masked
+    if masked is None or members < LEAST_MEMBERS:
+        return members
+    return tolerance(members, masked.dropouts).threshold
 
 
 def too_long(settings: Settings, members: int) -> list[Action]:

@@ -3,14 +3,14 @@
 Three tables say where it stands: protocol.masked_steps, protocol.releasing and protocol.viewing.
 
 `Spend` comes before anything else. One acknowledgement and one release, and no release before t
-acknowledgements of the same. Failed at the end of the time, when too many are lost, when somebody lied.
+acknowledgements of the same; where votes count, `Vote` comes before it. Failed at the end of the time, when too many are lost, when somebody lied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from protocol.actions import Action, Completed, Evidence, Failed, Keep, Reason, Send, Spend
+from protocol.actions import Action, Completed, Evidence, Failed, Keep, OpenVote, Reason, Send, Spend, Vote
 from protocol.errors import RemoteProtocolError
 from protocol.fixedpoint import FixedPoint
 from protocol.joining import Joining
@@ -31,6 +31,7 @@ from protocol.masked_messages import (
 )
 from protocol.masked_steps import Event, Phase
 from protocol.masked_vector import MaskedVector
+from protocol.member_sets import members_in
 from protocol.messages import Message
 from protocol.names import Key
 from protocol.pulling import Result
@@ -40,7 +41,7 @@ from protocol.steps import Course
 from protocol.summing import Summing
 from protocol.tolerance import Tolerance
 from protocol.totalling import Totals
-from protocol.unmasking import mean_of, members_in
+from protocol.unmasking import mean_of
 from protocol.view import Choice, View
 from protocol.viewing import Viewing
 
@@ -117,7 +118,7 @@ class Masking:
         """Whether this is the last total, or the last release that it takes to open the secrets."""
         if isinstance(message, Total):
             return len(self._summing.totals.missing) <= 1
-        return len(self._releasing.released) + 1 >= self._tolerance.threshold
+        return len(self._releasing.released) + 1 >= self._tolerance.threshold  # opens, if votes suffice
 
     def _to_all(self, message: MaskedMessage) -> list[Action]:
         return [Send(key, (message,)) for key in self._seat.others]
@@ -201,7 +202,17 @@ class Masking:
             return []
         if choice.included.bit_count() < self._tolerance.least_included:
             return []
-        return self._to_all(self._releasing.release(choice))
+        release = self._releasing.release(choice)
+        return [*self._bound(choice, release), *self._to_all(release)]
+
+    def _bound(self, choice: Choice, release: Release) -> list[Action]:
+        """A release is a vote, where votes count."""
+        seat = self._seat
+        if seat.ballot is None:
+            return []
+        anchor = seat.group.readys[0].announce.base.anchor
+        proof = self._releasing.unopened(choice)
+        return [Vote(OpenVote(seat.sid, anchor, seat.group, proof, release))]
 
     def _complete(self, certificate: ResultCertificate, now: float) -> list[Action]:
         """The secrets are open: with the totals that they are for, that is the result."""
@@ -313,7 +324,8 @@ class Masking:
         releasing, there = self._releasing, frozenset(self._seat.members) - self._viewing.gone
         could_release = len(there | releasing.released)
         could_acknowledge = len(there | releasing.acknowledged)
-        if min(could_release, could_acknowledge) >= self._tolerance.threshold or self._result.asked:
+        is_enough = min(could_release, could_acknowledge) >= self._tolerance.threshold
+        if (is_enough and self._seat.suffices(there | releasing.released)) or self._result.asked:
             return []
         return self._fail(Reason.MASKS_TIMEOUT, tuple(sorted(self._viewing.gone)))
 

@@ -1,9 +1,13 @@
 """The coordinator's side: collects signed READYs and closes groups. It sees no share and decides no sum.
 
 A room is one swarm: a task and its parameters. A group is closed when every announced, live peer of the
-room that offers is READY with the same base, or `linger` after the min_participants-th such READY; it
-exceeds half of the known members that offer. A READY with another base than the group's waits, and its
-owner is told what the others show. Who follows is announced, and neither waited for nor counted.
+room that offers is READY with the same base, or `linger` after those suffice that are: a quorum of the
+base's electors, or, where all of them are willing to go on without, more than half of the known members that
+offer (protocol.electorate). A READY with another base than the group's waits, and its owner is told what the
+others show. Who follows is announced, and neither waited for nor counted.
+
+A tracker stands on no base: nodes tell it who their electors are, and of a first base it names them itself,
+once: the members of the first group that it closes.
 
 Who was not heard for ANNOUNCE_LIFETIME_S is forgotten, by the coordinator's own clock. What somebody says of
 itself counts as heard on a link on which it proved its key alone: the caller sees to that.
@@ -11,15 +15,18 @@ itself counts as heard on a link on which it proved its key alone: the caller se
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from protocol import codec
-from protocol.actions import Action, Send
+from protocol.actions import Action, Named, Send
 from protocol.deadlines import Pace
+from protocol.electorate import Electorate, ballot_of, of_keys, weak_allowed
 from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
-from protocol.messages import Accepted, Announce, Group, Key, Ready
+from protocol.messages import Accepted, Announce, Base, Group, Key, Ready
+from protocol.names import NO_ELECTORS, RESIGNED
 from protocol.sealing import check_public
 from protocol.shares import MAX_MEMBERS
 from protocol.standing import ANNOUNCE_LIFETIME_S
@@ -28,6 +35,7 @@ LINGER_CAP_S = 5.0
 LINGER_FLOOR_S = 1.0
 MAX_ROOMS = 256
 MAX_ANNOUNCED = 1024
+MAX_ELECTORATES = 16
 _NONE = (-1, -1)
 
 Order = tuple[int, int]
@@ -47,6 +55,10 @@ class Room:
     heard_at: dict[Key, float] = field(default_factory=dict)
     """When each of the announced was heard last (s, this node's clock)."""
     attempt: int = 0
+    electorates: OrderedDict[bytes, Electorate] = field(default_factory=OrderedDict)
+    """The last ones that were told of, by digest."""
+    named: tuple[Key, ...] = ()
+    """Whom this coordinator, a tracker, named as electors of the first base."""
 
     @property
     def offering(self) -> frozenset[Key]:
@@ -76,9 +88,17 @@ class Matchmaker:
     `min_participants`: the coordinator's own floor; the larger of it and the task's counts.
     """
 
-    def __init__(self, key: NodeKey, min_participants: int) -> None:
+    def __init__(
+        self,
+        key: NodeKey,
+        min_participants: int,
+        named: Mapping[tuple[str, bytes], tuple[Key, ...]] | None = None,
+    ) -> None:
+        """`named`: of a tracker, whom it has named so far, by swarm; None: this is no tracker."""
         self._key = key
         self._min_participants = min_participants
+        self._names = named is not None
+        self._named = dict(named or {})
         self._rooms: dict[tuple[str, bytes], Room] = {}
         self.deadline: float | None = None
 
@@ -86,7 +106,20 @@ class Matchmaker:
         """The room of a swarm; RemoteProtocolError if there are too many."""
         if swarm not in self._rooms and len(self._rooms) >= MAX_ROOMS:
             raise RemoteProtocolError(f"more than {MAX_ROOMS} swarms")
-        return self._rooms.setdefault(swarm, Room())
+        return self._rooms.setdefault(swarm, Room(named=self._named.get(swarm, ())))
+
+    def learn(self, swarm: tuple[str, bytes], electorate: Electorate) -> None:
+        """Somebody counts with these electors."""
+        electorates = self.room(swarm).electorates
+        electorates[electorate.digest] = electorate
+        electorates.move_to_end(electorate.digest)
+        while len(electorates) > MAX_ELECTORATES:
+            electorates.popitem(last=False)
+
+    def learn_from(self, key: Key, electorate: Electorate) -> None:
+        """A peer that is announced here counts with these electors."""
+        for swarm in [swarm for swarm, room in self._rooms.items() if key in room.announced]:
+            self.learn(swarm, electorate)
 
     @property
     def waiting(self) -> tuple[Waiting, ...]:
@@ -99,7 +132,7 @@ class Matchmaker:
             *swarm,
             announced=tuple(room.announced[key] for key in sorted(room.announced)),
             unreachable=frozenset(room.gone),
-            ready=keys,
+            ready=frozenset(keys),
             needed=self._needed(room, keys, len(room.offering)),
             groups=room.attempt,
         )
@@ -225,36 +258,142 @@ class Matchmaker:
 
     def _closing_time(self, room: Room, known: int | None) -> float | None:
         """When the room's group is to be closed: None while there are too few READYs."""
-        keys = self._fitting(room)
-        arrivals = sorted(room.readys[key][1] for key in keys)
-        needed = self._needed(room, keys, len(room.offering) if known is None else known)
-        if len(keys) < needed:
+        ordered = self._fitting(room)
+        arrivals = [room.readys[key][1] for key in ordered]
+        enough = self._enough(room, ordered, len(room.offering) if known is None else known)
+        if enough is None:
             return None
-        waiting = room.offering - room.gone - keys
-        return arrivals[needed - 1] + room.pace.allowed_s if waiting else arrivals[-1]
+        waiting = room.offering - room.gone - set(ordered)
+        return arrivals[enough - 1] + room.pace.allowed_s if waiting else arrivals[-1]
 
     def _close(self, room: Room) -> list[Action]:
-        keys = self._fitting(room)
-        arrivals = sorted(room.readys[key][1] for key in keys)
+        ordered = self._fitting(room)
+        arrivals = [room.readys[key][1] for key in ordered]
         room.pace.observe(arrivals[-1] - arrivals[0])
-        chosen = sorted(keys, key=lambda key: room.readys[key][1])[:MAX_MEMBERS]
+        chosen = self._electors_first(room, ordered)[:MAX_MEMBERS]
         readys = tuple(room.readys.pop(key)[0] for key in sorted(chosen))
         room.used.update({ready.key: ready.announce.order for ready in readys})
-        group = codec.sign(Group(readys, room.attempt, self._key.public), self._key)
+        actions = self._name(room, readys)
+        unsigned = Group(readys, room.attempt, self._key.public, *self._grounds(room, readys))
+        group = codec.sign(unsigned, self._key)
         room.attempt += 1
-        return [Send(ready.key, (group,)) for ready in readys]
+        return [*actions, *(Send(ready.key, (group,)) for ready in readys)]
 
-    def _needed(self, room: Room, keys: frozenset[Key], known: int) -> int:
-        tasks = max((room.readys[key][0].announce.min_participants for key in keys), default=0)
-        return max(self._min_participants, tasks, min(known // 2 + 1, MAX_MEMBERS))
+    def _electors_first(self, room: Room, ordered: Sequence[Key]) -> list[Key]:
+        """Where more come than a group takes, those that it needs."""
+        readys = [room.readys[key][0] for key in ordered]
+        electorate = self._electorate(room, tuple(readys))
+        if electorate is None:
+            return list(ordered)
+        order = sorted(readys, key=lambda ready: electorate.elector(ready.announce) is None)
+        return [ready.key for ready in order]
 
-    def _fitting(self, room: Room) -> frozenset[Key]:
-        """Whose READYs show the base that most of them show (the higher rank on a tie)."""
-        bases = Counter(ready.announce.base for ready, _ in room.readys.values())
-        if not bases:
-            return frozenset()
-        base = max(bases, key=lambda base: (bases[base], base.rank))
-        return frozenset(key for key, (ready, _) in room.readys.items() if ready.announce.base == base)
+    def _name(self, room: Room, readys: tuple[Ready, ...]) -> list[Action]:
+        """A tracker's first group on a first base: its members are the electors, for good."""
+        if not self._is_unnamed(readys[0]) or room.named:
+            return []
+        swarm = readys[0].announce.swarm
+        room.named = self._named[swarm] = tuple(ready.key for ready in readys)
+        return [Named(*swarm, room.named)]
+
+    def _is_unnamed(self, ready: Ready) -> bool:
+        """Whether the tracker that this is names the electors of this READY's base."""
+        return self._names and ready.electors == NO_ELECTORS
+
+    def _grounds(
+        self, room: Room, readys: tuple[Ready, ...]
+    ) -> tuple[tuple[Announce, ...], tuple[Key, ...]]:
+        """Whom a group has to excuse for its quorum, if anybody; and whom the tracker named."""
+        named = room.named if self._is_unnamed(readys[0]) else ()
+        excused = self._excusable(room, readys)
+        if not excused or self._is_strong(room, readys, ()):
+            excused = ()
+        return excused, named
+
+    def _excusable(self, room: Room, readys: tuple[Ready, ...]) -> tuple[Announce, ...]:
+        """The electors that resigned on this anchor."""
+        anchor, inside = readys[0].announce.base.anchor, {ready.key for ready in readys}
+        resigned = (
+            announce
+            for key, announce in sorted(room.announced.items())
+            if announce.open == (RESIGNED,) and announce.base.anchor == anchor and key not in inside
+        )
+        return tuple(resigned)[:MAX_MEMBERS]
+
+    def _electorate(self, room: Room, readys: tuple[Ready, ...]) -> Electorate | None:
+        """With whom all of these count, if that is known here."""
+        if self._is_unnamed(readys[0]):
+            return of_keys(room.named) if room.named else None
+        return room.electorates.get(readys[0].electors)
+
+    def _is_strong(
+        self, room: Room, readys: tuple[Ready, ...], excused: tuple[Announce, ...]
+    ) -> bool:
+        """Whether a group of these would have a quorum."""
+        if self._is_unnamed(readys[0]) and not room.named:
+            return all(self._is_unnamed(ready) for ready in readys)
+        electorate = self._electorate(room, readys)
+        if electorate is None or len({ready.electors for ready in readys}) > 1:
+            return False
+        ballot = ballot_of(readys, excused, electorate)
+        return ballot.is_quorum(ballot.voters)
+
+    def _is_allowed(self, room: Room, readys: tuple[Ready, ...], known: int) -> bool:
+        """Whether a group of these may be closed."""
+        is_first = self._is_unnamed(readys[0]) and not room.named
+        if is_first:
+            return 2 * len(readys) > known
+        is_strong = self._is_strong(room, readys, self._excusable(room, readys))
+        return is_strong or weak_allowed(Group(readys, 0, b""), known)
+
+    def _least(self, room: Room, keys: Iterable[Key]) -> int:
+        """How few members a group of these may have, whoever they are."""
+        return max(
+            (self._min_participants, *(room.readys[key][0].announce.min_participants for key in keys))
+        )
+
+    def _enough(self, room: Room, ordered: Sequence[Key], known: int) -> int | None:
+        """How many of these, in the order of their coming, make a group; None: all of them do not."""
+        readys = tuple(room.readys[key][0] for key in ordered)
+        least = self._least(room, ordered)
+        if len(ordered) < least or not self._is_allowed(room, readys, known):
+            return None
+        sizes = range(least, len(ordered) + 1)
+        return next((size for size in sizes if self._is_allowed(room, readys[:size], known)), len(ordered))
+
+    def _needed(self, room: Room, ordered: Sequence[Key], known: int) -> int:
+        """How many members a group needs, as far as that is a number."""
+        readys = tuple(room.readys[key][0] for key in ordered)
+        electorate = self._electorate(room, readys) if readys else None
+        if electorate is None or all(ready.weak for ready in readys):
+            return max(self._least(room, ordered), min(known // 2 + 1, MAX_MEMBERS))
+        return max(self._least(room, ordered), electorate.least or len(electorate.members) // 2 + 1)
+
+    def _fitting(self, room: Room) -> tuple[Key, ...]:
+        """Whose READYs fit together, in the order of their coming.
+
+        Those with a quorum on the highest base that has one; else those whose base most show, the higher one
+        on a tie.
+        """
+        by_base: dict[Base, list[Key]] = {}
+        for key in sorted(room.readys, key=lambda key: (room.readys[key][1], key)):
+            by_base.setdefault(room.readys[key][0].announce.base, []).append(key)
+        for base in sorted(by_base, key=lambda base: base.rank, reverse=True):
+            for alike in self._alike(room, by_base[base]):
+                readys = tuple(room.readys[key][0] for key in alike)
+                enough = len(alike) >= self._least(room, alike)
+                if enough and self._is_strong(room, readys, self._excusable(room, readys)):
+                    return alike
+        if not by_base:
+            return ()
+        return tuple(by_base[max(by_base, key=lambda base: (len(by_base[base]), base.rank))])
+
+    def _alike(self, room: Room, keys: list[Key]) -> list[tuple[Key, ...]]:
+        """Those that count with the same electors."""
+        of: dict[bytes, list[Key]] = {}
+        for key in keys:
+            of.setdefault(room.readys[key][0].electors, []).append(key)
+        return [tuple(of[digest]) for digest in sorted(of)]
 
     def outranking(self, ready: Ready) -> tuple[Announce, ...]:
         """The announcements with a higher base than a READY's: its owner has something to fetch."""

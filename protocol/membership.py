@@ -168,6 +168,10 @@ class Members:
             return None
         return base, tuple(sorted(key for key in voters if self._members[key].announce.base == base))
 
+    def who_shows(self, base: Base) -> frozenset[Key]:
+        """Whose latest announcement shows this base, also of those who left."""
+        return frozenset(key for key, member in self._members.items() if member.announce.base == base)
+
     def anyone_above(self, round: int, mine: Base) -> bool:
         """Whether any live peer shows a base that ranks above this one."""
         return any(self._members[key].announce.base.rank > mine.rank for key in self.live(round))

@@ -23,8 +23,8 @@ from protocol.masked_messages import (
     TotalPiece,
     ViewChange,
 )
+from protocol.names import NO_ELECTORS, NOBODY
 from protocol.names import NO_SID as NO_SID  # noqa: PLC0414 - they belong to the messages
-from protocol.names import NOBODY
 from protocol.names import Key as Key  # noqa: PLC0414
 from protocol.names import Sid as Sid  # noqa: PLC0414
 
@@ -33,17 +33,26 @@ _COMPLEMENT = bytes(range(255, -1, -1))
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Which agreed model a node holds, and the session that made it (zeros for the initial model)."""
+    """Which agreed model a node holds, and the session that made it (zeros for the initial model).
+
+    `anchor`: the generation of the last strong base that it descends from, or is (protocol.electorate).
+    """
 
     generation: int
     digest: bytes
     members: int
     sid: Sid
+    anchor: int = 0
 
     @property
-    def rank(self) -> tuple[int, int, bytes]:
-        """Higher wins: generation, then group size, then the smaller digest (protocol, Healing)."""
-        return self.generation, self.members, self.digest.translate(_COMPLEMENT)
+    def is_strong(self) -> bool:
+        """Whether a quorum of electors made it, so that no other base can take its place."""
+        return self.anchor == self.generation
+
+    @property
+    def rank(self) -> tuple[int, int, int, bytes]:
+        """Higher wins: anchor, generation, group size, then the smaller digest (protocol, Healing)."""
+        return self.anchor, self.generation, self.members, self.digest.translate(_COMPLEMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +61,8 @@ class Announce:
 
     Later is what has the higher (`epoch`, `counter`): a node raises its epoch at each start, and its counter
     with each announcement. `instance`: 16 random bytes, new at each start. `following`: it offers nothing,
-    and only fetches what the others agree on.
+    and only fetches what the others agree on. `open`: the sessions that its votes on this
+    anchor are bound to, or RESIGNED alone, where it votes no more.
     """
 
     key: Key
@@ -67,6 +77,7 @@ class Announce:
     base: Base
     leaving: bool
     following: bool
+    open: tuple[Sid, ...] = ()
     signature: bytes = b""
 
     @property
@@ -82,12 +93,19 @@ class Announce:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """1.1: an announcement, an ephemeral key and the coordinator it is meant for. Good for one GROUP."""
+    """1.1: an announcement, an ephemeral key and the coordinator it is meant for. Good for one GROUP.
+
+    `electors`: the digest of the electors that it counts with. `weak`: it would join a group without a quorum
+    of them. `gone`: the electors that its owner, or the time without them, says are gone for good.
+    """
 
     announce: Announce
     ephemeral: bytes
     nonce: bytes
     coordinator: Key
+    electors: bytes = NO_ELECTORS
+    weak: bool = False
+    gone: tuple[bytes, ...] = ()
     signature: bytes = b""
 
     @property
@@ -153,12 +171,26 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """1.2: the n READYs, in key order, signed by the coordinator that all of them name."""
+    """1.2: the n READYs, in key order, signed by the coordinator that all of them name.
+
+    `excused`: announcements of electors that resigned, where a quorum is needed without them. `electors`: on
+    a first base, whom a tracker named once and for all.
+    """
 
     readys: tuple[Ready, ...]
     attempt: int
     coordinator: Key
+    excused: tuple[Announce, ...] = ()
+    electors: tuple[Key, ...] = ()
     signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Electors:
+    """Who the electors of its sender's base are, to a coordinator that may not know (protocol.electorate)."""
+
+    members: tuple[bytes, ...]
+    least: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +254,8 @@ class Certificate:
 class PieceRequest:
     """`sender` asks for piece `index` of `of`'s partial sum in `sid`, or, with `of` empty, of base `sid`.
 
+    With `of` LINEAGE it asks for a link of the line that base `sid` stands in (protocol.lineage).
+
     `to`: whom it asks. `epoch` and `number`: no two of the sender's requests have the same.
     """
 
@@ -242,6 +276,30 @@ class BasePiece:
     digest: bytes
     index: int
     payload: bytes | memoryview = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A session that made a base: its group, and the certificate of its result (one of the two kinds)."""
+
+    group: Group
+    result: tuple[ResultCertificate, ...]
+    sums: tuple[Certificate, ...]
+
+    @property
+    def certificate(self) -> ResultCertificate | Certificate:
+        """The one that there is."""
+        return self.result[0] if self.result else self.sums[0]
+
+
+@dataclass(frozen=True, slots=True)
+class LineagePiece:
+    """Link `index` of the `count` that lead to the base with this digest; no link where there is none."""
+
+    digest: bytes
+    index: int
+    count: int
+    link: tuple[Link, ...]
 
 
 # -- a federation with a server: every record bears a tag under the run's key --------------------------------
@@ -316,12 +374,14 @@ Message = (
     | Redirect
     | Ready
     | Group
+    | Electors
     | Share
     | Sum
     | CertificateRequest
     | Certificate
     | PieceRequest
     | BasePiece
+    | LineagePiece
     | Join
     | Joined
     | JoinCertificate

@@ -1,4 +1,4 @@
-"""Fetching what a node missed: a certificate that proves a base, or a base that a majority shows.
+"""Fetching what a node missed: a certificate that proves a base, or a base with the line that it stands in.
 
 Both are small machines with one source, a window of pieces in flight, and a deadline that each piece
 moves on. A machine that ends without a result says so with `failed`; the session then tries elsewhere.
@@ -7,7 +7,7 @@ moves on. A machine that ends without a result says so with `failed`; the sessio
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -17,11 +17,14 @@ from protocol import codec
 from protocol.actions import Action, Adopted, Evidence, Healed, Keep, Send
 from protocol.additive import TWO_SUMS, check_piece
 from protocol.digesting import bulk_digest
+from protocol.electorate import Ballot
 from protocol.errors import RemoteProtocolError
 from protocol.fixedpoint import FixedPoint
 from protocol.identity import NodeKey
 from protocol.layout import Layout
+from protocol.lineage import MAX_LINKS, Line, members_of
 from protocol.masked_messages import ResultCertificate, TotalPiece
+from protocol.member_sets import members_in
 from protocol.messages import (
     Base,
     BasePiece,
@@ -29,16 +32,19 @@ from protocol.messages import (
     CertificateRequest,
     Group,
     Key,
+    LineagePiece,
+    Link,
     PieceRequest,
     Sid,
     Sum,
 )
-from protocol.names import NOBODY
+from protocol.names import LINEAGE, NOBODY
+from protocol.seeking import check_group
 from protocol.standing import Settings
-from protocol.tolerance import MaskedSettings, tolerance
+from protocol.tolerance import LEAST_MEMBERS, MaskedSettings, tolerance
 from protocol.totalling import Totals
 from protocol.totals import Total
-from protocol.unmasking import check_result, mean_of, members_in
+from protocol.unmasking import check_result, mean_of
 from protocol.vectors import base_digest, piece, piece_bytes, piece_count
 
 WINDOW = 4
@@ -47,16 +53,26 @@ PATIENCE_S = 5.0
 
 @dataclass(frozen=True)
 class Past:
-    """A session this node was a member of: enough to check its certificate and to see equivocation."""
+    """A session this node was a member of: enough to check its certificate and to see equivocation.
+
+    `ballot`: how votes were counted, where it could make a strong base.
+    """
 
     group: Group
     base: Base
     seen: Mapping[Key, Sum]
+    ballot: Ballot | None = None
 
     @property
     def members(self) -> tuple[Key, ...]:
         """Node keys in key order."""
         return tuple(sorted(ready.key for ready in self.group.readys))
+
+
+def check_votes(past: Past, signers: Iterable[Key]) -> None:
+    """RemoteProtocolError unless these are votes enough for a result of this session."""
+    if past.ballot is not None and not past.ballot.is_quorum(signers):
+        raise RemoteProtocolError("a certificate without a quorum of the electors")
 
 
 def check_certificate(certificate: Certificate, members: tuple[Key, ...], dimension: int) -> None:
@@ -72,7 +88,7 @@ def check_certificate(certificate: Certificate, members: tuple[Key, ...], dimens
         codec.verify(header, header.sender)
 
 
-Fetched = Certificate | Sum | BasePiece | ResultCertificate | TotalPiece
+Fetched = Certificate | Sum | BasePiece | LineagePiece | ResultCertificate | TotalPiece
 """What answers a request."""
 
 
@@ -169,15 +185,29 @@ class CertificateFetch(_SessionFetch):
 class ResultFetch(_SessionFetch):
     """Fetch and verify the certificate of a masked session this node was in; then unmask its total."""
 
-    def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings, masked: MaskedSettings) -> None:
+    def __init__(
+        self,
+        past: Past,
+        sid: Sid,
+        source: Key,
+        settings: Settings,
+        masked: MaskedSettings,
+        known: ResultCertificate | None = None,
+    ) -> None:
+        """`known`: the certificate, where this node has it already."""
         members = len(past.members)
         self._layout = Layout(settings.summed, members, masked.all_to_all_bytes)
         order = ((sid, NOBODY, index) for index in range(self._layout.chunks))
         super().__init__(past, sid, source, settings, order)
         self._tolerance = tolerance(members, masked.dropouts)
         self._point = FixedPoint(masked.clip, members)
+        self._known = known
         self._certificate: ResultCertificate | None = None
         self._totals: Totals | None = None
+
+    def start(self, now: float) -> list[Action]:
+        """Ask for the certificate, or, where it is known, for the first chunks."""
+        return super().start(now) if self._known is None else self._take_certificate(self._known, now)
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
         """Take in the certificate, then the chunks; ends with Healed, or `failed` if the count is wrong."""
@@ -191,6 +221,7 @@ class ResultFetch(_SessionFetch):
 
     def _take_certificate(self, certificate: ResultCertificate, now: float) -> list[Action]:
         check_result(certificate, self._past.members, self._tolerance, self._layout)
+        check_votes(self._past, (head.sender for head in certificate.releases))
         self._certificate = certificate
         self._totals = Totals(self._sid, certificate.included, self._layout, certificate.digests)
         self.deadline = now + PATIENCE_S
@@ -215,28 +246,62 @@ class ResultFetch(_SessionFetch):
         return [Healed(past.group, self._sid, mean, contributors, certificate, self.source)]
 
 
-class BaseFetch(_Fetch):
-    """Fetch a base that a majority of signed announcements shows, and check its digest."""
+Judge = Callable[[tuple[Link, ...]], tuple[Line, tuple[Key, ...]] | None]
+"""The line that these links are of, and on whose word; None: that is not enough."""
 
-    def __init__(self, base: Base, trusted: tuple[Key, ...], source: Key, settings: Settings) -> None:
+
+class BaseFetch(_Fetch):
+    """Fetch the line of a base and have it judged; then its pieces, and check their digest."""
+
+    def __init__(self, base: Base, source: Key, settings: Settings, judge: Judge) -> None:
         dimension = settings.dimension
         order = ((base.digest, b"", index) for index in range(piece_count(dimension)))
         super().__init__(settings.key, source, order)
         self._base = base
-        self._trusted = trusted
-        self._parameters = settings.parameters_hash
+        self._settings = settings
+        self._judge = judge
+        self._links: list[Link] = []
+        self._judged: tuple[Line, tuple[Key, ...]] | None = None
         self._missing = set(range(piece_count(dimension)))
         self._vector = np.empty(dimension, dtype="<f4")
 
     def start(self, now: float) -> list[Action]:
-        """Ask for the first pieces."""
+        """Ask for the first link."""
         self.deadline = now + PATIENCE_S
-        return self._ask(WINDOW)
+        return self._ask_link(0)
+
+    def _ask_link(self, index: int) -> list[Action]:
+        request = PieceRequest(self._base.digest, LINEAGE, index, self._key.public)
+        return [Send(self.source, (request,))]
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
-        """Take in a piece; ends with Adopted, or with `failed` if the whole has another digest."""
-        if not isinstance(message, BasePiece) or message.digest != self._base.digest:
-            raise RemoteProtocolError("a reply that was not asked for")
+        """Take in a link, or a piece; ends with Adopted, or with `failed` if something is not right."""
+        match message:
+            case LineagePiece(digest=self._base.digest) if self._judged is None:
+                return self._take_link(message, now)
+            case BasePiece(digest=self._base.digest) if self._judged is not None:
+                return self._take_piece(message, self._judged, now)
+            case _:
+                raise RemoteProtocolError("a reply that was not asked for")
+
+    def _take_link(self, message: LineagePiece, now: float) -> list[Action]:
+        if message.index != len(self._links) or message.count > MAX_LINKS + 1:
+            raise RemoteProtocolError(f"link {message.index} of {message.count} was not asked for")
+        self.deadline = now + PATIENCE_S
+        for link in message.link:
+            check_link(link, self._settings)
+            self._links.append(link)
+        if message.link and len(self._links) < message.count:
+            return self._ask_link(len(self._links))
+        self._judged = self._judge(tuple(self._links))
+        if self._judged is None:
+            self.deadline, self.failed = None, True
+            return []
+        return self._ask(WINDOW)
+
+    def _take_piece(
+        self, message: BasePiece, judged: tuple[Line, tuple[Key, ...]], now: float
+    ) -> list[Action]:
         if message.index not in self._missing:
             raise RemoteProtocolError(
                 f"piece {message.index} of a base was not asked for, or is here already"
@@ -246,12 +311,35 @@ class BaseFetch(_Fetch):
         self._vector[piece(len(self._vector), message.index)] = np.frombuffer(message.payload, dtype="<f4")
         self._missing.discard(message.index)
         self.deadline = now + PATIENCE_S
-        return self._ask(1) if self._missing else self._finish()
+        return self._ask(1) if self._missing else self._finish(*judged)
 
-    def _finish(self) -> list[Action]:
+    def _finish(self, line: Line, trusted: tuple[Key, ...]) -> list[Action]:
         self.deadline = None
-        digest = base_digest(self._parameters, self._base.generation, self._vector)
+        digest = base_digest(self._settings.parameters_hash, self._base.generation, self._vector)
         if not hmac.compare_digest(digest, self._base.digest) or not np.isfinite(self._vector).all():
             self.failed = True
             return []
-        return [Adopted(self._base, self._vector, self._trusted)]
+        return [Adopted(self._base, self._vector, trusted, line)]
+
+
+def check_link(link: Link, settings: Settings) -> None:
+    """RemoteProtocolError unless this is a session of this swarm with a result that its members signed."""
+    group, members, masked = link.group, members_of(link), settings.masked
+    if len(link.result) + len(link.sums) != 1 or not members:
+        raise RemoteProtocolError("a link without its one certificate")
+    codec.verify(group, group.coordinator)
+    check_group(group, group.readys[0])
+    if group.readys[0].announce.swarm != (settings.task, settings.parameters_hash):
+        raise RemoteProtocolError("a link of another swarm")
+    certificate, dimension = link.certificate, settings.summed
+    if certificate.sid != codec.session_id(group):
+        raise RemoteProtocolError("a link with the certificate of another session")
+    is_masked = masked is not None and len(members) >= LEAST_MEMBERS
+    match certificate:
+        case Certificate() if not is_masked:
+            check_certificate(certificate, members, dimension)
+        case ResultCertificate() if masked is not None and is_masked:
+            layout = Layout(dimension, len(members), masked.all_to_all_bytes)
+            check_result(certificate, members, tolerance(len(members), masked.dropouts), layout)
+        case _:
+            raise RemoteProtocolError("a link with a certificate of the other kind")

@@ -9,6 +9,8 @@ member releases once in a session, so that of no member both are ever open (prot
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from enum import Enum
 
 from protocol import codec, shamir
@@ -183,37 +185,51 @@ class Releasing:
 
     def opened(self) -> ResultCertificate | Evidence | None:
         """What t releases of the same choice open; evidence against a dealer whose shares do not fit."""
-        heads = [release.head for release in self._releases.values()]
-        choices = [Choice(head.included, head.totals) for head in heads]
-        enough = (choice for choice in choices if choices.count(choice) >= self._tolerance.threshold)
-        choice = next(enough, None)
-        if choice is None or self.digests_of(choice) is None:
-            return None
-        return self._open(choice)
+        releases = tuple(self._releases.values())
+        for choice in dict.fromkeys(_choice(release) for release in releases):
+            alike = [release for release in releases if _choice(release) == choice]
+            enough = len(alike) >= self._tolerance.threshold
+            if enough and self.digests_of(choice) and self._seat.suffices(each.head.sender for each in alike):
+                unopened = self.unopened(choice)
+                return open_secrets(unopened, alike, self._seat.numbers, self._tolerance.threshold)
+        return None
 
-    def _open(self, choice: Choice) -> ResultCertificate | Evidence:
-        mine = [r for r in self._releases.values() if Choice(r.head.included, r.head.totals) == choice]
-        chosen = sorted(mine, key=lambda release: release.head.sender)[: self._tolerance.threshold]
-        weights = shamir.weights([self._seat.numbers[release.head.sender] for release in chosen])
-        secrets: list[bytes] = []
-        for number, head in enumerate(self._joining.in_order):
-            shares = [shamir.from_bytes(release.shares[number]) for release in chosen]
-            secret = shamir.to_bytes(shamir.combine(shares, weights))
-            if not secret_fits(secret, head, bool(choice.included >> number & 1)):
-                return Evidence(head.sender, WRONG_SECRET, (head, *(release.head for release in chosen)))
-            secrets.append(secret)
-        return self._certificate(choice, secrets, chosen)
-
-    def _certificate(self, choice: Choice, secrets: list[bytes], chosen: list[Release]) -> ResultCertificate:
-        known = self.digests_of(choice)
+    def unopened(self, choice: Choice) -> ResultCertificate:
+        """The certificate of this choice, without its secrets, and with this member's release alone."""
+        known, own = self.digests_of(choice), self.own
         return ResultCertificate(
             sid=self._seat.sid,
             included=choice.included,
             digests=known[0] if known else (),
             heads=self._joining.in_order,
-            secrets=tuple(secrets),
-            releases=tuple(release.head for release in chosen),
+            secrets=(),
+            releases=() if own is None else (own.head,),
         )
+
+
+def open_secrets(
+    unopened: ResultCertificate, alike: Iterable[Release], numbers: Mapping[Key, int], threshold: int
+) -> ResultCertificate | Evidence:
+    """The certificate that releases for the same make whole; evidence against a dealer whose shares do not fit.
+
+    `threshold` of them open the secrets, and all of them are votes for it.
+    """
+    votes = sorted(alike, key=lambda release: release.head.sender)
+    chosen = votes[:threshold]
+    weights = shamir.weights([numbers[release.head.sender] for release in chosen])
+    secrets: list[bytes] = []
+    for number, head in enumerate(unopened.heads):
+        shares = [shamir.from_bytes(release.shares[number]) for release in chosen]
+        secret = shamir.to_bytes(shamir.combine(shares, weights))
+        if not secret_fits(secret, head, bool(unopened.included >> number & 1)):
+            return Evidence(head.sender, WRONG_SECRET, (head, *(release.head for release in chosen)))
+        secrets.append(secret)
+    heads = tuple(release.head for release in votes)
+    return replace(unopened, secrets=tuple(secrets), releases=heads)
+
+
+def _choice(release: Release) -> Choice:
+    return Choice(release.head.included, release.head.totals)
 
 
 def _digest(ack: Ack) -> bytes:

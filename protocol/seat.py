@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 from protocol import codec
+from protocol.electorate import Ballot
 from protocol.identity import NodeKey
 from protocol.messages import Group, Key, Ready, Sid
 from protocol.sealing import Channel, Ephemeral
@@ -13,7 +15,10 @@ from protocol.sealing import Channel, Ephemeral
 
 @dataclass(frozen=True)
 class Seat:
-    """A member of `group`; offers are (dimension,) vectors. The two timeouts cap a session's two halves."""
+    """A member of `group`; offers are (dimension,) vectors. The two timeouts cap a session's two halves.
+
+    `ballot`: how votes are counted, where the group may make a strong base.
+    """
 
     group: Group
     round: int
@@ -22,6 +27,11 @@ class Seat:
     dimension: int
     shares_timeout_s: float
     sums_timeout_s: float
+    ballot: Ballot | None = None
+
+    def suffices(self, keys: Iterable[Key]) -> bool:
+        """Whether the releases of these are votes enough; where nobody votes, any are."""
+        return self.ballot is None or self.ballot.is_quorum(keys)
 
     @cached_property
     def sid(self) -> Sid:

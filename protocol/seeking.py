@@ -10,8 +10,11 @@ from enum import Enum
 
 from protocol import codec
 from protocol.deadlines import Pace
+from protocol.electorate import strong_ballot, weak_allowed
 from protocol.errors import RemoteProtocolError
 from protocol.messages import Group, Key, Ready
+from protocol.names import NO_ELECTORS
+from protocol.patience import Patience
 from protocol.sealing import Ephemeral, check_public, derive
 from protocol.shares import MAX_MEMBERS
 from protocol.standing import Settings, Standing
@@ -101,9 +104,10 @@ class Offer:
 class Seeker:
     """The member's side of matchmaking."""
 
-    def __init__(self, settings: Settings, standing: Standing) -> None:
+    def __init__(self, settings: Settings, standing: Standing, patience: Patience) -> None:
         self._settings = settings
         self._standing = standing
+        self._patience = patience
         self._group_pace = Pace(GROUP_FLOOR_S, settings.group_timeout_s)
         self._ack_pace = Pace(ACK_FLOOR_S, ACK_CAP_S)
         self._course = Course(STEPS, Phase.IDLE)
@@ -129,7 +133,16 @@ class Seeker:
         root = derive(offer.rand, b"ready", offer.tries.to_bytes(4, "big"))
         ephemeral = Ephemeral(derive(root, b"ephemeral"))
         announce = self._standing.announce(self._settings)
-        unsigned = Ready(announce, ephemeral.public, derive(root, b"nonce")[:16], coordinator)
+        electorate = self._standing.electorate(self._settings)
+        unsigned = Ready(
+            announce=announce,
+            ephemeral=ephemeral.public,
+            nonce=derive(root, b"nonce")[:16],
+            coordinator=coordinator,
+            electors=NO_ELECTORS if electorate is None else electorate.digest,
+            weak=self._patience.is_willing(now),
+            gone=self._patience.gone(now),
+        )
         ready = codec.sign(unsigned, self._settings.key)
         offer.current = Try(ready, ephemeral, now, now + self._ack_pace.allowed_s)
         return ready
@@ -226,7 +239,8 @@ class Seeker:
     def check(self, group: Group, known: int) -> None:
         """RemoteProtocolError unless this GROUP may be joined with the current READY.
 
-        `known`: how many members that offer are known, oneself included; a group exceeds half of them.
+        `known`: how many members that offer are known, oneself included; a group without a quorum of electors
+        exceeds half of them.
         """
         current = self._current_offer().current
         if current is None or group.coordinator != current.ready.coordinator:
@@ -235,9 +249,11 @@ class Seeker:
         if current.ready not in group.readys:
             raise RemoteProtocolError("a GROUP without this node's current READY")
         check_group(group, current.ready)
-        if 2 * len(group.readys) <= known:
+        if strong_ballot(group, self._standing.electorate(self._settings)) is not None:
+            return
+        if not self._settings.weak or not weak_allowed(group, known):
             raise RemoteProtocolError(
-                f"a GROUP of {len(group.readys)} of {known} known members that offer: not more than half"
+                f"a GROUP of {len(group.readys)} of {known} known members that offer: no quorum of electors"
             )
 
 
@@ -261,6 +277,10 @@ def check_group(group: Group, mine: Ready) -> None:
         check_public(ready.ephemeral)
         codec.verify(theirs, theirs.key)
         codec.verify(ready, ready.key)
+    for excused in group.excused:
+        if excused.swarm != mine.announce.swarm or excused.base.anchor != mine.announce.base.anchor:
+            raise RemoteProtocolError("a GROUP that excuses somebody of another swarm or anchor")
+        codec.verify(excused, excused.key)
 
 
 def group_round(group: Group) -> int:

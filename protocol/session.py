@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,10 +30,12 @@ from protocol.actions import (
     Reason,
     Send,
     Spend,
+    Vote,
 )
 from protocol.addressing import Addresses
 from protocol.clocks import THIS_MACHINE
 from protocol.closing import Closing
+from protocol.codec import MAX_OPEN
 from protocol.coordination import Coordination
 from protocol.deadlines import PhasePaces
 from protocol.early import Early
@@ -40,18 +43,22 @@ from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolEr
 from protocol.following import Follower
 from protocol.healing import Healer
 from protocol.introductions import Introductions
+from protocol.late_finish import LateFinishes
 from protocol.lateness import Lateness
 from protocol.lightness import is_light
+from protocol.lineage import Line, after
 from protocol.machine import SessionMachine
 from protocol.machines import farewell, machine_for, too_long
-from protocol.masked_messages import MaskedMessage, ResultCertificate, TotalPiece, session_of
+from protocol.masked_messages import MaskedMessage, Release, ResultCertificate, TotalPiece, session_of
 from protocol.messages import (
     Accepted,
     Announce,
     Base,
+    Electors,
     Group,
     Hello,
     Key,
+    Link,
     Message,
     Ready,
     Redirect,
@@ -61,6 +68,7 @@ from protocol.messages import (
     Sid,
     Sum,
 )
+from protocol.patience import Patience
 from protocol.recovery import Fetched, Past
 from protocol.sealing import derive
 from protocol.session_steps import STEPS, Event, Phase
@@ -68,6 +76,7 @@ from protocol.standing import Settings, Standing
 from protocol.status import Status, status_of
 from protocol.steps import Course
 from protocol.vectors import Floats
+from protocol.voting import Voting
 
 
 class Session:
@@ -79,15 +88,22 @@ class Session:
         self._hellos = Introductions(settings, standing, derive(rand, b"introductions"))
         self._members = self._hellos.members
         self.addresses = Addresses(settings, standing, self._members)
-        self._healer = Healer(settings, standing, self._members)
+        self._patience = Patience(settings, standing, self._members)
+        self._voting = Voting(settings, standing, self._members, self._patience)
+        self._late = LateFinishes(settings)
+        self._healer = Healer(settings, standing, self._members, self._patience)
         for sid, known in past.items():
             self._healer.remember(sid, known)
-        self._coordination = Coordination(settings, standing, self._hellos)
+        self._line: Line = standing.line
+        """The line of the base that is being stored."""
+        self._coordination = Coordination(settings, standing, self._hellos, self._patience)
         self._seeker = self._coordination.seeker
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: SessionMachine | None = None
         self._early = Early()
         self._storing = False
+        self._result_of: Sid | None = None
+        """The session whose result is being stored."""
         self.lateness = Lateness(settings, standing, self._hellos)
         self._follower = Follower(settings, standing, self._members, self.lateness)
         self._closing = Closing(standing, self._members)
@@ -191,12 +207,20 @@ class Session:
 
     def adopted(self, base: Base, now: float) -> list[Action]:
         """The shell stored a new base: say so, and go on from there."""
-        if base != self._standing.base:
-            self._standing.previous, self._standing.base = self._standing.base, base
+        standing, freed = self._standing, list[Action]()
+        if base != standing.base:
+            was_anchored = base.anchor != standing.base.anchor
+            standing.previous, standing.base, standing.line = standing.base, base, self._line
+            if was_anchored:
+                standing.gone = frozenset()
             self._follower.adopted()
-        self._storing = False
+            self._voting.adopted()
+            self._patience.adopted(was_anchored, now)
+        elif self._result_of is not None:
+            freed = self._voting.refused(self._result_of)
+        self._result_of, self._storing = None, False
         self._seeker.void()
-        return self._after(self._followed(now) or self._broadcast(now), now)
+        return self._after([*freed, *(self._followed(now) or self._broadcast(now))], now)
 
     def close(self, now: float) -> list[Action]:
         """After the last round: serve certificates until all confirmed this base, or the linger is over."""
@@ -255,6 +279,8 @@ class Session:
                 return self._coordination.accepted(message, now)
             case Redirect():
                 return self._coordination.redirect(message, now)
+            case Electors():
+                return self._coordination.electors(message, by)
             case Group():
                 return self._group(message, now)
             case Sum():
@@ -268,9 +294,11 @@ class Session:
 
     def _hello(self, hello: Hello, by: Key | None, now: float) -> list[Action]:
         actions = self._hellos.hello(hello, by, now)
-        if hello.announce.key != self._settings.key.public and self._hellos.accepts(hello.announce):
-            self._coordination.announce(hello.announce, now)
-        return actions
+        announce = hello.announce
+        if announce.key == self._settings.key.public or not self._hellos.accepts(announce):
+            return actions
+        self._coordination.announce(announce, now)
+        return [*actions, *self._late.give(announce, now)]
 
     def _gave_up(self, announce: Announce, is_ready: bool, now: float) -> list[Action]:
         """A member that finished, started anew, fell back or is READY again sends nothing more."""
@@ -291,6 +319,8 @@ class Session:
             if by not in machine.seat.members:
                 raise RemoteProtocolError(f"{kind} of this session, from somebody who is not in it")
             return self._of_machine(machine.receive(message, now), now)
+        if isinstance(message, Release) and (late := self._late.get(message.head.sid)):
+            return late.take_release(message)
         if isinstance(message, MaskedMessage) and session_of(message) in self._healer.past:
             return []  # what t members sufficed for, the others say as well
         if self._seeker.offer is None or machine is not None:
@@ -301,6 +331,9 @@ class Session:
     def _sum(self, message: Sum, by: Key | None, now: float) -> list[Action]:
         if self._machine is not None and self._machine.takes(message):
             return self._bulk(message, by, now)
+        late = self._late.get(message.sid)
+        if late is not None and self._machine is None and not (self._healer.busy or self._storing):
+            return self._took(late.take_sum(message))
         if self._healer.busy:
             return self._fetched(message, now)
         if evidence := self._healer.equivocation(message):
@@ -317,9 +350,31 @@ class Session:
             and message.sid in self._healer.past
         ):
             return []  # it was asked for while its session ran, which has ended in another way meanwhile
-        actions = self._of_machine(self._healer.receive(message, now), now)
+        return self._took(self._of_machine(self._healer.receive(message, now), now))
+
+    def _took(self, actions: list[Action]) -> list[Action]:
+        """What was fetched: where it is a base, it is stored before anything else."""
         self._storing = self._storing or any(isinstance(action, Healed | Adopted) for action in actions)
-        return actions
+        return self._lined(actions)
+
+    def _lined(self, actions: list[Action]) -> list[Action]:
+        """The same, each new base with the line that it stands in."""
+        return [self._with_line(action) for action in actions]
+
+    def _with_line(self, action: Action) -> Action:
+        if isinstance(action, Adopted):
+            self._line = action.line
+        if not isinstance(action, Completed | Healed):
+            return action
+        past = self._healer.past[action.sid]
+        is_masked = isinstance(action.certificate, ResultCertificate)
+        proof = ((action.certificate,), ()) if is_masked else ((), (action.certificate,))
+        link = Link(action.group, *proof)
+        generation, is_strong = past.base.generation + 1, past.ballot is not None
+        first = self._settings.electorate
+        self._line = after(self._standing.line, link, generation, is_strong, first)
+        self._result_of = action.sid
+        return replace(action, line=self._line)
 
     # -- rounds ------------------------------------------------------------------------------------
 
@@ -336,12 +391,15 @@ class Session:
         self._coordination.learn(group, now)
         if refusal := too_long(self._settings, len(group.readys)):
             return refusal
+        ballot = self._voting.ballot(group)
+        if ballot is not None and len(self._standing.votes) >= MAX_OPEN:
+            raise RemoteProtocolError("a GROUP that needs votes, and too many are open here")
         self._healer.abandon(now)
         offer, ephemeral = self._seeker.found(now)
-        machine = machine_for(group, ephemeral, self._settings, self._paces)
+        machine = machine_for(group, ephemeral, self._settings, self._paces, ballot)
         self.addresses.of_group(group)
         sid = machine.seat.sid
-        self._healer.remember(sid, Past(group, self.base, machine.headers))
+        self._healer.remember(sid, Past(group, self.base, machine.headers, ballot))
         rand = derive(offer.rand, b"session", sid)
         started = machine.start(offer.vector, rand, now)
         self._course.step(Event.GROUP)
@@ -358,12 +416,15 @@ class Session:
 
     def _of_machine(self, actions: list[Action], now: float) -> list[Action]:
         """Take note of what a machine does, and how it ends; or of what is fetched for healing."""
+        actions = self._lined(actions)
         for action in actions:
             match action:
                 case Evidence():
                     self._ban(action.sender)
                 case Spend():
                     self._seeker.spent()
+                case Vote():
+                    self._voting.cast(action.vote)
                 case Completed() if self._machine is not None:
                     self._paces.observe(self._machine.shares_since, self._machine.sums_since, now)
                     self._end(action.round)
@@ -372,7 +433,10 @@ class Session:
                     return [*(other for other in actions if other is not action), *self._broadcast(now)]
                 case Failed():
                     self._end(action.round)
-                    return [*actions, *self._broadcast(now)]
+                    self._patience.failed(now)
+                    is_none = action.reason in (Reason.WRONG_COUNT, Reason.CAUGHT)
+                    freed = self._voting.refused(action.sid) if is_none and action.sid is not None else []
+                    return [*actions, *freed, *self._broadcast(now)]
         return actions
 
     def _waits_again(self, failed: Failed, now: float) -> bool:
@@ -393,6 +457,7 @@ class Session:
     def _alone(self, reason: Reason, round: int, now: float) -> list[Action]:
         """No group came, or will come: one fallback round."""
         self._hellos.count(round)
+        self._patience.failed(now)
         self._early.drop()
         return [Failed(reason, round, (), None), *self._broadcast(now)]
 
@@ -422,14 +487,29 @@ class Session:
 
     def _after(self, actions: list[Action], now: float) -> list[Action]:
         """What follows from any change: heal, seek, close groups, end."""
+        actions = [*actions, *self._vote(now)]
         if self._machine is None and not self._storing:
-            actions = [*actions, *self._healer.look(now)]
+            actions = [*actions, *self._healer.look(now), *self._finish_late(now)]
         if not (self._hellos.joining or self._healer.busy or self._storing):
             actions = [*actions, *self._too_late(now), *self._coordination.seek(now)]
         actions = [*actions, *self._coordination.close_groups(now), *self._followed(now)]
         actions = self._to_myself(self.addresses.addressed(actions), now)
         self.addresses.publish()
         return [*actions, *self._closed(now)]
+
+    def _vote(self, now: float) -> list[Action]:
+        """Free the votes that can count no more; and who has an open one may finish what it is bound to."""
+        actions = self._voting.look(now)
+        self._late.keep(self._standing.votes, self._voting.ballot)
+        return actions
+
+    def _finish_late(self, now: float) -> list[Action]:
+        """Fetch what the releases of a session open that ended without a result."""
+        actions: list[Action] = []
+        for sid, late in self._late.opened:
+            if late.certificate is not None:
+                actions += self._healer.finish(sid, late.certificate, late.sources, now)
+        return actions
 
     def _closed(self, now: float) -> list[Action]:
         """The end, once: every live peer has what this node has, or has had the time for it."""

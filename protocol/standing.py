@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from protocol import codec
+from protocol.actions import OpenVote
+from protocol.electorate import Electorate
 from protocol.identity import NodeKey
-from protocol.messages import Announce, Base, Key
+from protocol.lineage import FIRST, Line
+from protocol.messages import Announce, Base, Key, Sid
 from protocol.shares import ShareSettings
 from protocol.tolerance import MaskedSettings
 
@@ -44,6 +47,12 @@ class Settings:
     instance: bytes
     last_round: int
     slots: int = 0
+    electorate: Electorate | None = None
+    """Of the first base; None: the tracker names it."""
+    weak: bool = True
+    """Whether groups without a quorum of electors are allowed, once patience is over."""
+    amnesty_s: float | None = None
+    """After so long without a strong base, silent electors count as gone for good; None: never."""
 
     @property
     def summed(self) -> int:
@@ -64,6 +73,9 @@ class Settings:
 class Standing:
     """Where a node stands: its last round, its base and the base before, and whom it banned.
 
+    `line`: the line that its base stands in. `votes`: its open ones. `gone`: the electors of this
+    anchor that its owner says are gone for good.
+
     `epoch`: higher at each start than ever before with this key, and stored before anything is announced.
     `counter`: of the last announcement in this epoch. `following`: it offers nothing any more, and never will
     again.
@@ -76,6 +88,13 @@ class Standing:
     epoch: int = 0
     counter: int = 0
     following: bool = False
+    line: Line = FIRST
+    votes: dict[Sid, OpenVote] = field(default_factory=dict)
+    gone: frozenset[bytes] = frozenset()
+
+    def electorate(self, settings: Settings) -> Electorate | None:
+        """Of this node's base; None where a tracker names it."""
+        return settings.electorate if self.line.electors is None else self.line.electors
 
     def announce(self, settings: Settings, leaving: bool = False) -> Announce:
         """A fresh signed announcement; each is later than the one before."""
@@ -93,5 +112,6 @@ class Standing:
             base=self.base,
             leaving=leaving,
             following=self.following,
+            open=tuple(sorted(self.votes)),
         )
         return codec.sign(unsigned, settings.key)

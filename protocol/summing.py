@@ -33,11 +33,11 @@ from protocol.masked_messages import (
     TotalPiece,
 )
 from protocol.masked_vector import MaskedVector
+from protocol.member_sets import members_in
 from protocol.messages import Message
 from protocol.names import Key
 from protocol.seat import Seat
 from protocol.totalling import Totals, added_up, product_bytes
-from protocol.unmasking import members_in
 from protocol.view import NotYet, View
 
 TWO_TOTALS = "two different totals of one chunk"

@@ -18,6 +18,7 @@ from protocol.fixedpoint import FixedPoint
 from protocol.joining import joins_digest
 from protocol.layout import COUNT_SLOTS, Layout
 from protocol.masked_messages import JoinHead, ResultCertificate
+from protocol.member_sets import everybody
 from protocol.names import Key, Sid
 from protocol.stream import Stream
 from protocol.tolerance import Tolerance
@@ -25,22 +26,6 @@ from protocol.vectors import Floats, Words
 
 _PART_WORDS = 1 << 17
 """All masks come off a part before the next one: it stays in the core's cache."""
-
-
-def members_in(chosen: int, members: Sequence[Key]) -> tuple[Key, ...]:
-    """The members of a set, in key order."""
-    return tuple(key for number, key in enumerate(members) if chosen >> number & 1)
-
-
-def set_of(keys: Iterable[Key], members: Sequence[Key]) -> int:
-    """The set of these members."""
-    wanted = set(keys)
-    return sum(1 << number for number, key in enumerate(members) if key in wanted)
-
-
-def everybody(members: int) -> int:
-    """The set of all members."""
-    return (1 << members) - 1
 
 
 def totals_digest(sid: Sid, included: int, digests: Sequence[bytes]) -> bytes:

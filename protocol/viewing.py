@@ -20,12 +20,13 @@ from protocol.deadlines import FIRST_VIEW
 from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
 from protocol.masked_messages import AckVote, CheckVote, Proof, ProposalHead, Propose, ViewChange, ViewVote
+from protocol.member_sets import everybody, members_in, set_of
 from protocol.names import Key
 from protocol.seat import Seat
 from protocol.steps import Course, Step, Table
 from protocol.tolerance import Tolerance
 from protocol.totalling import product_bytes
-from protocol.unmasking import everybody, members_in, set_of, totals_digest
+from protocol.unmasking import totals_digest
 from protocol.view import View
 
 TWO_VOTES = "two different votes in one view"

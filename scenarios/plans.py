@@ -145,6 +145,8 @@ class Plan:
     step_budget: int = 400_000
     follows: tuple[tuple[int, int], ...] = ()
     """(peer, round): from this round on the peer's budget is spent; it offers nothing, and follows."""
+    weak: bool = True
+    """Whether groups without a quorum of electors are allowed, once patience is over."""
     lies: tuple[tuple[int, Liar], ...] = ()
     reuse_offers: bool = False
     """A planted fault, for the tests of the tests: what was spent in a failed round is offered again."""

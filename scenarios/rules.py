@@ -9,12 +9,12 @@
   what was released and what m colluders hold;
 - nobody is longer without progress than its deadlines allow;
 - an honest peer is never accused;
-- no two groups without a common member ever build on the same base.
+- a strong base that somebody stored is never lost: of two that were stored one descends from the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NoReturn
@@ -83,7 +83,9 @@ class Rules:
         self._means: dict[Sid, bytes] = {}
         self._acks: dict[Sid, dict[Key, AckVote]] = {}
         self._releases: dict[Sid, dict[Key, ReleaseHead]] = {}
-        self._built: dict[Base, list[tuple[set[Key], Key]]] = {}
+        self._strong: dict[Base, list[int]] = {}
+        self.parents: dict[Base, Base] = {}
+        """Of each base that a session made, the one that it was built on."""
 
     def violated(self, what: str) -> NoReturn:
         """Stop the run."""
@@ -104,11 +106,8 @@ class Rules:
         before.update(units)
         self.offers[spend.sid, key] = (peer, units)
 
-    def proved(self, peer: int, key: Key, proof: Completed | Healed, present: frozenset[Key]) -> None:
-        """A peer holds a group's mean, from the session itself or from its certificate.
-
-        `present`: the peers that are running.
-        """
+    def proved(self, peer: int, proof: Completed | Healed) -> None:
+        """A peer holds a group's mean, from the session itself or from its certificate."""
         members = proof.contributors
         self._enough(peer, proof)
         if self.groups.setdefault(proof.sid, members) != members:
@@ -121,8 +120,6 @@ class Rules:
             self._right_mean(peer, proof, whole)
         elif self._is_masked(len(proof.group.readys)):
             self._same_mean(peer, proof)
-        group = {ready.key for ready in proof.group.readys}
-        self._one_side(proof.group.readys[0].announce.base, group, key, present)
 
     def _is_masked(self, members: int) -> bool:
         return self._plan.masked is not None and members >= LEAST_MEMBERS
@@ -176,12 +173,46 @@ class Rules:
         if opens_both(included, self._withstands(members)):
             self.violated(f"after peer {peer}'s release both secrets of a member are open")
 
-    def _one_side(self, base: Base, members: set[Key], holder: Key, present: frozenset[Key]) -> None:
-        """Both sides of a partition are there; who has left or died may be forgotten."""
-        built = self._built.setdefault(base, [])
-        if any(not members & others and other in present for others, other in built):
-            self.violated("two groups without a common member built on one base")
-        built.append((members, holder))
+    # -- the tree of bases -------------------------------------------------------------------------
+
+    def stored(self, peer: int, base: Base, before: Base) -> None:
+        """A peer stores a base in place of the one before."""
+        if base.rank <= before.rank:
+            self.violated(f"peer {peer} goes from generation {before.generation} to a base of lower rank")
+        if base.is_strong:
+            self._strong.setdefault(base, []).append(peer)
+        others = [other for other in self._strong if other != base]
+        if any(not self._in_line(base, other) for other in others) and base.is_strong:
+            self.violated(f"peer {peer} stores a strong base beside another: a fork")
+
+    def _in_line(self, one: Base, other: Base) -> bool:
+        """Whether one of two strong bases descends from the other."""
+        return self._descends(one, other) or self._descends(other, one)
+
+    def _descends(self, base: Base, ancestor: Base) -> bool:
+        step: Base | None = base
+        while step is not None and step != ancestor:
+            step = self.parents.get(step)
+        return step is not None
+
+    def lost(self, ends: Iterable[Base]) -> tuple[list[Base], list[Base]]:
+        """The strong, and the weak, bases that nothing of what is there at the end descends from."""
+        kept = set[Base]()
+        for base in ends:
+            step: Base | None = base
+            while step is not None and step not in kept:
+                kept.add(step)
+                step = self.parents.get(step)
+        lost = [base for base in self.parents if base not in kept]
+        return [base for base in lost if base.is_strong], [base for base in lost if not base.is_strong]
+
+    @property
+    def forks(self) -> list[tuple[Base, list[Base]]]:
+        """Bases on which more than one other was built, and those."""
+        children: dict[Base, list[Base]] = {}
+        for base, parent in self.parents.items():
+            children.setdefault(parent, []).append(base)
+        return [(parent, bases) for parent, bases in children.items() if len(bases) > 1]
 
     def offered(self, peer: int, units: Units) -> NDArray[np.float64]:
         """(d,) float64: what a peer offers when it offers these units."""

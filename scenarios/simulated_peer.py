@@ -23,12 +23,17 @@ from protocol.actions import (
     Fatal,
     Healed,
     Keep,
+    OpenVote,
     RaiseEpoch,
     Send,
     Serve,
     Spend,
+    Unbind,
+    Vote,
     WrongTracker,
 )
+from protocol.electorate import of_names
+from protocol.lineage import FIRST, Line
 from protocol.machine import Machine
 from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import (
@@ -39,6 +44,7 @@ from protocol.messages import (
     CertificateRequest,
     Group,
     Key,
+    LineagePiece,
     PieceRequest,
     Sid,
     Sum,
@@ -68,6 +74,8 @@ class Disk:
     learned: int = 0
     sums: dict[tuple[Sid, Key, int], bytes] = field(default_factory=dict)
     certificates: dict[Sid, tuple[Group, Base, Certificate | ResultCertificate]] = field(default_factory=dict)
+    lines: dict[bytes, Line] = field(default_factory=dict)
+    votes: dict[Sid, OpenVote] = field(default_factory=dict)
 
 
 class SimulatedPeer(Host):
@@ -100,7 +108,8 @@ class SimulatedPeer(Host):
         self._progress_at = now
         epoch = self.disk.standing.epoch + 1
         self.disk.standing = replace(self.disk.standing, epoch=epoch, counter=0)
-        standing = replace(self.disk.standing, banned=set(self.disk.standing.banned))
+        votes = dict(self.disk.votes)
+        standing = replace(self.disk.standing, banned=set(self.disk.standing.banned), votes=votes)
         past = {sid: Past(group, base, {}) for sid, (group, base, _) in self.disk.certificates.items()}
         self.session = Session(self._settings(), standing, past, self.network.random.randbytes(32))
         self._standing = standing
@@ -129,6 +138,8 @@ class SimulatedPeer(Host):
             instance=self.network.random.randbytes(16),
             last_round=plan.rounds,
             slots=plan.slots,
+            electorate=None if tracker else of_names(peer.endpoint for peer in self.network.peers),
+            weak=plan.weak,
         )
 
     def resumed(self, now: float) -> None:
@@ -171,14 +182,14 @@ class SimulatedPeer(Host):
         match action:
             case Send(to=str() as endpoint):
                 self.send_all(endpoint, action.messages)
-            case RaiseEpoch() | Spend() | Keep():
+            case RaiseEpoch() | Spend() | Vote() | Unbind() | Keep():
                 self._store(action)
             case Completed() | Failed():
                 self._take_result(action)
             case Healed():
                 self._take_mean(action)
             case Adopted():
-                self._take_base(action.base, action.vector)
+                self._take_base(action.base, action.vector, action.line)
             case Serve():
                 self._serve(action)
             case Closed():
@@ -190,8 +201,12 @@ class SimulatedPeer(Host):
             case _:
                 pass  # notices are for people
 
-    def _store(self, action: RaiseEpoch | Spend | Keep) -> None:
+    def _store(self, action: RaiseEpoch | Spend | Vote | Unbind | Keep) -> None:
         match action:
+            case Vote():
+                self.disk.votes[action.vote.sid] = action.vote
+            case Unbind():
+                self.disk.votes.pop(action.sid, None)
             case RaiseEpoch():
                 self._save()
             case Spend():
@@ -224,17 +239,22 @@ class SimulatedPeer(Host):
 
     def _take_mean(self, action: Completed | Healed) -> None:
         """The base that a session's mean leads to, stored with its certificate."""
-        self.network.rules.proved(self.index, self.key.public, action, self.network.present())
+        self.network.rules.proved(self.index, action)
         before = action.group.readys[0].announce.base
         vector = self.disk.bases[before.digest] + action.mean[: self.network.plan.dimension]
         digest = base_digest(codec.parameters_hash(PARAMETERS), before.generation + 1, vector)
-        base = Base(before.generation + 1, digest, len(action.contributors), action.sid)
+        line = action.line or FIRST
+        base = Base(before.generation + 1, digest, len(action.contributors), action.sid, line.anchor)
         self.disk.certificates[action.sid] = (action.group, before, action.certificate)
-        self._take_base(base, vector)
+        self.network.rules.parents[base] = before
+        self._take_base(base, vector, line)
 
-    def _take_base(self, base: Base, vector: Floats) -> None:
+    def _take_base(self, base: Base, vector: Floats, line: Line) -> None:
         self.disk.bases[base.digest] = vector
+        self.disk.lines[base.digest] = line
+        self.disk.votes = {sid: vote for sid, vote in self.disk.votes.items() if vote.anchor >= base.anchor}
         self.disk.spent = ()
+        self.network.rules.stored(self.index, base, self.base)
         actions = self.session.adopted(base, self.network.now)
         self._save()
         self.carry_out(actions)
@@ -261,6 +281,10 @@ class SimulatedPeer(Host):
         match action.request:
             case CertificateRequest(sid=sid) if sid in self.disk.certificates:
                 self.send_all(action.to, (self.disk.certificates[sid][2],))
+            case PieceRequest(of=b"lineage", sid=digest, index=index) if digest in self.disk.lines:
+                links = self.disk.lines[digest].whole
+                piece_of = LineagePiece(digest, index, len(links), links[index : index + 1])
+                self.send_all(action.to, (piece_of,))
             case PieceRequest(of=b"", sid=digest, index=index) if digest in self.disk.bases:
                 vector = self.disk.bases[digest]
                 part = raw(vector, piece(len(vector), index))

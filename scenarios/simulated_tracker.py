@@ -1,12 +1,13 @@
-"""A tracker in a simulated network. It keeps its key and nothing else over a restart."""
+"""A tracker in a simulated network. It keeps its key and whom it named over a restart, and nothing else."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocol.actions import Action, Send
+from protocol.actions import Action, Named, Send
 from protocol.introducer import Introducer
 from protocol.machine import Machine
+from protocol.messages import Key
 from scenarios.hosts import Host
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ class SimulatedTracker(Host):
 
     def __init__(self, index: int, network: Network) -> None:
         super().__init__(index, network)
-        self._introducer = Introducer(self.key, network.plan.min_participants, None)
+        self._named: dict[tuple[str, bytes], tuple[Key, ...]] = {}
+        self._introducer = Introducer(self.key, network.plan.min_participants, None, self._named)
 
     @property
     def machine(self) -> Machine:
@@ -27,9 +29,11 @@ class SimulatedTracker(Host):
 
     def boot(self) -> None:
         """A tracker that knows nobody."""
-        self._introducer = Introducer(self.key, self.network.plan.min_participants, None)
+        self._introducer = Introducer(self.key, self.network.plan.min_participants, None, self._named)
 
     def perform(self, action: Action) -> None:
-        """It sends; notices are for people."""
+        """It sends, and keeps whom it named; notices are for people."""
+        if isinstance(action, Named):
+            self._named[action.task, action.parameters] = action.electors
         if isinstance(action, Send) and isinstance(action.to, str):
             self.send_all(action.to, action.messages)

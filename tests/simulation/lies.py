@@ -27,10 +27,11 @@ from protocol.masked_messages import (
     ViewChange,
     ViewVote,
 )
+from protocol.member_sets import everybody
 from protocol.messages import Key
 from protocol.releasing import release_digest
 from protocol.totalling import payload_bytes
-from protocol.unmasking import everybody, totals_digest
+from protocol.unmasking import totals_digest
 from tests.simulation.schedules import Finished, GaveUp, Lie, Member
 
 LIAR = 3

@@ -28,10 +28,11 @@ from protocol.masked_messages import (
     ViewChange,
     ViewVote,
 )
+from protocol.member_sets import everybody
 from protocol.recovery import Past, ResultFetch
 from protocol.releasing import release_digest
 from protocol.tolerance import MaskedSettings
-from protocol.unmasking import check_result, everybody, totals_digest
+from protocol.unmasking import check_result, totals_digest
 from protocol.viewing import votes_digest
 from tests import parts
 from tests.simulation.bare import Swarm

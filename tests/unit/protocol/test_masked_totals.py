@@ -30,11 +30,12 @@ from protocol.masked_messages import (
     TotalPiece,
     ViewVote,
 )
+from protocol.member_sets import everybody
 from protocol.messages import PieceRequest
 from protocol.recovery import Past, ResultFetch
 from protocol.tolerance import MaskedSettings, Tolerance
 from protocol.totalling import Totals, payload_bytes, product_bytes
-from protocol.unmasking import everybody, totals_digest
+from protocol.unmasking import totals_digest
 from protocol.viewing import votes_digest
 from tests import parts
 from tests.simulation.bare import Swarm

@@ -1,0 +1,101 @@
+"""The line of a base: which electors count, and how somebody who was away sees that they are the right ones.
+
+Of each strong base the session that made it is kept: its GROUP, and the certificate that a quorum of the
+electors before signed. Whoever knows any electors of the line can follow it from there:
+
+    electors known --a quorum of them signed--> link --its members--> link ... --> the electors of the base
+
+A link that the electors before the last one signed, too, makes the last one needless, so that a line is as
+long as its electors have changed, not as many generations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from protocol.electorate import Electorate, ballot_of, of_keys
+from protocol.member_sets import members_in
+from protocol.messages import Certificate, Key, Link
+
+MAX_LINKS = 64
+"""Of a longer line the oldest links are forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Where a base stands. `electors`: of its anchor; None: the anchor is a first base.
+
+    `links`: the sessions that lead to the anchor, as far as they are needed. `weak`: the session that made
+    the base, where that is not its anchor.
+    """
+
+    anchor: int = 0
+    electors: Electorate | None = None
+    links: tuple[Link, ...] = ()
+    weak: Link | None = None
+
+    @property
+    def whole(self) -> tuple[Link, ...]:
+        """What somebody is shown who asks for it."""
+        return self.links if self.weak is None else (*self.links, self.weak)
+
+
+FIRST = Line()
+
+
+def members_of(link: Link) -> tuple[Key, ...]:
+    """The group of a session, in key order."""
+    return tuple(ready.key for ready in link.group.readys)
+
+
+def included_in(link: Link) -> tuple[Key, ...]:
+    """Whose updates the base holds that a session made."""
+    members, certificate = members_of(link), link.certificate
+    if isinstance(certificate, Certificate):
+        return members
+    return members_in(certificate.included, members)
+
+
+def signed_by(link: Link) -> tuple[Key, ...]:
+    """Who signed the result."""
+    certificate = link.certificate
+    if isinstance(certificate, Certificate):
+        return tuple(header.sender for header in certificate.sums)
+    return tuple(head.sender for head in certificate.releases)
+
+
+def is_signed_by(link: Link, electors: Electorate) -> bool:
+    """Whether a quorum of these electors signed the result with votes that were free."""
+    ballot = ballot_of(link.group.readys, link.group.excused, electors)
+    return ballot.is_quorum(signed_by(link))
+
+
+def after(line: Line, link: Link, generation: int, is_strong: bool, first: Electorate | None) -> Line:
+    """The line of the base of this `generation`, made by a session on a base of `line`.
+
+    `first`: the electors of the first base, if they are known.
+    """
+    if not is_strong:
+        return replace(line, weak=link)
+    links = list(line.links)
+    while links:
+        before = of_keys(included_in(links[-2])) if len(links) > 1 else first
+        if before is None or not is_signed_by(link, before):
+            break
+        links.pop()
+    links = [*links, link][-MAX_LINKS:]
+    return Line(generation, of_keys(included_in(link)), tuple(links))
+
+
+def follow(links: Iterable[Link], known: Iterable[Electorate]) -> Electorate | None:
+    """The electors to which these links lead from any that are `known`; None: they lead from none of them."""
+    reached: Electorate | None = None
+    starts = tuple(known)
+    for link in links:
+        from_here = (*starts, *(() if reached is None else (reached,)))
+        if any(is_signed_by(link, electors) for electors in from_here):
+            reached = of_keys(included_in(link))
+        else:
+            reached = None
+    return reached
