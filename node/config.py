@@ -153,7 +153,10 @@ class AggregationSection:
 
     `dropouts`: how many members of a masked sum may fall silent; None: a fifth of them. With `weighting`
     "samples" a peer's update weighs min(rows / `sample_cap`, 1). `loss_gate`: how much the mean loss on this
-    node's own training rows may rise above its lowest.
+    node's own training rows may rise above its lowest. `quorum`: the first model is made by so many nodes,
+    whoever they are; None: by the peers that are named. `weak`: whether to go on, after a while, without a
+    quorum of those who made the last model; `amnesty_s`: when those of them that are silent count as gone for
+    good; None: when the owner says so.
     """
 
     protocol: str = key(choice("masked", "additive"), "masked")
@@ -175,6 +178,9 @@ class AggregationSection:
     shares_timeout_s: float = key(_seconds, 15.0, shared=False)
     sums_timeout_s: float = key(_seconds, 15.0, shared=False)
     loss_gate: float | None = key(real(above=0), None, shared=False)
+    quorum: int | None = key(whole(3, MAX_MEMBERS), None, shared=False)
+    weak: bool = key(boolean(), True, shared=False)
+    amnesty_s: float | None = key(real(at_least=30), None, shared=False)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 Every step is one transaction with full synchronisation: what it says is true after kill -9 as well. The file
 gets its name when it is whole, so an empty or damaged one was never left by a kill: it lost something.
 
-Versions: 1 has no `key` and no `epoch`, and is taken over (`upgrade`); 2 is this one.
+Versions: 1 has no `key` and no `epoch`; 1 and 2 know no anchors and no votes, and are taken over (`upgrade`);
+3 is this one.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from node.whole_files import sync, whole
 
 Fact = str | int | bytes | None
 
-_VERSION = 2
-_TAKEN_OVER = 1
+_VERSION = 3
+_TAKEN_OVER = (1, 2)
+_VOTES = """create table vote (
+    sid blob primary key, anchor integer not null, frame blob, proof blob, release blob) without rowid;"""
 _SCHEMA = f"""
 begin immediate;
 create table fact (name text primary key, value) without rowid;
@@ -31,6 +34,7 @@ create table session (
     sid blob primary key, number integer not null, frame blob not null, base blob not null,
     certificate blob not null) without rowid;
 create table banned (key blob primary key, evidence blob not null) without rowid;
+{_VOTES}
 pragma user_version = {_VERSION};
 commit;
 """
@@ -84,24 +88,30 @@ class Database:
         (tables,) = self._connection.execute("select count(*) from sqlite_master").fetchone()
         if not tables:
             raise ConfigError(_lost(self._path, "is empty"))
-        if version not in (_TAKEN_OVER, _VERSION):
+        if version not in (*_TAKEN_OVER, _VERSION):
             raise ConfigError(_other_version(self._path, version))
         (found,) = self._connection.execute("pragma quick_check(1)").fetchone()
         if found != "ok":
             raise ConfigError(_lost(self._path, "is damaged"))
-        self.is_older: bool = version == _TAKEN_OVER
-        """Whether it has to be taken over before it is used."""
+        self.version: int = version
+        """Below the present one it has to be taken over before it is used."""
+
+    @property
+    def is_older(self) -> bool:
+        """Whether it has to be taken over."""
+        return self.version != _VERSION
 
     def upgrade(self, facts: Mapping[str, Fact]) -> None:
-        """Take over a database of version 1, with the facts that it lacks: one step.
+        """Take over a database of a version before, with the facts that it lacks: one step.
 
-        Its sessions are records of the wire version before, which nobody reads any more: they go.
+        Its sessions are records of a wire version before, which nobody reads any more: they go.
         """
         with self.step() as connection:
             self.set_facts(**facts)
             connection.execute("delete from session")
+            connection.execute(_VOTES)
             connection.execute(f"pragma user_version = {_VERSION}")
-        self.is_older = False
+        self.version = _VERSION
 
     @contextmanager
     def step(self) -> Iterator[sqlite3.Connection]:

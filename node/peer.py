@@ -61,10 +61,13 @@ from protocol.actions import (
     Serve,
     Spend,
     TrackerKnown,
+    Unbind,
+    Vote,
     WrongTracker,
 )
 from protocol.codec import parameters_hash
 from protocol.identity import NodeKey
+from protocol.lineage import FIRST, Line
 from protocol.messages import Base, Group, Sid
 from protocol.session import Session
 from protocol.vectors import base_digest
@@ -276,12 +279,14 @@ class Engine:
         """Carry out one action; what follows from it."""
         self._meter.enter(self._session.phase)
         match action:
-            case Spend() | Keep() | RaiseEpoch() | TrackerKnown():
+            case Spend() | Vote() | Unbind() | Keep() | RaiseEpoch() | TrackerKnown():
                 await asyncio.to_thread(self._store, action)
             case Completed() | Healed():
                 return await self._take_mean(action)
             case Adopted():
-                return await self._take_base(action.base, action.vector, None, self._state.memory, action)
+                return await self._take_base(
+                    action.base, action.vector, None, self._state.memory, action.line, action
+                )
             case Failed():
                 await self._fall_back(action)
             case Serve():
@@ -297,9 +302,13 @@ class Engine:
                 self._closed.set()
         return []
 
-    def _store(self, action: Spend | Keep | RaiseEpoch | TrackerKnown) -> None:
+    def _store(self, action: Spend | Vote | Unbind | Keep | RaiseEpoch | TrackerKnown) -> None:
         """What must be on disk before anything that follows is carried out."""
         match action:
+            case Vote():
+                self._state.bind(action.vote)
+            case Unbind():
+                self._state.unbind(action.sid)
             case Spend():
                 self._spend(action)
             case Keep():
@@ -342,20 +351,21 @@ class Engine:
         if mean is None:
             return await self._refuse_weights(action)
         new = await self._aside(np.add, vector, mean, mean)  # in place: no copy more
-        base = self._named(before.generation + 1, new, members, action.sid)
+        line = action.line or FIRST
+        base = self._named(before.generation + 1, new, members, action.sid, line.anchor)
         kept = Kept(action.group, before, action.certificate)
         offered, memory = memories
         self._receipt = replace(self._receipt, memory=offered)
-        return await self._take_base(base, new, kept, memory, action)
+        return await self._take_base(base, new, kept, memory, line, action)
 
     def _remembered(self, mean: Floats, members: int) -> tuple[Memory, Memory]:
         """The mechanism's memory after an aggregate: as a waiting offer will leave it, and as it is now."""
         learn = self._mechanism.aggregated
         return learn(mean, members, self._receipt.memory), learn(mean, members, self._state.memory)
 
-    def _named(self, generation: int, vector: Floats, members: int, sid: Sid) -> Base:
+    def _named(self, generation: int, vector: Floats, members: int, sid: Sid, anchor: int) -> Base:
         digest = base_digest(parameters_hash(self._plan.parameters), generation, vector)
-        return Base(generation, digest, members, sid)
+        return Base(generation, digest, members, sid, anchor)
 
     async def _refuse_weights(self, action: Completed | Healed) -> list[Action]:
         """All of the group come to this: the base stays, and who lied is in the sum with the others."""
@@ -376,10 +386,11 @@ class Engine:
         vector: Floats,
         kept: Kept | None,
         memory: Memory,
+        line: Line,
         why: Completed | Healed | Adopted,
     ) -> list[Action]:
         round = self._ending(why) if isinstance(why, Completed) else self._session.round
-        await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory)
+        await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory, line)
         match why:
             case Completed():
                 self._settle(why)
@@ -387,7 +398,8 @@ class Engine:
                 self._report.caught_up(base, f"proved by a certificate from {why.source.hex()[:8]}")
             case Adopted():
                 trusted = ", ".join(key.hex()[:8] for key in why.trusted)
-                self._report.caught_up(base, f"on the word of {trusted}")
+                how = f"on the word of {trusted}" if trusted else "proved by the sessions that led to it"
+                self._report.caught_up(base, how)
         return self._session.adopted(base, self._shell.clock.now())
 
     async def _fall_back(self, failed: Failed) -> None:

@@ -64,6 +64,7 @@ from node.web import answers
 from node.weighting import Weighting, make_weighting
 from node.weights import loaded_names
 from protocol.codec import parameters_hash
+from protocol.electorate import Electorate, of_names
 from protocol.identity import NodeKey
 from protocol.names import Key
 from protocol.session import Session
@@ -269,7 +270,18 @@ def _settings(
         # Where enough is agreed by a base, rounds are tries: each node has a last one of its own.
         last_round=plan.rounds if plan.generations is None else sys.maxsize,
         slots=prepared.weighting.slots,
+        electorate=_first_electorate(options, endpoint),
+        weak=section.weak,
+        amnesty_s=section.amnesty_s,
     )
+
+
+def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
+    """Who decides on the first model: the peers that are named, any so many nodes; None: the tracker says."""
+    least = options.task.aggregation.quorum
+    if least is not None:
+        return Electorate(least=least)
+    return None if options.tracker else of_names({endpoint, *(peer.endpoint for peer in options.peers)})
 
 
 def _expected(options: NodeOptions, endpoint: str) -> int:

@@ -108,6 +108,8 @@ def answer(state: State, request: CertificateRequest | PieceRequest) -> Message 
         case CertificateRequest(sid=sid):
             kept = state.sessions.get(sid)
             return kept.certificate if kept else None
+        case PieceRequest(of=b"lineage", sid=digest, index=index):
+            return state.link_to(digest, index)
         case PieceRequest(of=b"", sid=digest, index=index):
             return _base_piece(state, digest, index)
         case PieceRequest(sid=sid, of=of, index=index):

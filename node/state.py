@@ -8,7 +8,8 @@ What must stay true, also if the process is killed between any two instructions:
 - the last base that this node's loss gate took for good is on disk, whole, for as long as there is a gate;
 - what training has cost stands beside `fresh` (`pending`), and is charged with the offer that holds it;
 - how the last round ended stands beside its number (`ending`), until the next one has ended;
-- each start has an epoch above all that this folder has had before (`epoch`).
+- each start has an epoch above all that this folder has had before (`epoch`);
+- a vote is on disk before the first byte of it leaves, with what it takes to finish its session.
 
 Training stores from a thread of its own, while other threads catch up and serve: one step at a time, and
 a step is the vector's file, the database, and what is remembered here.
@@ -20,7 +21,7 @@ import json
 import shutil
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import groupby
 from pathlib import Path
@@ -40,8 +41,11 @@ from node.privacy import Receipt
 from node.spend_file import Charge, SpendFile
 from node.vectors import Floats, VectorFiles
 from protocol import codec
-from protocol.masked_messages import ResultCertificate, TotalPiece
-from protocol.messages import NO_SID, Base, Certificate, Group, Key, Sid, Sum
+from protocol.actions import OpenVote
+from protocol.electorate import Electorate
+from protocol.lineage import FIRST, Line
+from protocol.masked_messages import Release, ResultCertificate, TotalPiece
+from protocol.messages import NO_SID, Base, Certificate, Group, Key, LineagePiece, Link, Sid, Sum
 from protocol.recovery import Past
 from protocol.standing import Standing
 from protocol.vectors import base_digest, piece, piece_count, raw
@@ -70,11 +74,45 @@ def _read(text: object) -> tuple[Event, ...]:
 
 
 def _packed(base: Base) -> bytes:
-    return bytes(msgpack.packb([base.generation, base.digest, base.members, base.sid]))
+    return bytes(msgpack.packb([base.generation, base.digest, base.members, base.sid, base.anchor]))
 
 
 def _unpacked(data: bytes) -> Base:
     return Base(*msgpack.unpackb(data))
+
+
+def _anchored(data: bytes) -> bytes:
+    """A base as versions before wrote it: what was agreed then is where anchors begin."""
+    generation, digest, members, sid = msgpack.unpackb(data)
+    return _packed(Base(generation, digest, members, sid, generation))
+
+
+def _packed_line(line: Line) -> bytes:
+    electors = None if line.electors is None else [list(line.electors.members), line.electors.least]
+    links = [_packed_link(link) for link in line.links]
+    return bytes(
+        msgpack.packb([line.anchor, electors, links, _packed_link(line.weak) if line.weak else None])
+    )
+
+
+def _packed_link(link: Link) -> bytes:
+    return codec.encode(LineagePiece(NO_SID, 0, 1, (link,))).join()
+
+
+def _line_in(data: object) -> Line:
+    if not isinstance(data, bytes):
+        return FIRST
+    anchor, electors, links, weak = msgpack.unpackb(data)
+    members = None if electors is None else Electorate(tuple(electors[0]), electors[1])
+    known = tuple(_link_in(link) for link in links)
+    return Line(anchor, members, known, None if weak is None else _link_in(weak))
+
+
+def _link_in(data: bytes) -> Link:
+    piece_of = codec.decode(data)
+    if not isinstance(piece_of, LineagePiece):
+        raise TypeError("a link expected in state.db")
+    return piece_of.link[0]
 
 
 def _alone(method: Callable[Concatenate[State, P], T]) -> Callable[Concatenate[State, P], T]:
@@ -129,16 +167,23 @@ class State:
             raise
 
     def _take_over(self, folder: Path, key: Key, first: dict[str, Fact]) -> None:
-        """Make version 1 into this one: it did not say whose it is, but what it holds does."""
+        """Make a version before into this one. Version 1 did not say whose it is, but what it holds does."""
         if self._database.fact("task") is None:  # killed at its first start, before there was anything
             self._database.upgrade(first)
+            return
+        bases = {name: self._database.fact(name) for name in ("base", "previous")}
+        anchored: dict[str, Fact] = {
+            name: _anchored(base) for name, base in bases.items() if isinstance(base, bytes)
+        }
+        if self._database.version > 1:
+            self._database.upgrade(anchored)
             return
         groups = self._database.rows("select frame from session")
         members = {key for (frame,) in groups for key in _members_of_version_1(_bytes(frame))}
         named = _key_in(folder / SUMMARY)
         if (named is not None and named != key.hex()) or (members and key not in members):
             raise ConfigError(_other_key(folder, named, key))
-        self._database.upgrade({"key": key, "epoch": 0})
+        self._database.upgrade({**anchored, "key": key, "epoch": 0})
 
     def _check(self, folder: Path, task: str, parameters: bytes, key: Key) -> None:
         theirs = str(self._database.fact("task"))
@@ -164,6 +209,11 @@ class State:
         self.base_vector = self._files.get(name, self.dimension)
         previous = self._database.fact("previous")
         self.previous = _unpacked(previous) if isinstance(previous, bytes) else None
+        self.line = _line_in(self._database.fact("line"))
+        self._previous_line = _line_in(self._database.fact("previous_line"))
+        gone = self._database.fact("gone")
+        self.gone = frozenset(msgpack.unpackb(gone)) if isinstance(gone, bytes) else frozenset[bytes]()
+        """The electors of this anchor that the owner said are gone for good."""
         self._judged = self._database.fact("judged")
         self.spent = self._vector("spent")
         self.fresh = self._vector("fresh")
@@ -174,6 +224,7 @@ class State:
         self.memory: Memory = tuple(map(tuple, json.loads(memory))) if isinstance(memory, str) else ()
         self.ledger = Ledger.of(event for charge in self._charges() for event in charge.events)
         self.sessions = self._load_sessions()
+        self.votes = self._load_votes()
         self.banned = {
             bytes(key) for (key,) in self._database.rows("select key from banned") if isinstance(key, bytes)
         }
@@ -221,7 +272,16 @@ class State:
     @property
     def standing(self) -> Standing:
         """Where a session begins."""
-        return Standing(self.round, self.base, self.previous, set(self.banned), self.epoch)
+        return Standing(
+            round=self.round,
+            base=self.base,
+            previous=self.previous,
+            banned=set(self.banned),
+            epoch=self.epoch,
+            line=self.line,
+            votes=dict(self.votes),
+            gone=self.gone,
+        )
 
     @property
     @_alone
@@ -266,8 +326,13 @@ class State:
     @property
     @_alone
     def past(self) -> dict[Sid, Past]:
-        """The sessions whose certificates can be served."""
-        return {sid: Past(kept.group, kept.base, {}) for sid, kept in self.sessions.items()}
+        """The sessions whose certificates can be served, and those that votes are bound to."""
+        served = {sid: Past(kept.group, kept.base, {}) for sid, kept in self.sessions.items()}
+        groups = {sid: vote.group for sid, vote in self.votes.items()}
+        unfinished = {
+            sid: Past(group, group.readys[0].announce.base, {}) for sid, group in groups.items() if group
+        }
+        return {**served, **unfinished}
 
     @_alone
     def vector_of(self, base: Base) -> Floats | None:
@@ -291,6 +356,17 @@ class State:
         if self.previous is None or digest != self.previous.digest or not isinstance(name, str):
             return None
         return self._files.piece(name, self.dimension, part)
+
+    @_alone
+    def link_to(self, digest: bytes, index: int) -> LineagePiece | None:
+        """A link of the line of the current base, or of the one before it; None for any other."""
+        lines = {self.base.digest: self.line}
+        if self.previous is not None:
+            lines = {self.previous.digest: self._previous_line, **lines}
+        if digest not in lines:
+            return None
+        links = lines[digest].whole
+        return LineagePiece(digest, index, len(links), links[index : index + 1])
 
     @property
     @_alone
@@ -344,6 +420,23 @@ class State:
         self.ledger = self.ledger.adding(receipt.events)
 
     @_alone
+    def bind(self, vote: OpenVote) -> None:
+        """This node's vote is bound, or it resigned: on the disk when this is over."""
+        parts = (vote.group, vote.proof, vote.release)
+        frames = [None if part is None else codec.encode(part).join() for part in parts]
+        with self._database.step() as connection:
+            row = (vote.sid, vote.anchor, *frames)
+            connection.execute("insert or replace into vote values (?, ?, ?, ?, ?)", row)
+        self.votes[vote.sid] = vote
+
+    @_alone
+    def unbind(self, sid: Sid) -> None:
+        """The vote in `sid` can count no more."""
+        with self._database.step() as connection:
+            connection.execute("delete from vote where sid = ?", (sid,))
+        self.votes.pop(sid, None)
+
+    @_alone
     def fell_back(self, ending: Ending) -> None:
         """A round ended with this node's own update."""
         with self._database.step():
@@ -361,11 +454,13 @@ class State:
         round: int | Ending,
         kept: Kept | None,
         memory: Memory,
+        line: Line,
     ) -> None:
         """A new base: the one before it is remembered, `spent` is gone into it, `fresh` stays.
 
         `round`: how the round ended that made it; its number alone, where the base was fetched. `memory`:
-        what the mechanism remembers from now on.
+        what the mechanism remembers from now on. `line`: where the base stands; votes on a lower anchor are
+        decided, and so is who of it was gone.
         """
         ending = round if isinstance(round, Ending) else self.ending
         number = round.round if isinstance(round, Ending) else round
@@ -376,8 +471,16 @@ class State:
             self._database.set_facts(ending=ending.to_text() if ending else None)
             self._database.set_facts(previous=_packed(self.base), previous_file=before)
             self._database.set_facts(memory=json.dumps(memory))
+            self._database.set_facts(line=_packed_line(line), previous_line=_packed_line(self.line))
+            if base.anchor != self.base.anchor:
+                self._database.set_facts(gone=None)
+                connection.execute("delete from vote where anchor < ?", (base.anchor,))
             if kept is not None:
                 self._insert(connection, base.sid, base.generation, kept)
+        if base.anchor != self.base.anchor:
+            self.gone = frozenset()
+            self.votes = {sid: vote for sid, vote in self.votes.items() if vote.anchor >= base.anchor}
+        self._previous_line, self.line = self.line, line
         self.previous, self.base = self.base, base
         self.base_vector, self.spent, self.memory = vector, None, memory
         self.round, self.ending = number, ending
@@ -465,6 +568,33 @@ class State:
                     sessions[_bytes(sid)] = Kept(group, _unpacked(_bytes(base)), proof)
         return sessions
 
+    def _load_votes(self) -> dict[Sid, OpenVote]:
+        rows = self._database.rows("select sid, anchor, frame, proof, release from vote order by sid")
+        votes = (self._vote_of(*row) for row in rows)
+        return {vote.sid: vote for vote in votes}
+
+    def _vote_of(self, *row: object) -> OpenVote:
+        sid, anchor, *frames = row
+        parts = [None if frame is None else codec.decode(_bytes(frame)) for frame in frames]
+        match parts:
+            case [Group() as group, Certificate() as own, None]:
+                kept = self._own_sum(own.sums[0])
+                return OpenVote(_bytes(sid), int(str(anchor)), group, own, parts=kept)
+            case [Group() as group, ResultCertificate() as proof, Release() as release]:
+                return OpenVote(_bytes(sid), int(str(anchor)), group, proof, release)
+            case _:
+                return OpenVote(_bytes(sid), int(str(anchor)))
+
+    def _own_sum(self, header: Sum) -> tuple[Sum, ...]:
+        """What this node's sum was; nothing if it is not whole here."""
+        pieces = [self.kept_part(header.sid, header.sender, index) for index in range(len(header.pieces))]
+        whole = [
+            replace(header, index=index, payload=piece)
+            for index, piece in enumerate(pieces)
+            if piece is not None
+        ]
+        return tuple(whole) if len(whole) == len(pieces) else ()
+
     def _certificate_files(self) -> set[str]:
         return {path.name for path in self._certificates.iterdir()}
 
@@ -475,7 +605,7 @@ class State:
         self._files.keep_only(name for name in facts if isinstance(name, str))
         while len(self.sessions) > KEPT_SESSIONS:
             self.sessions.pop(next(iter(self.sessions)))
-        kept = {_parts_name(sid) for sid in self.sessions}
+        kept = {_parts_name(sid) for sid in (*self.sessions, *self.votes)}
         for path in (self._certificates / name for name in certificates - kept):
             if path.is_dir():  # as before there was one file for a session
                 shutil.rmtree(path, ignore_errors=True)

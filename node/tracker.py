@@ -1,6 +1,7 @@
 """`python -m node.tracker`: introduces peers to each other and closes groups; it never sees a share.
 
-It may be restarted at any time: it keeps nothing on disk but its key, the peers announce themselves again.
+It may be restarted at any time: the peers announce themselves again. On disk it keeps its key, and whom it
+named as electors of each swarm's first model (node.named_electors).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from node.layers import Place, add_config, layered
 from node.listening import endpoint_of, listen
 from node.log_reporter import KEY_DIGITS, log_notice
 from node.logs import Log, LogOptions, add_log_options, complain, log_options, logging_to
+from node.named_electors import file_beside, read_named, write_named
 from node.options import NodeParser, a_path, path_of, whole_number
 from node.page import Page
 from node.prometheus import Figures, TrackerTally, new_registry, tracker_families
@@ -38,7 +40,7 @@ from node.supervisor import READY, STOPPING, notify
 from node.tls import add_tls, make_tls, protection, url
 from node.transport import Transport
 from node.web import answers
-from protocol.actions import Action, Notice, Send
+from protocol.actions import Action, Named, Notice, Send
 from protocol.identity import NodeKey
 from protocol.introducer import Introducer
 from protocol.shares import MAX_MEMBERS
@@ -164,7 +166,9 @@ async def _serve(
     log = Log("tracker")
     registry = new_registry()
     tally = TrackerTally(registry)
-    introducer = Introducer(key, options.min_peers, allow)
+    beside = file_beside(options.key)
+    named = read_named(beside)
+    introducer = Introducer(key, options.min_peers, allow, named)
     endpoint = endpoint_of(listener, options.listen)
     bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
     access = access_of(endpoint, bound, where, lambda: _token(options))
@@ -176,8 +180,12 @@ async def _serve(
             transport.send(what.to, messages, what.bulk)
 
     async def perform(action: Action) -> list[Action]:
-        if isinstance(action, Notice):
-            _tell(action, introducer.peers, sight, log)
+        match action:
+            case Notice():
+                _tell(action, introducer.peers, sight, log)
+            case Named():
+                named[action.task, action.parameters] = action.electors
+                await asyncio.to_thread(write_named, beside, dict(named))
         return []
 
     shell = Shell(introducer, send, perform, heavy=False)

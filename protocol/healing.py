@@ -120,7 +120,9 @@ class Healer:
             return []
         return self._begin(self._by_certificate(now) or self._by_line(now), now)
 
-    def finish(self, sid: Sid, certificate: ResultCertificate, sources: Iterable[Key], now: float) -> list[Action]:
+    def finish(
+        self, sid: Sid, certificate: ResultCertificate, sources: Iterable[Key], now: float
+    ) -> list[Action]:
         """A certificate that this node opened itself, afterwards: fetch the totals that it is for."""
         past, masked = self.past.get(sid), self._settings.masked
         bases = (self._standing.base, self._standing.previous)

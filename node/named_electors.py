@@ -1,0 +1,54 @@
+"""Whom a tracker named as electors of a swarm's first model, beside its key: once for each swarm, for good."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from node.errors import ConfigError, UserError, reason
+from node.regular import check_regular
+from node.whole_files import replace_file
+from protocol.messages import Key
+
+Swarm = tuple[str, bytes]
+
+
+def file_beside(key: Path) -> Path:
+    """Where they are kept."""
+    return key.with_name(f"{key.name}.electors")
+
+
+def read_named(path: Path) -> dict[Swarm, tuple[Key, ...]]:
+    """What was named so far, by task and parameters. ConfigError for a file that does not say it."""
+    try:
+        check_regular(path)
+        lines = path.read_text("ascii").splitlines()
+        found = [json.loads(line) for line in lines]
+        return {
+            (each["task"], bytes.fromhex(each["parameters"])): tuple(map(bytes.fromhex, each["electors"]))
+            for each in found
+        }
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(f"the file {path} can not be read: {reason(error)}") from error
+    except (ValueError, TypeError, LookupError) as error:
+        raise ConfigError(
+            f"the file {path} does not say whom this tracker named as electors: put the newest copy back; "
+            "without one, no swarm that it introduced may begin again from its first model"
+        ) from error
+
+
+def write_named(path: Path, named: Mapping[Swarm, tuple[Key, ...]]) -> None:
+    """Keep them: on the disk when this returns. UserError."""
+    lines = [
+        json.dumps(
+            {"task": task, "parameters": parameters.hex(), "electors": [key.hex() for key in electors]}
+        )
+        for (task, parameters), electors in sorted(named.items())
+    ]
+    try:
+        replace_file(path, [("\n".join(lines) + "\n").encode("ascii")], durable=True)
+    except OSError as error:
+        raise UserError(f"the file {path} can not be written: {reason(error)}") from error
