@@ -36,6 +36,7 @@ from dataclasses import dataclass, replace
 
 from aiohttp import web
 
+from node.free_memory import give_back
 from node.rooms import Bound, Room
 from node.tickets import Tickets
 from node.traffic import Counts
@@ -75,6 +76,8 @@ BODY_LEAST_BYTES_PER_S = 16 * 1024
 """A body that is slower than this, after the grace, is given up: 1.3 MB in BODY_S would be 44 kB/s."""
 STEP_BYTES = 64 * 1024
 """A body counts in steps of so much, and each step that has arrived is progress."""
+FLOOD = 1000
+"""After so many guests, when all are gone, memory is given back to the system."""
 AHEAD_BYTES = 64 * 1024
 """What a stranger may say while its request, which has no body, is answered."""
 NEXT_BYTES = 512 * 1024
@@ -360,6 +363,8 @@ class Doors:
         self._sweeping: asyncio.TimerHandle | None = None
         self._may_accept = float(self._bounds.accepts_saved)
         self._counted_at_s = self._loop.time()
+        self._since_flood = 0
+        """How many guests went since memory was given back last."""
         self._stalled_s = 0.0
         """How long the loop did not turn: nobody is late for that."""
 
@@ -567,6 +572,7 @@ class Doors:
 
     def _forget(self, guest: Guest) -> None:
         guest.is_gone = True
+        self._since_flood += 1
         self._rooms[guest.room].leave(guest)
         if guest.ticket is not None:
             others = self._admitted[guest.ticket]
@@ -634,6 +640,9 @@ class Doors:
         timed = (room for room in self._rooms.values() if room.bound.within_s is not None)
         if any(len(room) for room in timed) or self._strangers_bodies or self._members_bodies:
             self._wake()
+        elif self._since_flood >= FLOOD:
+            self._since_flood = 0
+            self._loop.run_in_executor(None, give_back)
 
 
 DOORS = web.AppKey("DOORS", Doors)

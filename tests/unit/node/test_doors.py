@@ -16,7 +16,9 @@ from dataclasses import replace
 import pytest
 from aiohttp import ClientSession, web
 
+from node import doors
 from node.doors import ROOMS, STEP_BYTES, Bounds, raise_descriptors
+from node.free_memory import give_back
 from node.rooms import Bound
 from node.tls import make_tls
 from node.traffic import Counts
@@ -476,3 +478,25 @@ async def test_under_tls_the_newest_handshake_is_served():
             ) as answer,
         ):
             assert answer.status == 200
+
+
+async def test_when_a_flood_is_over_memory_is_given_back(monkeypatch):
+    given = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(doors, "FLOOD", 3)
+    monkeypatch.setattr(doors, "give_back", lambda: loop.call_soon_threadsafe(given.set))
+    async with served(replace(PATIENT, quiet=FEW)) as here:
+        for _ in range(2):
+            _, writer = await here.connect()
+            await here.until("quiet", 1)
+            writer.close()
+            await here.until("quiet", 0)
+        assert not given.is_set()
+        await here.connect()
+        await here.until("quiet", 1)
+        here.writers[-1].close()
+        await given.wait()
+
+
+def test_free_memory_is_given_back_by_the_system_s_library():
+    give_back()
