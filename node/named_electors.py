@@ -1,4 +1,4 @@
-"""Whom a tracker named as electors of a swarm's first model: once for each swarm, in a file beside its key."""
+"""Whom a tracker named as electors of a first model: once for each swarm, in a file beside its key."""
 
 from __future__ import annotations
 
