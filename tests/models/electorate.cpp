@@ -10,7 +10,7 @@
      - A voter's release is its vote. The node stores it first; it stays open until the node holds a higher
        anchor, or the session is dead: too many are out of it for a result. A release of any other member
        binds nobody.
-     - A node resigns only without an open vote, and for as long as it stays on that anchor.
+     - A node resigns only without an open vote and in no session, for as long as it stays on that anchor.
      - A node that is in no session takes any base of a higher rank: anchor, generation, members, digest.
 
    THE ADVERSARY decides all that a network, a clock, an owner or a crash could decide:
@@ -92,6 +92,7 @@ enum Fault {
     TODAY_RANK,        // bases are ranked without their anchor
     FORGIVES,          // an open vote is dropped after a while, dead or not
     RESIGNS_IN_DOUBT,  // a node may resign with a vote open
+    RESIGNS_MIDWAY,    // a node may resign in a session, and release afterwards
     UNBOUND_PROVES,    // a member that released but is not bound counts as out, since it lists no vote
     HIGHER_PROVES,     // a member that holds a higher anchor counts as out, since it lists no vote any more
 };
@@ -313,7 +314,7 @@ private:
         for (int m = 0; m < x_.begun; m++)
             if ((!busy || x_.nodes[i].session == m) && is_completed(x_, m)) stores(i, m);
         if (votes_matter) closes_votes(i);
-        if (RESIGN && votes_matter && !busy) resigns(i);
+        if (RESIGN && votes_matter && (!busy || planted == RESIGNS_MIDWAY)) resigns(i);
     }
 
     void leaves(int i) {

@@ -6,6 +6,7 @@ explains the other defines.
 
 from __future__ import annotations
 
+import faulthandler
 import re
 import shutil
 import subprocess
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 EXHAUSTIVE = "exhaustive"
+CUT_OFF = "cut off"
 TWO_SUCCESSORS = "VIOLATED: an anchor has two strong successors"
 DISCARDED = "VIOLATED: a strong base was discarded"
 
@@ -67,6 +69,37 @@ def test_strong_bases_are_one_chain(tmp_path, defines, at_least):
     assert verdict.states > at_least
 
 
+@pytest.fixture
+def unhurried():
+    """The largest searches take longer than a test that hangs is given."""
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("defines", "at_least"),
+    [
+        ("N=4 S=2", 13_000_000),  # 0.4 GB
+        ("N=5 S=2 RESIGN=0", 14_400_000),  # 0.4 GB
+        ("N=3 S=4", 30_500_000),  # 0.8 GB
+        ("N=4 S=3 RESIGN=0", 31_200_000),  # 0.8 GB
+        ("N=3 S=5 RESIGN=0 DROP=0", 59_500_000),  # 1.6 GB
+        ("N=4 S=3 DROP=0", 130_000_000),  # 3.1 GB
+    ],
+)
+def test_strong_bases_are_one_chain_in_longer_runs(tmp_path, unhurried, defines, at_least):
+    verdict = search(tmp_path, defines)
+    assert verdict.ended == EXHAUSTIVE
+    assert verdict.states > at_least
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("defines", ["N=4 S=3", "N=5 S=2"])
+def test_nothing_is_found_before_the_search_is_cut_off(tmp_path, unhurried, defines):
+    """6.3 GB each."""
+    assert search(tmp_path, f"{defines} LIMIT=350000000").ended in {CUT_OFF, EXHAUSTIVE}
+
+
 def test_the_model_reaches_what_it_is_about(tmp_path):
     reached = search(tmp_path, "N=3 S=2").reached
     assert len(reached) == 7
@@ -84,6 +117,7 @@ def test_the_model_reaches_what_it_is_about(tmp_path):
         ("TODAY_RANK", DISCARDED),
         ("FORGIVES", TWO_SUCCESSORS),
         ("RESIGNS_IN_DOUBT", TWO_SUCCESSORS),
+        ("RESIGNS_MIDWAY", TWO_SUCCESSORS),
         ("UNBOUND_PROVES", TWO_SUCCESSORS),
         ("HIGHER_PROVES", TWO_SUCCESSORS),
     ],
