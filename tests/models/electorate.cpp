@@ -9,7 +9,8 @@
      - A strong session is completed by t releases, if the voters among them are a quorum again.
      - A voter's release is its vote. The node stores it first; it stays open until the node holds a higher
        anchor, or the session is dead: too many are out of it for a result. A release of any other member
-       binds nobody.
+       binds nobody here. In the product it does, so that who is out and never released can be told from what
+       it announces: that only takes steps away from the adversary.
      - A node resigns only without an open vote and in no session, for as long as it stays on that anchor.
      - A node that is in no session takes any base of a higher rank: anchor, generation, members, digest.
 
