@@ -1,8 +1,8 @@
 """One of five with additive shares killed, by its pid, in each phase; the tracker killed; peers that stop.
 
-The others end the round without waiting for a deadline, finish the run and end with one base. The killed one
-is started again on the same folder, catches up, and ends with that base, too; what it offered it never offers
-again.
+The others end the round without waiting for a deadline, finish the run and end with one base; where their
+votes need the dead one's answer they wait until it is back. The killed one is started again on the same
+folder, catches up, and ends with that base, too; what it offered it never offers again.
 """
 
 from __future__ import annotations
@@ -25,12 +25,17 @@ PHASE_CAP_S = 15.0  # of shares and of sums, until three rounds went well: nobod
 
 @dataclass(frozen=True)
 class Kill:
-    """Where a peer dies, and whether its vector is spent then (None: it may be)."""
+    """Where a peer dies, and whether its vector is spent then (None: it may be).
+
+    `binds`: the others have voted by their sums for a result that needs the dead one's, which nobody has. It
+    may have it, and be the only one: they can go on when it is back, and say what they wait for.
+    """
 
     name: str
     who: int
     fate: Fate
     spent: bool | None
+    binds: bool = False
 
 
 KILLS = [
@@ -39,15 +44,15 @@ KILLS = [
     Kill("group-came", MEMBER, Fate("Group", session=2, way="in"), False),
     Kill("no-share-sent", MEMBER, Fate("Share", nth=1, session=2), False),
     Kill("one-share-sent", MEMBER, Fate("Share", nth=2, session=2), False),
-    Kill("all-shares-sent", MEMBER, Fate("Share", nth=4, session=2, moment="after"), None),
-    Kill("spent-and-no-sum-sent", MEMBER, Fate("Sum", nth=1, session=2), True),
+    Kill("all-shares-sent", MEMBER, Fate("Share", nth=4, session=2, moment="after"), None, binds=True),
+    Kill("spent-and-no-sum-sent", MEMBER, Fate("Sum", nth=1, session=2), True, binds=True),
     Kill("some-sums-sent", MEMBER, Fate("Sum", nth=3, session=2), True),
     Kill("all-sums-sent", MEMBER, Fate("Sum", nth=4, session=2, moment="after"), True),
     Kill("coordinator-training", COORDINATOR, Fate("train", nth=3), False),
     Kill("coordinator-took-readys", COORDINATOR, Fate("Accepted", nth=7), False),
     Kill("coordinator-sent-half-of-the-groups", COORDINATOR, Fate("Group", nth=7), False),
     Kill("coordinator-one-share-sent", COORDINATOR, Fate("Share", nth=2, session=2), False),
-    Kill("coordinator-spent-and-no-sum-sent", COORDINATOR, Fate("Sum", nth=1, session=2), True),
+    Kill("coordinator-spent-and-no-sum-sent", COORDINATOR, Fate("Sum", nth=1, session=2), True, binds=True),
     Kill("coordinator-some-sums-sent", COORDINATOR, Fate("Sum", nth=3, session=2), True),
     Kill("coordinator-all-sums-sent", COORDINATOR, Fate("Sum", nth=4, session=2, moment="after"), True),
 ]
@@ -63,14 +68,15 @@ def test_one_of_five_killed(make_swarm, tmp_path: Path, kill: Kill) -> None:
     assert victim.status() == -signal.SIGKILL
     died_in = victim.events("training")[-1]["round"]
     for node in others:
-        node.event_after("round", lambda event: event["round"] > died_in)
+        node.event_after("round", lambda event: event["round"] > died_in - kill.binds)
     with frozen(others):
         _at_rest(swarm.out(kill.who), kill, offers)
         again = swarm.start(kill.who, orders=Orders(offers=offers))
         again.event("training")
     ends = [node.ends_well() for node in (*others, again)]
     one_digest(ends)
-    _nobody_waited_for_the_dead(swarm, kill.who, died_in)
+    if not kill.binds:
+        _nobody_waited_for_the_dead(swarm, kill.who, died_in)
     _caught_up(swarm, kill.who, died_in)
     nothing_twice(swarm.out(kill.who), offers)
 
