@@ -1,0 +1,100 @@
+"""Nodes leave one by one and are started again with the same command: all are in one sum again, soon.
+
+The newest model is then held by the few that left last; everybody else has an older one.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgpack
+import pytest
+
+from tests.e2e.processes import Process
+from tests.e2e.swarm import Swarm, fact
+
+FOR_EVER = 100_000
+LEAST = 3
+BACK_WITHIN_S = 60.0
+TRIALS = 20
+BETWEEN_ROUNDS = 2
+
+
+def goes_on(node: Process, rounds: int) -> None:
+    """So many more rounds end, and the last of them with a model."""
+    last = max((event["round"] for event in node.events("round")), default=0)
+    aggregated = lambda event: event["outcome"] == "aggregated" and event["round"] >= last + rounds  # noqa: E731
+    node.event_after("round", aggregated)
+
+
+def leave_one_by_one(nodes: dict[int, Process], order: list[int]) -> None:
+    """Each group that is left makes some models; the last two can make none, and leave as well."""
+    for number in order:
+        if len(nodes) >= LEAST:
+            goes_on(nodes[number], BETWEEN_ROUNDS)
+        node = nodes.pop(number)
+        node.send(signal.SIGINT)
+        assert node.status() == 130
+
+
+def come_back(swarm: Swarm, order: list[int]) -> dict[int, Process]:
+    """Started with the same command; each is in a sum of all in time."""
+    nodes = {number: swarm.start(number) for number in order}
+    for node in nodes.values():
+        node.event_after("round", lambda event: event["participants"] == swarm.count, BACK_WITHIN_S)
+    return nodes
+
+
+def generations(swarm: Swarm) -> list[int]:
+    """Of the model that each has."""
+    return [msgpack.unpackb(fact(swarm.out(number), "base"))[0] for number in range(swarm.count)]
+
+
+@contextmanager
+def busy(loops: int) -> Iterator[None]:
+    """A machine with other work, at a lower priority."""
+    loop = ["nice", "-n", "5", sys.executable, "-c", "while True: pass"]
+    working = [subprocess.Popen(loop) for _ in range(loops)]
+    try:
+        yield
+    finally:
+        for each in working:
+            each.kill()
+            each.wait()
+
+
+def trial(swarm: Swarm, nodes: dict[int, Process], seed: int) -> dict[int, Process]:
+    """All leave, and all come back, in orders drawn from a seed; nothing that was agreed is lost."""
+    rng = random.Random(seed)
+    leaving = rng.sample(range(swarm.count), swarm.count)
+    leave_one_by_one(nodes, leaving)
+    newest = max(generations(swarm))
+    nodes = come_back(swarm, rng.sample(range(swarm.count), swarm.count))
+    assert min(generations(swarm)) > newest
+    return nodes
+
+
+def test_six_leave_one_by_one_and_come_back(make_swarm) -> None:
+    swarm: Swarm = make_swarm(6, FOR_EVER)
+    nodes = trial(swarm, dict(enumerate(swarm.start_all())), seed=1)
+    for node in nodes.values():
+        node.send(signal.SIGINT)
+    assert {node.status() for node in nodes.values()} == {130}
+    assert fact(swarm.out(0), "line") is not None
+
+
+@pytest.mark.soak
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [6, 8])
+def test_they_come_back_twenty_times_in_a_row_on_a_busy_machine(make_swarm, count: int) -> None:
+    swarm: Swarm = make_swarm(count, FOR_EVER)
+    nodes = dict(enumerate(swarm.start_all()))
+    with busy(2):
+        for seed in range(TRIALS):
+            nodes = trial(swarm, nodes, seed)
+            print(f"{count} nodes, trial {seed}: generations {sorted(generations(swarm))}")
