@@ -406,8 +406,8 @@ async def _live(
     peer = Engine(plan, session, state, *parts, tls, tracker, key)
     sight = NodeSight(peer.sight, journal, Rounds(out / HISTORY))
     page, figures = Page(sight, access), Figures(watched.registry, sight.view, node_families, access)
-    missing = missing_of(peer.sight, peer.stopping)
-    await peer.transport.start(listener, answers(health(missing), figures.routes, page.routes))
+    healthy = health(missing_of(peer.sight, peer.stopping), lambda: peer.sight.waiting_nameless)
+    await peer.transport.start(listener, answers(healthy, figures.routes, page.routes))
     notify(READY)
     try:
         interrupted = await live(peer, lambda: prepared.trainer.module(state.base_vector))

@@ -172,10 +172,9 @@ class _Look:
     def _resigned(self) -> frozenset[bytes]:
         anchor, live = self._standing.base.anchor, self._members.live(self._standing.round)
         shown = (self._members.get(key) for key in live)
-        resigned = (
-            each for each in shown if each and each.open == (RESIGNED,) and each.base.anchor == anchor
-        )
-        return frozenset(one for one in map(self._electorate.elector, resigned) if one is not None)
+        here = (each for each in shown if each is not None and each.base.anchor == anchor)
+        resigned = (self._electorate.elector(each) for each in here if each.open == (RESIGNED,))
+        return frozenset(one for one in resigned if one is not None)
 
     @property
     def _is_first(self) -> bool:

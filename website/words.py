@@ -91,6 +91,7 @@ RECORD = {
     "phases": "Seconds and bytes by phase.",
     "metrics": "What `train.metrics` asks for, on the same rows.",
     "rolled_back": "Where a loss gate refused a model: the lowest loss so far, and that model's.",
+    "without": "Electors of the model before that counted as gone for good when this one was made.",
 }
 SUMMARY = {
     "rounds": "The last round's number.",
