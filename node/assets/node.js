@@ -68,9 +68,7 @@ export class NodePage {
     const last = view.history[view.history.length - 1];
     const warned = view.remarks.filter((remark) => remark.is_warning).pop();
     const round = last ? `Round ${last.round}: ${outcome(last)}; ${view.accuracy_of} accuracy ${percent(last.accuracy)}.` : "";
-    if (view.waiting && (view.electors_missing > 0) !== this.isWaiting) return (this.isWaiting = true) && capital(view.waiting);
-    if (!view.waiting) this.isWaiting = false;
-    return warned && warned.text !== this.warned?.text ? `Warning: ${(this.warned = warned).text}` : round;
+    return warned && warned.text !== this.warned?.text ? `Warning: ${(this.warned = warned).text}` : `${round} ${capital(view.waiting)}`.trim();
   }
 
   #history(view) {
