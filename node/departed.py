@@ -14,11 +14,11 @@ from pathlib import Path
 import msgpack
 
 from node.database import Database, Fact
-from node.errors import ConfigError
+from node.errors import ConfigError, shown
 from node.outfolder import STATE
 from node.state import base_in, line_in
 from protocol import codec
-from protocol.electorate import Electorate, of_keys
+from protocol.electorate import Electorate
 from protocol.endpoints import is_canonical
 from protocol.messages import Base, Group, Key
 
@@ -27,7 +27,7 @@ KEY_DIGITS = 16
 
 @dataclass(frozen=True)
 class Electors:
-    """As a folder knows them. `electorate`: None where its base is a first one, or built on one without a quorum.
+    """As a folder knows them. `electorate`: None where its anchor is a first base.
 
     `endpoints`: where those listened that this node was in a session with.
     """
@@ -44,7 +44,7 @@ class Electors:
 
 
 def elector_name(elector: bytes, endpoints: Mapping[Key, str]) -> str:
-    """An elector for people: the first digits of its key, and where it listened; of a first base its endpoint."""
+    """An elector for people: its key's first digits, and where it listened; of a first base its endpoint."""
     text = elector.decode("ascii", "replace")
     if is_canonical(text):
         return text
@@ -122,7 +122,7 @@ def find(written: str, known: Electors) -> bytes:
     if len(found) != 1:
         raise refused
     if found[0] == known.key:
-        raise ConfigError(f"--gone {written} is this node itself; allowed: another elector")
+        raise ConfigError(f"--gone {shown(written)} is this node itself; allowed: another elector")
     return found[0]
 
 
@@ -138,12 +138,12 @@ def _is_hex(text: str) -> bool:
 def _refused(written: str, known: Electors) -> ConfigError:
     if known.electorate is None:
         return ConfigError(
-            f"--gone {written} is refused; allowed, for a first model: HOST:PORT as it stands in --peers, or the "
-            "64 digits of a key, where a tracker named the electors"
+            f"--gone {shown(written)} is refused; allowed, for a first model: HOST:PORT as it stands in --peers, "
+            "or the 64 digits of a key, where a tracker named the electors; or none, which takes back what was said"
         )
     others = ", ".join(known.named(one) for one in known.electorate.members if one != known.key)
     return ConfigError(
-        f"--gone {written} is refused; allowed: at least 8 digits that one elector's key begins with, or its "
+        f"--gone {shown(written)} is refused; allowed: at least 8 digits that one elector's key begins with, or its "
         f"endpoint; the other electors: {others}; or none, which takes back what was said"
     )
 

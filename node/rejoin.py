@@ -16,7 +16,7 @@ model (its electors), how many of them make a quorum, and who was said to be gon
 
 With --gone: stores that these electors are gone for good. A group in which the owners of all nodes say so
 does without them. THIS GIVES UP SAFETY: if one of them is not gone, two models may grow side by side, and
-one of the two is lost. It holds until the next model is made by a quorum, or is taken back with --gone none."""
+one of the two is lost. It holds until a quorum makes the next model, or --gone none takes it back."""
 _EPILOG = """\
 examples, at each node that is to go on, while it is stopped:
   python -m node.rejoin --out runs/mine
@@ -55,8 +55,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         action="append",
         default=[],
-        help="an elector that is gone for good: at least 8 digits that its key begins with, or its HOST:PORT; "
-        "repeatable, and in place of who was named before; none takes all back",
+        help="an elector that is gone for good: at least 8 digits that its key begins with, or its "
+        "HOST:PORT; repeatable, and in place of who was named before; none takes all back",
     )
     parser.add_argument("--yes", action="store_true", help="store it without asking. Default: ask")
     parser.add_argument("--debug", action="store_true", help="tracebacks of errors. Default: no")

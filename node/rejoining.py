@@ -15,8 +15,8 @@ from protocol.messages import Base
 NONE = "none"
 _LOUD = """\
 WARNING: this gives up what keeps a swarm to one model.
-If one of these is only cut off, or is started again later, it and others may make a model beside yours; one of
-the two is then lost, with all that was learned in it. Say it only of who can never come back.
+If one of these is only cut off, or is started again later, it and others may make a model beside yours;
+one of the two is then lost, with all that was learned in it. Say it only of who can never come back.
 The owner of every node that is to go on has to say the same, each with this command."""
 
 
@@ -105,8 +105,8 @@ def _mark(elector: bytes, known: Electors) -> str:
 def _advice(out: Path, known: Electors) -> str:
     name = "HOST:PORT" if known.electorate is None else "NAME"
     return (
-        f"{command(out)} --gone {name} ... would store that an elector is gone for good: then this node makes a "
-        "model without it, with others whose owners say the same; --help tells what that costs"
+        f"{command(out)} --gone {name} ... would store that an elector is gone for good: then this node makes "
+        "a model without it, with others whose owners say the same; --help tells what that costs"
     )
 
 
