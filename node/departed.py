@@ -138,13 +138,13 @@ def _is_hex(text: str) -> bool:
 def _refused(written: str, known: Electors) -> ConfigError:
     if known.electorate is None:
         return ConfigError(
-            f"--gone {shown(written)} is refused; allowed, for a first model: HOST:PORT as it stands in --peers, "
-            "or the 64 digits of a key, where a tracker named the electors; or none, which takes back what was said"
+            f"--gone {shown(written)} is refused; allowed, for a first model: HOST:PORT as it stands in "
+            "--peers, or the 64 digits of a key, where a tracker named the electors; or none, which takes all back"
         )
     others = ", ".join(known.named(one) for one in known.electorate.members if one != known.key)
     return ConfigError(
-        f"--gone {shown(written)} is refused; allowed: at least 8 digits that one elector's key begins with, or its "
-        f"endpoint; the other electors: {others}; or none, which takes back what was said"
+        f"--gone {shown(written)} is refused; allowed: at least 8 digits that one elector's key begins with, "
+        f"or its endpoint, of: {others}; or none, which takes all back"
     )
 
 

@@ -105,8 +105,8 @@ def _mark(elector: bytes, known: Electors) -> str:
 def _advice(out: Path, known: Electors) -> str:
     name = "HOST:PORT" if known.electorate is None else "NAME"
     return (
-        f"{command(out)} --gone {name} ... would store that an elector is gone for good: then this node makes "
-        "a model without it, with others whose owners say the same; --help tells what that costs"
+        f"{command(out)} --gone {name} ... would store that an elector is gone for good: then this node "
+        "makes a model without it, with others whose owners say the same; --help tells what that costs"
     )
 
 
