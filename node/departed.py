@@ -139,7 +139,7 @@ def _refused(written: str, known: Electors) -> ConfigError:
     if known.electorate is None:
         return ConfigError(
             f"--gone {shown(written)} is refused; allowed, for a first model: HOST:PORT as it stands in "
-            "--peers, or the 64 digits of a key, where a tracker named the electors; or none, which takes all back"
+            "--peers, or the 64 digits of a key, where a tracker named the electors; or none: takes all back"
         )
     others = ", ".join(known.named(one) for one in known.electorate.members if one != known.key)
     return ConfigError(
