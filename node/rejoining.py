@@ -9,6 +9,7 @@ from node.departed import KEY_DIGITS, Electors, find, opened, quorum_words, read
 from node.errors import ConfigError, UserError, shown
 from node.options import reachable_path
 from node.outfolder import STATE, Lock
+from node.report import counted
 from node.waiting import command
 from protocol.messages import Base
 
@@ -42,7 +43,7 @@ def rejoin(out: Path, written: Sequence[str], is_sure: Callable[[], bool]) -> No
                         "nothing is stored: --yes, or yes typed on a terminal, says you are sure"
                     )
             store_gone(database, gone)
-            print(_stored(known, gone))
+            print(_stored(gone))
     finally:
         lock.release()
 
@@ -125,7 +126,7 @@ def _outcome(known: Electors, gone: frozenset[bytes]) -> list[str]:
     return lines if known.electorate is None else [*lines, f"then {quorum_words(known.electorate, gone)}"]
 
 
-def _stored(known: Electors, gone: frozenset[bytes]) -> str:
+def _stored(gone: frozenset[bytes]) -> str:
     if not gone:
         return "stored: nobody is gone for good"
-    return f"stored: {', '.join(map(known.named, sorted(gone)))} gone for good; now start the node again"
+    return f"stored: {counted(len(gone), 'elector')} gone for good; now start the node again"

@@ -59,12 +59,17 @@ class Obstacle:
         """Who is waited for."""
         if not self.names:
             return f"{_peers(self.missing)} more" if self.missing else f"somebody {self.whose}"
+        return f"{self.absent}, {self.whose}"
+
+    @property
+    def absent(self) -> str:
+        """Who is not here, and how many of them would do."""
         shown = ", ".join(self.names[:MAX_NAMED])
         rest = len(self.names) - MAX_NAMED
         more = f" and {rest} more" if rest > 0 else ""
         some = "" if len(self.names) == 1 else f"{self.missing} of: "
         tie = f" ({self.tie[0]} among them, else {self.tie[1]})" if self.tie else ""
-        return f"{some}{shown}{more}{tie}, {self.whose}"
+        return f"{some}{shown}{more}{tie}"
 
     @property
     def text(self) -> str:
@@ -272,7 +277,7 @@ class Watch:
         if told is not None and told == self._told:
             return []
         self._told = self._told or ("", Stage.WEAK)
-        names = "" if self.obstacle is None else f" (without {self.obstacle.who})"
+        names = f" (missing: {self.obstacle.absent})" if self.obstacle and self.obstacle.names else ""
         text = f"{model} was agreed without a quorum of the electors{names}: it counts until they are back"
         return [Notice(Note.WEAK, "", text)]
 

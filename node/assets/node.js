@@ -177,7 +177,7 @@ const sentence = (view) => {
   return view.waiting_for.length ? `${what}; waiting for ${list(view.waiting_for)}.` : `${what}.`;
 };
 
-const capital = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "");
+const capital = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}` : "");
 
 const steps = (view, now) => STEPS.map(([phase, name], position) => {
   const at = isStoring(view) ? STEPS.length : STEPS.findIndex(([other]) => other === view.phase);
