@@ -113,14 +113,14 @@ def test_whose_vote_is_bound_does_not_count_and_is_marked_oneself_too():
 
 
 def test_who_resigned_on_this_anchor_is_not_waited_for():
-    place = Place(KEYS[:5]).hear(KEYS[1])
+    place = Place(KEYS[:5], me=4).hear(KEYS[1])
     assert place.look().missing == 1
     place.hear(KEYS[2], open=(RESIGNED,), following=True, base=replace(base(9), anchor=9))
     assert place.look().missing == 1
     place.hear(KEYS[3], open=(RESIGNED,), following=True)
-    assert place.look().text.startswith(f"waiting for 1 of: {endpoint(KEYS[2])}, {short(KEYS[4])}, ")
+    assert place.text.startswith(f"waiting for 1 of: {short(KEYS[0])}, {endpoint(KEYS[2])}, {MADE}")
     place.hear(KEYS[8], open=(RESIGNED,), following=True)
-    place.hear(KEYS[4], open=(RESIGNED,), following=True)
+    place.hear(KEYS[0], open=(RESIGNED,), following=True)
     assert place.look() is None
 
 
