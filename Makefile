@@ -41,7 +41,7 @@ soak: $(STAMP) ## what `make test` leaves out: long seeded schedules, and kill -
 siege: $(STAMP) ## ten minutes under siege: strangers at the door, wrong clocks, kills; all is as it was afterwards
 	@$(PY) -m pytest -m soak --no-cov -q -s -o faulthandler_timeout=1500 tests/e2e/test_siege.py $(ARGS)
 
-model: $(STAMP) ## search every state of the masked protocol's model (needs spin and gcc)
+model: $(STAMP) ## search every state of the models: the masked protocol, electors and votes (spin, gcc, g++)
 	@$(PY) -m pytest --no-cov tests/models $(ARGS)
 
 fuzz: $(STAMP) ## a coverage-guided fuzzer on the codec and the masked machine, a minute each; needs atheris

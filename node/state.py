@@ -456,7 +456,7 @@ class State:
         round: int | Ending,
         kept: Kept | None,
         memory: Memory,
-        line: Line,
+        line: Line = FIRST,
     ) -> None:
         """A new base: the one before it is remembered, `spent` is gone into it, `fresh` stays.
 

@@ -1,6 +1,6 @@
 """A node's folder over kills, losses and versions: it starts again, or is refused with one line.
 
-`tests/fixtures/folder_v1` is what three nodes of version 1 left; it tells how it was made.
+`tests/fixtures` has what three nodes of versions 1 and 2 left; make_folder.py tells how.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from node.spend_file import SpendFile
 from protocol.identity import NodeKey
 from tests.e2e.processes import ROOT, Nursery, Process, free_endpoint
 from tests.e2e.swarm import fact, history, one_digest, rows, settings, wait_status, write_key
-from tests.fixtures.make_folder_v1 import SETTINGS, argv
+from tests.fixtures.make_folder import SETTINGS, argv
 
 V1 = ROOT / "tests" / "fixtures" / "folder_v1"
+V2 = ROOT / "tests" / "fixtures" / "folder_v2"
 DELTA = 1e-5
 CLOSE = 1e-9
 
@@ -118,36 +119,38 @@ def test_a_start_with_a_key_that_was_made_before_is_killed_and_starts_again_with
         is_tidy(out)
 
 
-def test_a_take_over_killed_before_any_of_its_steps_is_taken_over_by_the_next_start(nursery, tmp_path):
-    copy_of(V1 / "0", tmp_path / "seed" / "out")
-    before = epsilon(copy_of(V1 / "0", tmp_path / "looked-at"))
+@pytest.mark.parametrize("older", [V1, V2], ids=["1", "2"])
+def test_a_take_over_killed_before_any_of_its_steps_is_taken_over_by_the_next_start(nursery, tmp_path, older):
+    copy_of(older / "0", tmp_path / "seed" / "out")
+    before = epsilon(copy_of(older / "0", tmp_path / "looked-at"))
     assert before > 4
     told = trials(nursery, tmp_path / "trials", tmp_path / "seed")
-    assert "pragma user_version = 2" in " ".join(step for _, step in told)
+    assert "pragma user_version = 3" in " ".join(step for _, step in told)
     for out, step in told:
-        assert fact(out, "key") == the_key(V1 / "0"), step
+        assert fact(out, "key") == the_key(older / "0"), step
         assert epsilon(out) == pytest.approx(before, abs=CLOSE), step
         assert len((out / "node.key.spent").read_text().splitlines()) == 2
         is_tidy(out)
 
 
-# -- version 1 -----------------------------------------------------------------------------------------
+# -- versions 1 and 2 ------------------------------------------------------------------------------------
 
 
-def test_a_swarm_of_version_1_is_taken_over_and_goes_on(nursery, tmp_path):
+@pytest.mark.parametrize("older", [V1, V2], ids=["1", "2"])
+def test_a_swarm_of_an_older_version_is_taken_over_and_goes_on(nursery, tmp_path, older):
     """Same keys, same base, nothing of what was spent forgotten; and what was trained is offered, once."""
-    outs = [copy_of(V1 / str(number), tmp_path / str(number)) for number in range(3)]
+    outs = [copy_of(older / str(number), tmp_path / str(number)) for number in range(3)]
     looked_at = [copy_of(out, tmp_path / f"before-{out.name}") for out in outs]
     spent_before = [epsilon(out) for out in looked_at]
     base = msgpack.unpackb(fact(looked_at[0], "base"))
-    assert (base[0], fact(looked_at[0], "key")) == (2, None)
+    assert (base[0], fact(looked_at[0], "key")) == (2, None if older == V1 else the_key(outs[0]))
     waiting = fact(looked_at[0], "fresh")
     assert waiting is not None
     endpoints = sorted(free_endpoint() for _ in outs)
     nodes = [nursery.fork(*argv(number, endpoints, out, 3)) for number, out in enumerate(outs)]
     for node, out in zip(nodes, outs, strict=True):
         assert "resumes after round 2" in node.event("started")["task"]
-        assert node.event("started")["node"].startswith(the_key(V1 / out.name).hex())
+        assert node.event("started")["node"].startswith(the_key(older / out.name).hex())
     one_digest([node.ends_well() for node in nodes])
     for number, out in enumerate(outs):
         lines = history(out)
@@ -156,7 +159,8 @@ def test_a_swarm_of_version_1_is_taken_over_and_goes_on(nursery, tmp_path):
         assert lines[1]["base_digest"] == base[1].hex()
         assert epsilon(out) > spent_before[number]
         assert lines[2]["epsilon"] == pytest.approx(epsilon(out), abs=1e-5)
-        assert rows(out, "pragma user_version") == [(2,)]
+        assert rows(out, "pragma user_version") == [(3,)]
+        assert msgpack.unpackb(fact(out, "base"))[4] == 3, "the base that came of it is an anchor"
         is_tidy(out)
     (last,) = rows(outs[0], "select events from ledger where round = 3")
     assert len(last[0].splitlines()) == 2, "the training before the kill is charged with the one after it"

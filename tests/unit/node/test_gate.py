@@ -15,6 +15,7 @@ from node.options import parse_arguments
 from node.runner import _introduction, prepare
 from protocol.actions import Adopted, Failed, Reason, Spend
 from protocol.identity import NodeKey
+from protocol.lineage import FIRST
 from tests.unit.node.alone import HERE, SMALL
 
 GATE = "aggregation.loss_gate=0.5"
@@ -22,7 +23,7 @@ GATE = "aggregation.loss_gate=0.5"
 
 async def take(node, generation, vector):
     """The swarm has agreed on a base."""
-    await node.peer._perform(Adopted(node.base(generation, vector), vector, (b"k" * 32,)))
+    await node.peer._perform(Adopted(node.base(generation, vector), vector, (b"k" * 32,), FIRST))
 
 
 def spoilt(node):

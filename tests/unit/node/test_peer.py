@@ -10,6 +10,7 @@ import pytest
 from mechanisms.accounting import Ledger
 from node.privacy import NOTHING, Receipt
 from protocol.actions import Adopted, Spend
+from protocol.lineage import FIRST
 from tests.unit.node.alone import ended, words
 
 
@@ -79,7 +80,7 @@ async def test_a_base_that_is_taken_on_trust_leaves_what_is_remembered(alone):
     memory = ((3.0, 4.0),)
     node.state.spend(b"s" * 32, 1, 0, 1000, Receipt((), memory, None))
     vector = np.ones(node.state.dimension, np.float32)
-    await node.peer._perform(Adopted(node.base(4, vector), vector, (b"k" * 32,)))
+    await node.peer._perform(Adopted(node.base(4, vector), vector, (b"k" * 32,), FIRST))
     await asyncio.sleep(0)
     assert node.state.base.generation == 4
     assert node.state.memory == memory

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import msgpack
 import numpy as np
 import pytest
 
@@ -20,9 +21,21 @@ from node.privacy import NOTHING, Receipt
 from node.serving import answer
 from node.spend_file import Charge, SpendFile
 from node.state import KEPT_SESSIONS, Kept, State
-from protocol.masked_messages import JoinHead, ReleaseHead, ResultCertificate, TotalPiece
-from protocol.messages import Base, Certificate, CertificateRequest, Group, PieceRequest, Sum
-from protocol.names import NOBODY
+from protocol.actions import OpenVote
+from protocol.electorate import of_keys
+from protocol.lineage import FIRST, Line
+from protocol.masked_messages import JoinHead, Release, ReleaseHead, ResultCertificate, TotalPiece
+from protocol.messages import (
+    Base,
+    Certificate,
+    CertificateRequest,
+    Group,
+    LineagePiece,
+    Link,
+    PieceRequest,
+    Sum,
+)
+from protocol.names import LINEAGE, NOBODY, RESIGNED
 from protocol.vectors import PIECE_WORDS, base_digest
 
 PARAMETERS = bytes(32)
@@ -57,7 +70,7 @@ def ending(round: int, outcome: str = "fallback") -> Ending:
 
 def kept(state: State, new: Base) -> Kept:
     header = Sum(new.sid, bytes(32), bytes(32), (bytes(32),), bytes(64))
-    return Kept(Group((), 0, bytes(32), bytes(64)), state.base, Certificate(new.sid, (header,)))
+    return Kept(Group((), 0, bytes(32), signature=bytes(64)), state.base, Certificate(new.sid, (header,)))
 
 
 def test_a_new_folder_begins_with_the_initial_model(tmp_path):
@@ -215,7 +228,7 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path):
         opened(tmp_path)
     assert str(caught.value) == (
         f"{tmp_path / 'state.db'} was made by a newer version of murmuration (its form is 7, this one knows "
-        "up to 2): install that version, or name another --out"
+        "up to 3): install that version, or name another --out"
     )
     assert caught.value.status == 2
     with closing(sqlite3.connect(tmp_path / "state.db")) as database:
@@ -229,8 +242,22 @@ def test_a_database_from_before_there_were_versions_is_refused(tmp_path):
         opened(tmp_path)
 
 
+def of_version_2(folder) -> None:
+    """Turn a folder into what version 2 left: it knew no anchors, no lines and no votes."""
+    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
+        for name in ("base", "previous"):
+            (packed,) = database.execute("select value from fact where name = ?", (name,)).fetchone()
+            if packed is not None:
+                before = msgpack.packb(msgpack.unpackb(packed)[:4])
+                database.execute("update fact set value = ? where name = ?", (before, name))
+        database.execute("delete from fact where name in ('line', 'previous_line', 'gone')")
+        database.execute("drop table vote")
+        database.execute("pragma user_version = 2")
+
+
 def of_version_1(folder) -> None:
-    """Turn a folder into what version 1 left: it did not say whose it is."""
+    """Turn a folder into what version 1 left: it did not say whose it is either."""
+    of_version_2(folder)
     with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
         database.execute("delete from fact where name in ('key', 'epoch')")
         database.execute("pragma user_version = 1")
@@ -245,13 +272,30 @@ def test_a_folder_of_version_1_is_taken_over_with_what_it_has(tmp_path):
     for epoch in (1, 2):
         state = opened(tmp_path)
         assert (state.base, state.ledger, state.begin_epoch()) == (
-            base(1, 5),
+            replace(base(1, 5), anchor=1),
             Ledger.of((STEPS, RELEASE)),
             epoch,
         )
         state.close()
     with pytest.raises(ConfigError, match="belongs to the key"):
         opened(tmp_path, key=b"q" * 32)
+
+
+def test_a_folder_of_version_2_is_taken_over_its_bases_as_anchors(tmp_path):
+    state = opened(tmp_path)
+    state.adopt(base(1, 5), vector(5), 1, kept(state, base(1, 5)), ())
+    state.adopt(base(2, 6), vector(6), 2, None, ())
+    epoch = state.begin_epoch()
+    state.close()
+    of_version_2(tmp_path)
+    state = opened(tmp_path)
+    assert (state.base, state.previous) == (
+        replace(base(2, 6), anchor=2),
+        replace(base(1, 5), anchor=1),
+    )
+    assert (state.line, state.votes, state.sessions) == (FIRST, {}, {})
+    assert state.begin_epoch() == epoch + 1
+    assert reopened(state, tmp_path).base.is_strong
 
 
 def test_a_folder_of_version_1_that_was_killed_before_it_said_anything_begins(tmp_path):
@@ -351,7 +395,7 @@ def masked_session(state: State, generation: int = 1) -> Base:
     new = base(generation, generation)
     state.keep_parts((total(new.sid, 0, b"earlier, and longer"), total(new.sid, 1, b"two")))
     state.keep_parts((total(new.sid, 0, b"one"),))
-    proof = Kept(Group((), 0, bytes(32), bytes(64)), state.base, result(new.sid))
+    proof = Kept(Group((), 0, bytes(32), signature=bytes(64)), state.base, result(new.sid))
     state.adopt(new, vector(generation), generation, proof, ())
     return new
 
@@ -376,7 +420,7 @@ def test_pieces_of_a_sum_are_served_under_their_senders_header(tmp_path):
     pieces = [replace(header, index=index, payload=b"p" * (index + 1)) for index in (0, 1)]
     for part in reversed(pieces):
         state.keep_parts((part,))
-    proof = Kept(Group((), 0, bytes(32), bytes(64)), state.base, Certificate(new.sid, (header,)))
+    proof = Kept(Group((), 0, bytes(32), signature=bytes(64)), state.base, Certificate(new.sid, (header,)))
     state.adopt(new, vector(1), 1, proof, ())
     state = reopened(state, tmp_path)
     assert [answer(state, PieceRequest(new.sid, b"k" * 32, index, b"q" * 32)) for index in (0, 1)] == pieces
@@ -824,3 +868,94 @@ def test_a_state_that_never_had_a_gate_writes_nothing_of_it(tmp_path):
     with closing(sqlite3.connect(tmp_path / "state.db")) as database:
         names = {name for (name,) in database.execute("select name from fact")}
     assert not names & {"judged", "good"}
+
+
+# -- votes and lines -----------------------------------------------------------------------------------
+
+
+GROUP = Group((), 0, bytes(32), signature=bytes(64))
+SID = b"s" * 32
+
+
+def bound(value: float) -> OpenVote:
+    """A vote in a session whose shares were summed, with this node's own sum in two pieces."""
+    pieces = (vector(value).tobytes(), vector(value + 1).tobytes())
+    header = Sum(SID, b"p" * 32, bytes(32), (bytes(32), bytes(32)), bytes(64))
+    parts = tuple(replace(header, index=index, payload=piece) for index, piece in enumerate(pieces))
+    return OpenVote(SID, 0, GROUP, Certificate(SID, (header,)), parts=parts)
+
+
+def test_a_vote_of_summed_shares_is_there_after_a_restart_with_its_own_sum(tmp_path):
+    state = opened(tmp_path)
+    state.keep_parts(bound(1).parts)
+    state.bind(bound(1))
+    state = reopened(state, tmp_path)
+    assert state.votes == {SID: bound(1)} == state.standing.votes
+
+
+def test_a_vote_whose_own_sum_is_not_whole_has_none(tmp_path):
+    state = opened(tmp_path)
+    state.keep_parts(bound(1).parts[:1])
+    state.bind(bound(1))
+    assert reopened(state, tmp_path).votes[SID].parts == ()
+
+
+def test_a_masked_vote_and_a_resignation_are_there_after_a_restart(tmp_path):
+    state = opened(tmp_path)
+    head = ReleaseHead(SID, b"p" * 32, 7, bytes(32), bytes(32), bytes(32), bytes(64))
+    proof = replace(result(SID), secrets=(), releases=(head,))
+    masked = OpenVote(SID, 3, GROUP, proof, Release(head, (bytes(32),)))
+    state.bind(masked)
+    state.bind(OpenVote(RESIGNED, 3))
+    assert reopened(state, tmp_path).votes == {SID: masked, RESIGNED: OpenVote(RESIGNED, 3)}
+
+
+def test_a_vote_is_freed_by_a_base_of_a_higher_anchor_and_by_that_alone(tmp_path):
+    state = opened(tmp_path)
+    state.bind(OpenVote(RESIGNED, 0))
+    state.adopt(base(1, 5), vector(5), 1, None, (), FIRST)  # a weak one, on the same anchor
+    assert reopened(state, tmp_path).votes
+    state = opened(tmp_path)
+    state.adopt(replace(base(2, 6), anchor=2), vector(6), 2, None, (), Line(2, of_keys([b"k" * 32])))
+    assert not state.votes
+    assert not reopened(state, tmp_path).votes
+
+
+def test_a_vote_that_can_count_no_more_is_gone_for_good(tmp_path):
+    state = opened(tmp_path)
+    state.bind(bound(1))
+    state.unbind(SID)
+    assert not state.votes
+    assert not reopened(state, tmp_path).votes
+
+
+def test_the_parts_of_a_session_stay_as_long_as_a_vote_is_bound_to_it(tmp_path):
+    state = opened(tmp_path)
+    state.keep_parts(bound(1).parts)
+    state.bind(bound(1))
+    for round in (1, 2):
+        state.fell_back(ending(round))
+    assert state.kept_part(SID, b"p" * 32, 1) is not None
+    state.unbind(SID)
+    for round in (3, 4):
+        state.fell_back(ending(round))
+    assert state.kept_part(SID, b"p" * 32, 1) is None
+
+
+def test_the_line_of_a_base_is_there_after_a_restart_and_served_link_by_link(tmp_path):
+    state = opened(tmp_path)
+    made, weak = Link(GROUP, (result(SID),), ()), Link(GROUP, (), (Certificate(SID, ()),))
+    strong = Line(1, of_keys([b"a" * 32, b"b" * 32]), (made,))
+    state.adopt(replace(base(1, 5), anchor=1), vector(5), 1, None, (), strong)
+    then = replace(strong, weak=weak)
+    state.adopt(replace(base(2, 6), anchor=1), vector(6), 2, None, (), then)
+    state = reopened(state, tmp_path)
+    assert state.line == then == state.standing.line
+
+    def asked(digest, index):
+        return answer(state, PieceRequest(digest, LINEAGE, index, b"q" * 32))
+
+    assert asked(base(2, 6).digest, 1) == LineagePiece(base(2, 6).digest, 1, 2, (weak,))
+    assert asked(base(2, 6).digest, 2) == LineagePiece(base(2, 6).digest, 2, 2, ())
+    assert asked(base(1, 5).digest, 0) == LineagePiece(base(1, 5).digest, 0, 1, (made,))
+    assert asked(base(0, 0).digest, 0) is None

@@ -1,0 +1,533 @@
+/* Which base is the swarm's: a model of electors and binding votes, and a search of all its states.
+
+   THE RULE. Nodes that hold the same base form a group and run a session; its result is the next base. A base is
+   strong or weak. The anchor of a base is the newest strong base among itself and those that it descends from.
+   The electors of an anchor are the nodes whose updates it holds.
+     - Voters (V) of a group are its electors that have no open vote and did not resign. Resigned electors are
+       excused (R): no vote of theirs is needed. A group is strong if its voters are a quorum of the other
+       electors: more than half, or exactly half with the first elector.
+     - A strong session is completed by t releases, if the voters among them are a quorum again.
+     - A voter's release is its vote. The node stores it first; it stays open until the node holds a higher
+       anchor, or the session is dead: too many are out of it for a result. A release of any other member
+       binds nobody here. In the product it does, so that who is out and never released can be told from what
+       it announces: that only takes steps away from the adversary.
+     - A node resigns only without an open vote and in no session, for as long as it stays on that anchor.
+     - A node that is in no session takes any base of a higher rank: anchor, generation, members, digest.
+
+   THE ADVERSARY decides all that a network, a clock, an owner or a crash could decide:
+     - which nodes form a group, and when, and that a group is weak (patience is over whenever it likes);
+     - who releases, and who leaves a session before or after that (a deadline, a crash: what a node keeps on
+       disk stays, what its session knew is gone);
+     - who receives which releases, how late, and who takes whose base;
+     - who learns that a session is dead, and who resigns, and of which resignations a group has heard;
+     - which member drops out of the sum: it is no elector of the base that comes of that;
+     - which of two bases that tie has the smaller digest, each time anew.
+   Nodes follow the rule and tell no lies; disks keep what they hold. The amnesty is not modelled.
+
+   WHAT MUST HOLD in every state:
+     - no node that stored a strong base ever moves to a base that does not descend from it;
+     - of each anchor, one strong successor at most is completed (has the releases that make a result).
+
+   HOW STATES ARE SAVED. Each of these only leaves out what could add nothing to what the adversary can do:
+     - A release in a weak session binds nobody and nobody need stay in it. So a weak group, once formed, has
+       all its releases, and its members go on. Nobody drops out of it: that is a smaller group.
+     - Any node that is in no other session may store the base of a completed session: it received the
+       releases, or somebody who stored it handed it on.
+     - A release to a session that is completed already would only bind one more.
+     - Who was in a session and released does not matter any more once it is completed, nor once it is void:
+       everybody has left it, and it has no result.
+     - Who is no elector has nothing to resign from.
+     - After the last group nobody votes again: then open votes and resignations are forgotten.
+   A state that was seen is known by 64 bits of its hash: of searches of 10^8 states, one in 4000 confuses two.
+
+   WHAT CHOOSES A SEARCH (-D...):
+     N, S         nodes, and sessions in a run
+     ELECTORS     the electors of the first base, as bits (default: all nodes); the others are newcomers
+     RESIGN=0     nobody resigns; DROP=0: nobody drops out of a sum
+     LIMIT=k      stop after k states
+     TRACE        breadth first, and print the steps to what is violated
+     FAULT=...    one of the planted faults below */
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <type_traits>
+#include <vector>
+
+#ifndef N
+#define N 3
+#endif
+#ifndef S
+#define S 2
+#endif
+#ifndef ELECTORS
+#define ELECTORS ((1 << N) - 1)
+#endif
+#ifndef RESIGN
+#define RESIGN 1
+#endif
+#ifndef DROP
+#define DROP 1
+#endif
+#ifndef LIMIT
+#define LIMIT 0
+#endif
+#ifdef TRACE
+constexpr bool tracing = true;
+#else
+constexpr bool tracing = false;
+#endif
+#ifndef FAULT
+#define FAULT NONE
+#endif
+
+enum Fault {
+    NONE,
+    NO_DOUBT,          // a release binds nobody
+    FORGETS,           // a node that starts again has forgotten its open votes
+    ANY_T,             // t releases complete a strong session, whoever gave them
+    BOTH_HALVES,       // either half of the electors is a quorum
+    WEAK_ELECTS,       // a weak group makes a strong base, and its members are the electors
+    TODAY_RANK,        // bases are ranked without their anchor
+    FORGIVES,          // an open vote is dropped after a while, dead or not
+    RESIGNS_IN_DOUBT,  // a node may resign with a vote open
+    RESIGNS_MIDWAY,    // a node may resign in a session, and release afterwards
+    UNBOUND_PROVES,    // a member that released but is not bound counts as out, since it lists no vote
+    HIGHER_PROVES,     // a member that holds a higher anchor counts as out, since it lists no vote any more
+};
+constexpr Fault planted = FAULT;
+
+/* ---- what a state is ---- */
+
+using Index = std::uint8_t;  // of a node, a session or a base
+using Set = std::uint8_t;    // of nodes, sessions or bases: bit i is the one with index i
+
+constexpr Index NO_SESSION = 255;
+constexpr Index FIRST_BASE = 0;  // base m + 1 is the result of session m
+constexpr Set ALL = (1 << N) - 1;
+constexpr int LEAST_MEMBERS = 2;
+
+static_assert(N <= 8 && S <= 7, "a set has eight bits");
+
+struct Node {
+    Index base;
+    Index session;  // that it is in
+    Set open;       // sessions: the votes that bind it
+    Set resigned;   // anchors: where it votes for nobody. An announcement of that can be shown for ever
+};
+
+enum Stage : std::uint8_t { RUNNING, COMPLETED, VOID };
+
+struct Session {
+    Stage stage;
+    Index parent;  // the base that it builds on
+    Set members;
+    Set included;  // members whose updates the sum holds
+    Set voters;    // V: members whose votes count
+    Set excused;   // R: resigned electors, of whom no vote is needed
+    Set released;
+    std::uint8_t weak;
+};
+
+struct State {
+    Index begun;  // how many sessions there were
+    Node nodes[N];
+    Session sessions[S];
+};
+static_assert(std::has_unique_object_representations_v<State>, "equal states have equal bytes");
+
+int size(Set set) { return __builtin_popcount(set); }
+bool has(Set set, int index) { return set >> index & 1; }
+Set only(int index) { return 1 << index; }
+
+/* ---- bases ---- */
+
+const Session& maker(const State& x, Index base) { return x.sessions[base - 1]; }
+bool is_strong(const State& x, Index base) { return base == FIRST_BASE || !maker(x, base).weak; }
+
+int generation(const State& x, Index base) {
+    return base == FIRST_BASE ? 0 : 1 + generation(x, maker(x, base).parent);
+}
+
+Index anchor(const State& x, Index base) {
+    return is_strong(x, base) ? base : anchor(x, maker(x, base).parent);
+}
+
+Set electors(const State& x, Index base) {
+    Index strong = anchor(x, base);
+    return strong == FIRST_BASE ? ELECTORS : maker(x, strong).included;
+}
+
+bool descends(const State& x, Index base, Index from) {
+    return base == from || (base != FIRST_BASE && descends(x, maker(x, base).parent, from));
+}
+
+/* Without the digest: of two bases that tie, either may be the higher. */
+int rank(const State& x, Index base) {
+    int by_anchor = planted == TODAY_RANK ? 0 : generation(x, anchor(x, base));
+    int contributors = base == FIRST_BASE ? 0 : size(maker(x, base).included);
+    return (by_anchor * 16 + generation(x, base)) * 16 + contributors;
+}
+
+/* ---- votes ---- */
+
+bool is_quorum(Set voters, Set electors, Set excused) {
+    int votes = size(voters & electors & ~excused), needed_of = size(electors & ~excused);
+    Set first = electors & -electors;
+    bool breaks_the_tie = planted == BOTH_HALVES || (voters & ~excused & first) != 0;
+    return 2 * votes > needed_of || (2 * votes == needed_of && votes > 0 && breaks_the_tie);
+}
+
+/* t: one of three members or more may fall silent. (Three are the smallest group in which that matters.) */
+int threshold(Set members) { return size(members) - (size(members) >= 3); }
+
+/* Whether a session has a result if these members release. */
+bool suffice(const State& x, const Session& session, Set released) {
+    if (size(released) < threshold(session.members)) return false;
+    if (session.weak || planted == ANY_T) return true;
+    return is_quorum(released & session.voters, electors(x, session.parent), session.excused);
+}
+
+bool is_completed(const State& x, int m) { return x.sessions[m].stage == COMPLETED; }
+
+/* Whether member i will never release in session m: it is out of it, and has not. Here each node knows that at
+   once. From announcements it can know it of no others than voters that are still on the session's anchor:
+   their open votes would list the session. The last two planted faults are to forget one half of that. */
+bool never_releases(const State& x, int i, int m) {
+    const Session& session = x.sessions[m];
+    if (x.nodes[i].session == m) return false;
+    if (!has(session.released, i)) return true;
+    bool higher = anchor(x, x.nodes[i].base) != anchor(x, session.parent);
+    if (planted == UNBOUND_PROVES) return !higher && !has(session.voters, i);
+    if (planted == HIGHER_PROVES) return higher;
+    return false;
+}
+
+bool is_empty(const State& x, int m) {
+    for (const Node& node : x.nodes)
+        if (node.session == m) return false;
+    return true;
+}
+
+/* These must still look at who released in a session that is completed. */
+constexpr bool misjudges = planted == UNBOUND_PROVES || planted == HIGHER_PROVES;
+
+/* Session m is dead: those who have released, or still may, can not bring it to a result. */
+bool is_dead(const State& x, int m) {
+    if (x.sessions[m].stage == VOID) return true;
+    if (is_completed(x, m) && !misjudges) return false;
+    Set may = x.sessions[m].members;
+    for (int i = 0; i < N; i++)
+        if (has(may, i) && never_releases(x, i, m)) may &= ~only(i);
+    return !suffice(x, x.sessions[m], may);
+}
+
+/* ---- what was reached: a search that never gets there shows nothing ---- */
+
+enum Reached { FREED, RESIGNED, WITHOUT, TIED, UNBOUND, STRONG_ON_WEAK, COMPLETED_LATE, REACHED };
+const char* const reached_names[REACHED] = {
+    "a vote closes, as its session is dead",
+    "a node resigns",
+    "a strong group needs that others resigned",
+    "the first elector breaks a tie",
+    "a member that is not bound releases",
+    "a strong base on a weak one",
+    "a node stores a result that it released for and did not wait for",
+};
+
+/* ---- the search ---- */
+
+struct Step {
+    const char* what;
+    int node;  // or the members of a group
+    int about;
+};
+
+/* The hashes of the states that were seen; open addressing, 0 is free. */
+class Seen {
+public:
+    bool add(std::uint64_t hash) {
+        if (hash == 0) hash = 1;
+        if (!put(hash)) return false;
+        if (++count_ * 10 > slots_.size() * 7) grow();
+        return true;
+    }
+    std::size_t count() const { return count_; }
+
+private:
+    bool put(std::uint64_t hash) {
+        std::size_t mask = slots_.size() - 1, at = hash & mask;
+        for (; slots_[at] != 0; at = (at + 1) & mask)
+            if (slots_[at] == hash) return false;
+        slots_[at] = hash;
+        return true;
+    }
+    void grow() {
+        std::vector<std::uint64_t> old(slots_.size() * 2);
+        old.swap(slots_);
+        for (std::uint64_t hash : old)
+            if (hash != 0) put(hash);
+    }
+    std::vector<std::uint64_t> slots_ = std::vector<std::uint64_t>(1 << 16);
+    std::size_t count_ = 0;
+};
+
+std::uint64_t mixed(std::uint64_t word) {  // the finaliser of MurmurHash3
+    word = (word ^ word >> 33) * 0xff51afd7ed558ccd;
+    word = (word ^ word >> 33) * 0xc4ceb9fe1a85ec53;
+    return word ^ word >> 33;
+}
+
+std::uint64_t hash_of(const State& x) {
+    std::uint64_t words[(sizeof x + 7) / 8] = {}, hash = 0;
+    std::memcpy(words, &x, sizeof x);
+    for (std::uint64_t word : words) hash = mixed(hash ^ word) + 0x9e3779b97f4a7c15;
+    return mixed(hash);
+}
+
+class Search {
+public:
+    Search() {
+        State first{};
+        for (Node& node : first.nodes) node.session = NO_SESSION;
+        reach(first, {"", 0, 0});
+    }
+
+    void run() {
+        while (take()) {
+            if (LIMIT != 0 && seen_.count() > LIMIT) return report("cut off");
+            for (int i = 0; i < N; i++) node_steps(i);
+            if (x_.begun < S) group_steps();
+        }
+        report("exhaustive");
+    }
+
+private:
+    /* -- what a node may do -- */
+
+    void node_steps(int i) {
+        bool busy = x_.nodes[i].session != NO_SESSION;
+        bool votes_matter = x_.begun < S;
+        if (busy) leaves(i);
+        if (busy && may_release(i)) releases(i);
+        for (int m = 0; m < x_.begun; m++)
+            if ((!busy || x_.nodes[i].session == m) && is_completed(x_, m)) stores(i, m);
+        if (votes_matter) closes_votes(i);
+        if (RESIGN && votes_matter && (!busy || planted == RESIGNS_MIDWAY)) resigns(i);
+    }
+
+    void leaves(int i) {
+        State y = x_;
+        int m = y.nodes[i].session;
+        y.nodes[i].session = NO_SESSION;
+        if (is_empty(y, m) && !is_completed(y, m)) y.sessions[m] = {VOID, 0, 0, 0, 0, 0, 0, false};
+        reach(y, {"leaves session", i, m});
+    }
+
+    bool may_release(int i) {
+        int m = x_.nodes[i].session;
+        return !has(x_.sessions[m].released, i) && !is_completed(x_, m);
+    }
+
+    void releases(int i) {
+        int m = x_.nodes[i].session;
+        State y = x_;
+        y.sessions[m].released |= only(i);
+        bool bound = has(x_.sessions[m].voters, i);
+        if (bound && planted != NO_DOUBT && x_.begun < S) y.nodes[i].open |= only(m);
+        reached_[UNBOUND] += !bound;
+        if (suffice(y, y.sessions[m], y.sessions[m].released)) y.sessions[m] = completed(y.sessions[m]);
+        reach(y, {"releases in session", i, m});
+        if (is_completed(y, m)) check_only_successor(y, m);
+    }
+
+    Session completed(Session session) {
+        session.stage = COMPLETED;
+        if (!misjudges) session.members = session.voters = session.excused = session.released = 0;
+        return session;
+    }
+
+    void stores(int i, int m) {
+        Index old = x_.nodes[i].base, base = m + 1;
+        if (base == old || rank(x_, base) < rank(x_, old)) return;
+        State y = x_;
+        y.nodes[i].base = base;
+        y.nodes[i].session = NO_SESSION;
+        if (anchor(y, base) != anchor(x_, old)) y.nodes[i].open = 0;
+        reached_[STRONG_ON_WEAK] += is_strong(x_, base) && !is_strong(x_, x_.sessions[m].parent);
+        reached_[COMPLETED_LATE] += has(x_.nodes[i].open, m) && x_.nodes[i].session != m;
+        reach(y, {"stores the base of session", i, m});
+        check_past_is_kept(y, old, base);
+    }
+
+    void closes_votes(int i) {
+        for (int m = 0; m < x_.begun; m++) {
+            bool may = planted == FORGETS ? x_.nodes[i].session == NO_SESSION || is_dead(x_, m)
+                                          : planted == FORGIVES || is_dead(x_, m);
+            if (!has(x_.nodes[i].open, m) || !may) continue;
+            State y = x_;
+            y.nodes[i].open &= ~only(m);
+            reached_[FREED]++;
+            reach(y, {"is free of its vote in session", i, m});
+        }
+    }
+
+    void resigns(int i) {
+        Index from = anchor(x_, x_.nodes[i].base);
+        if (!has(electors(x_, from), i) || has(x_.nodes[i].resigned, from)) return;
+        if (x_.nodes[i].open != 0 && planted != RESIGNS_IN_DOUBT) return;
+        State y = x_;
+        y.nodes[i].resigned |= only(from);
+        reached_[RESIGNED]++;
+        reach(y, {"resigns as an elector of base", i, from});
+    }
+
+    /* -- which groups may form -- */
+
+    void group_steps() {
+        for (int members = 1; members <= ALL; members++)
+            if (size(members) >= LEAST_MEMBERS && may_meet(members)) group_of(members);
+    }
+
+    bool may_meet(Set members) {
+        Index base = x_.nodes[__builtin_ctz(members)].base;
+        for (int i = 0; i < N; i++) {
+            bool ready = x_.nodes[i].session == NO_SESSION && x_.nodes[i].base == base;
+            if (has(members, i) && !ready) return false;
+        }
+        return true;
+    }
+
+    void group_of(Set members) {
+        Index parent = x_.nodes[__builtin_ctz(members)].base;
+        Set of = electors(x_, parent), voters = 0, resigned = 0;
+        for (int i = 0; i < N; i++) {
+            bool has_resigned = has(x_.nodes[i].resigned, anchor(x_, parent));
+            if (has(of, i) && has_resigned) resigned |= only(i);
+            if (has(of & members, i) && !has_resigned && x_.nodes[i].open == 0) voters |= only(i);
+        }
+        begins({RUNNING, parent, members, members, 0, 0, 0, true});
+        for (int excused = resigned;; excused = (excused - 1) & resigned) {  // each subset: whom they heard of
+            if (is_quorum(voters, of, excused)) {
+                int votes = size(voters);
+                reached_[WITHOUT] += !is_quorum(voters, of, 0);
+                reached_[TIED] += 2 * votes == size(of & ~excused);
+                each_sum({RUNNING, parent, members, 0, voters, Set(excused), 0, false});
+            }
+            if (excused == 0) break;
+        }
+    }
+
+    /* A strong group's sum holds all members' updates, or all but one's. */
+    void each_sum(Session session) {
+        bool may_drop = DROP && size(session.members) > threshold(session.members);
+        for (int dropped = may_drop ? 0 : N; dropped <= N; dropped++) {
+            if (dropped < N && !has(session.members, dropped)) continue;
+            session.included = session.members & ~(dropped < N ? only(dropped) : 0);
+            begins(session);
+        }
+    }
+
+    void begins(Session session) {
+        Step step = {session.weak ? "make a weak group on base" : "make a strong group on base", session.members,
+                     session.parent};
+        if (session.weak && planted == WEAK_ELECTS) {
+            session.weak = false;
+            session.voters = session.members;
+            session.excused = ALL & ~session.members;
+        }
+        State y = x_;
+        Index m = y.begun++;
+        for (int i = 0; i < N; i++)
+            if (has(session.members, i) && !session.weak) y.nodes[i].session = m;
+        y.sessions[m] = session.weak ? completed(session) : session;
+        if (y.begun == S)
+            for (Node& node : y.nodes) node.open = node.resigned = 0;
+        reach(y, step);
+    }
+
+    /* -- what must hold -- */
+
+    void check_past_is_kept(const State& y, Index old, Index base) {
+        for (Index past = old;; past = maker(y, past).parent) {
+            if (is_strong(y, past) && !descends(y, base, past)) violated("a strong base was discarded");
+            if (past == FIRST_BASE) return;
+        }
+    }
+
+    void check_only_successor(const State& y, int m) {
+        Index of = anchor(y, y.sessions[m].parent);
+        for (int other = 0; other < y.begun; other++) {
+            const Session& session = y.sessions[other];
+            if (other != m && !session.weak && is_completed(y, other) && anchor(y, session.parent) == of)
+                violated("an anchor has two strong successors");
+        }
+    }
+
+    /* -- depth first; breadth first where the way to a violation is wanted, for the shortest one -- */
+
+    struct Visit {
+        State state;
+        std::size_t before;
+        Step step;
+    };
+
+    void reach(const State& y, Step step) {
+        steps_++;
+        latest_ = step;
+        if (!seen_.add(hash_of(y))) return;
+        if (tracing)
+            visits_.push_back({y, next_ - (next_ > 0), step});
+        else
+            stack_.push_back(y);
+    }
+
+    bool take() {
+        if (tracing) {
+            if (next_ == visits_.size()) return false;
+            x_ = visits_[next_++].state;
+        } else {
+            if (stack_.empty()) return false;
+            x_ = stack_.back();
+            stack_.pop_back();
+        }
+        return true;
+    }
+
+    void report(const char* end) {
+        std::printf("%s (%zu states, %zu steps)\n", end, seen_.count(), steps_);
+        for (int what = 0; what < REACHED; what++)
+            std::printf("reached %zu times: %s\n", reached_[what], reached_names[what]);
+    }
+
+    [[noreturn]] void violated(const char* reason) {
+        std::printf("VIOLATED: %s (%zu states, %zu steps)\n", reason, seen_.count(), steps_);
+        if (tracing) print_trace();
+        std::exit(1);
+    }
+
+    void print_trace() {
+        std::vector<Step> way = {latest_};
+        for (std::size_t at = next_ - 1; at != 0; at = visits_[at].before) way.push_back(visits_[at].step);
+        for (std::size_t k = way.size(); k-- > 0;) print(way[k]);
+    }
+
+    void print(Step step) {
+        bool group = std::strncmp(step.what, "make", 4) == 0;
+        std::printf("  ");
+        for (int i = 0; i < N; i++)
+            if (group ? has(step.node, i) : step.node == i) std::printf("%d ", i);
+        std::printf("%s %d\n", step.what, step.about);
+    }
+
+    State x_;  // whose successors are being reached
+    Seen seen_;
+    std::vector<State> stack_;
+    std::deque<Visit> visits_;
+    std::size_t next_ = 0, steps_ = 0, reached_[REACHED] = {};
+    Step latest_ = {};
+};
+
+int main() { Search().run(); }

@@ -1,0 +1,126 @@
+"""The model of which base is the swarm's, `electorate.cpp`, in every state that its adversary can reach.
+
+Each search is exhaustive for its number of nodes (N) and of sessions in a run (S). The model
+explains the other defines.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+MODEL = Path(__file__).with_name("electorate.cpp")
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("g++") is None,
+    reason="the model of electors and votes was not checked: g++ not installed",
+)
+
+EXHAUSTIVE = "exhaustive"
+CUT_OFF = "cut off"
+TWO_SUCCESSORS = "VIOLATED: an anchor has two strong successors"
+DISCARDED = "VIOLATED: a strong base was discarded"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of one search: how it ended, in how many states, and how often it came to each thing of interest."""
+
+    ended: str
+    states: int
+    reached: dict[str, int]
+
+
+def search(where: Path, defines: str) -> Verdict:
+    """Build the model for these defines and run it."""
+    program = where / "electorate"
+    build = ["g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, MODEL]
+    chosen = [f"-D{define}" for define in defines.split()]
+    built = subprocess.run([*build, *chosen], capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    ran = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert ran.returncode in (0, 1), ran
+    end = re.match(r"(.+) \((\d+) states, \d+ steps\)\n", ran.stdout)
+    assert end, ran
+    reached = re.findall(r"^reached (\d+) times: (.+)$", ran.stdout, re.MULTILINE)
+    return Verdict(end[1], int(end[2]), {what: int(times) for times, what in reached})
+
+
+@pytest.mark.parametrize(
+    ("defines", "at_least"),
+    [
+        ("N=3 S=3", 1_400_000),
+        ("N=3 S=4 RESIGN=0 DROP=0", 2_700_000),
+        ("N=4 S=2 RESIGN=0", 390_000),
+        ("N=4 S=2 ELECTORS=3", 1_100_000),  # nodes 0 and 1; the others are newcomers
+        ("N=4 S=3 RESIGN=0 DROP=0", 8_000_000),
+        ("N=5 S=2 RESIGN=0 DROP=0", 2_100_000),
+    ],
+)
+def test_strong_bases_are_one_chain(tmp_path, defines, at_least):
+    verdict = search(tmp_path, defines)
+    assert verdict.ended == EXHAUSTIVE
+    assert verdict.states > at_least
+
+
+@pytest.fixture
+def unhurried():
+    """The largest searches take longer than a test that hangs is given."""
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("defines", "at_least"),
+    [
+        ("N=4 S=2", 13_000_000),  # 0.4 GB
+        ("N=5 S=2 RESIGN=0", 14_400_000),  # 0.4 GB
+        ("N=3 S=4", 30_500_000),  # 0.8 GB
+        ("N=4 S=3 RESIGN=0", 31_200_000),  # 0.8 GB
+        ("N=3 S=5 RESIGN=0 DROP=0", 59_500_000),  # 1.6 GB
+        ("N=4 S=3 DROP=0", 130_000_000),  # 3.1 GB
+    ],
+)
+def test_strong_bases_are_one_chain_in_longer_runs(tmp_path, unhurried, defines, at_least):
+    verdict = search(tmp_path, defines)
+    assert verdict.ended == EXHAUSTIVE
+    assert verdict.states > at_least
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("defines", ["N=4 S=3", "N=5 S=2"])
+def test_nothing_is_found_before_the_search_is_cut_off(tmp_path, unhurried, defines):
+    """6.3 GB each."""
+    assert search(tmp_path, f"{defines} LIMIT=350000000").ended in {CUT_OFF, EXHAUSTIVE}
+
+
+def test_the_model_reaches_what_it_is_about(tmp_path):
+    reached = search(tmp_path, "N=3 S=2").reached
+    assert len(reached) == 7
+    assert all(reached.values()), reached
+
+
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        ("NO_DOUBT", TWO_SUCCESSORS),
+        ("FORGETS", TWO_SUCCESSORS),
+        ("ANY_T", TWO_SUCCESSORS),
+        ("BOTH_HALVES", TWO_SUCCESSORS),
+        ("WEAK_ELECTS", TWO_SUCCESSORS),
+        ("TODAY_RANK", DISCARDED),
+        ("FORGIVES", TWO_SUCCESSORS),
+        ("RESIGNS_IN_DOUBT", TWO_SUCCESSORS),
+        ("RESIGNS_MIDWAY", TWO_SUCCESSORS),
+        ("UNBOUND_PROVES", TWO_SUCCESSORS),
+        ("HIGHER_PROVES", TWO_SUCCESSORS),
+    ],
+)
+def test_planted_faults(tmp_path, fault, found):
+    assert search(tmp_path, f"N=3 S=2 TRACE FAULT={fault}").ended == found
