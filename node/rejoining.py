@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from node.departed import KEY_DIGITS, Electors, find, opened, quorum_words, read_electors, store_gone
-from node.errors import ConfigError, UserError, shown
+from node.errors import ConfigError, UserError
 from node.options import reachable_path
 from node.outfolder import STATE, Lock
 from node.report import counted
@@ -51,9 +51,7 @@ def rejoin(out: Path, written: Sequence[str], is_sure: Callable[[], bool]) -> No
 def _check(out: Path) -> None:
     """ConfigError where no node has ever used this folder."""
     if not reachable_path(str(out / STATE), "--out").is_file():
-        raise ConfigError(
-            f"--out {shown(str(out))} has no {STATE}; allowed: the --out of a node that has run"
-        )
+        raise ConfigError(f"--out {out} has no {STATE}; allowed: the --out of a node that has run")
 
 
 def _locked(out: Path) -> Lock:
@@ -63,7 +61,7 @@ def _locked(out: Path) -> Lock:
         raise
     except UserError:
         raise UserError(
-            f"--out {shown(str(out))} is in use by a node: end it (Ctrl-C), run this, then start it again"
+            f"--out {out} is in use by a node: end it (Ctrl-C), run this, then start it again"
         ) from None
 
 

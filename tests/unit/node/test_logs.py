@@ -153,7 +153,7 @@ FIELDS = {
     "round": {
         *("round", "rounds", "outcome", "reason", "participants", "missing", "accuracy", "accuracy_of"),
         *("epsilon", "delta", "bytes_sent", "bytes_received", "train_s", "aggregate_s", "clipped"),
-        *("rolled_back", "base_digest"),
+        *("rolled_back", "without", "base_digest"),
     },
     "caught-up": {"generation", "base_digest", "how"},
     "peer-joined": {"peer", "key"},
