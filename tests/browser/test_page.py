@@ -60,6 +60,23 @@ def test_a_node_shows_its_round_its_peers_its_rounds_and_its_privacy(window: Win
         )
 
 
+def test_a_node_says_why_no_group_forms_and_whom_a_model_went_on_without(window: Window):
+    why = (
+        "waiting for 10.0.0.3:9001, who made the last model; goes on without them after 3 more failed rounds"
+    )
+    gone = replace(NODE.history[-1], without=("10.0.0.3:9001", "a1b2c3d4"))
+    shown = replace(NODE, waiting=why, electors_missing=1, history=(*NODE.history[:-1], gone))
+    with Served(shown) as served:
+        page = window.open(served.url)
+        expect(page.locator("#now-waiting")).to_have_text(why.replace("waiting", "Waiting", 1))
+        last = page.locator("#rounds tr").first
+        expect(last).to_contain_text("Aggregated without 10.0.0.3:9001, a1b2c3d4, gone for good")
+        assert not grave(page)
+        expect(window.open(served.url, "dark", PHONE).locator("#now-waiting")).to_be_visible()
+    with Served(NODE) as served:
+        expect(window.open(served.url).locator("#now-waiting")).to_be_hidden()
+
+
 def test_a_node_without_privacy_says_so(window: Window):
     with Served(replace(NODE, privacy=None)) as served:
         page = window.open(served.url)

@@ -167,6 +167,9 @@ FIELDS = {
     "peer-unreachable": {"peer", "why"},
     "peer-clock": {"peer", "why"},
     "peer-epoch": {"peer", "why"},
+    "waiting": {"text"},
+    "weak": {"text"},
+    "quorum": {"text"},
     "rolled-back": set(),
     "warning": {"text"},
     "draining": {"within_s"},
@@ -213,7 +216,7 @@ def test_what_an_owner_should_look_at_is_a_warning():
             "peer-clock",
             "peer-epoch",
         ),
-        *("rolled-back", "warning"),
+        *("waiting", "weak", "rolled-back", "warning"),
     ]
 
 
