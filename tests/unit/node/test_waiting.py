@@ -100,7 +100,7 @@ async def test_one_that_was_fetched_is_told_of_too(alone):
     assert len(told(node, "warning")) == 1
 
 
-def test_at_its_start_a_node_says_who_counts_as_gone(alone):
+async def test_at_its_start_a_node_says_who_counts_as_gone(alone):
     keys, node = members(4), alone("none")
     assert _gone_words(node.state) == {}
     line = Line(1, None, (Link(group(keys[:3]), (), ()),))
