@@ -338,3 +338,12 @@ def test_who_made_the_base_is_named_by_where_it_listened_also_when_it_was_not_he
     assert node.addresses.of(KEYS[4].public) is None
     assert node.addresses.named(KEYS[4].public) == endpoint(KEYS[4])
     assert node.addresses.named(KEYS[8].public) == KEYS[8].public.hex()[:8]
+
+
+def test_an_amnesty_is_told_as_the_owners_word_is():
+    wires = five_named(3, amnesty_s=60.0, group_timeout_s=5.0)
+    for node in wires.nodes.values():
+        node._patience.gone(wires.now - 60.0)  # for so long there was no quorum
+    wires.offer()
+    gone = tuple(sorted(endpoint(key) for key in KEYS[3:5]))
+    assert [end.without for _, end in wires.ends(Completed)] == [gone] * 3
