@@ -328,13 +328,8 @@ class State:
     @property
     @_alone
     def past(self) -> dict[Sid, Past]:
-        """The sessions whose certificates can be served, and those that votes are bound to."""
-        served = {sid: Past(kept.group, kept.base, {}) for sid, kept in self.sessions.items()}
-        groups = {sid: vote.group for sid, vote in self.votes.items()}
-        unfinished = {
-            sid: Past(group, group.readys[0].announce.base, {}) for sid, group in groups.items() if group
-        }
-        return {**served, **unfinished}
+        """The sessions whose certificates can be served."""
+        return {sid: Past(kept.group, kept.base, {}) for sid, kept in self.sessions.items()}
 
     @_alone
     def vector_of(self, base: Base) -> Floats | None:

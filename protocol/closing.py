@@ -28,12 +28,15 @@ class Closing:
         """
         self.until = now + max(LINGER_S, others_need_s + PATIENCE_S)
 
-    def is_over(self, fetching: bool, now: float) -> bool:
-        """Whether this node may go; before its time not while it is itself `fetching` or storing a base."""
-        return self.until is not None and (now >= self.until or self._confirmed(fetching))
+    def is_over(self, expects: bool, now: float) -> bool:
+        """Whether this node may go; before its time not while it `expects` a base itself.
 
-    def _confirmed(self, fetching: bool) -> bool:
-        if fetching:
+        It does where it fetches or stores one, and where its vote is bound: others may finish that session.
+        """
+        return self.until is not None and (now >= self.until or self._confirmed(expects))
+
+    def _confirmed(self, expects: bool) -> bool:
+        if expects:
             return False
         base, round = self._standing.base, self._standing.round
         live = (self._members.get(key) for key in self._members.live(round))

@@ -125,14 +125,18 @@ class Healer:
     ) -> list[Action]:
         """A certificate that this node opened itself, afterwards: fetch the totals that it is for."""
         past, masked = self.past.get(sid), self._settings.masked
-        bases = (self._standing.base, self._standing.previous)
-        if self._fetch is not None or past is None or masked is None or past.base not in bases:
+        if self._fetch is not None or past is None or masked is None or not self.can_build(sid):
             return []
         for source in sources:
             if self._fresh(past.base, source, True, now):
                 fetch = ResultFetch(past, sid, source, self._settings, masked, certificate)
                 return self._begin(fetch, now)
         return []
+
+    def can_build(self, sid: Sid) -> bool:
+        """Whether this node has the base that this session builds on."""
+        past = self.past.get(sid)
+        return past is not None and past.base in (self._standing.base, self._standing.previous)
 
     def _begin(self, fetch: CertificateFetch | ResultFetch | BaseFetch | None, now: float) -> list[Action]:
         self._fetch = fetch

@@ -397,5 +397,6 @@ class Matchmaker:
 
 
 def _is_void(then: Announce, now: Announce) -> bool:
-    """Whether a READY's owner has started anew, ended the round, changed its base, or follows since."""
-    return now.following or (then.instance, then.round, then.base) != (now.instance, now.round, now.base)
+    """Whether a READY's owner started anew, ended the round, changed its base or votes, or follows since."""
+    before = (then.instance, then.round, then.base, then.open)
+    return now.following or before != (now.instance, now.round, now.base, now.open)

@@ -97,6 +97,10 @@ class Session:
         self._healer = Healer(settings, standing, self._members, self._patience)
         for sid, known in past.items():
             self._healer.remember(sid, known)
+        for sid, vote in standing.votes.items():
+            if vote.group is not None:
+                parent, ballot = vote.group.readys[0].announce.base, self._voting.ballot(vote.group)
+                self._healer.remember(sid, Past(vote.group, parent, {}, ballot))
         self._line: Line = standing.line
         """The line of the base that is being stored."""
         self._coordination = Coordination(settings, standing, self._hellos, self._patience)
@@ -156,7 +160,8 @@ class Session:
         is_first = not self._standing.following
         self._follower.begin(now)
         self._coordination.retire()
-        return self._after(self._broadcast(now) if is_first else [], now)
+        resigned = self._vote(now)
+        return self._after(self._broadcast(now) if is_first and not resigned else resigned, now)
 
     def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
         """Take in a message; RemoteProtocolError if it does not belong here, and then nothing changed.
@@ -350,7 +355,8 @@ class Session:
         if self._machine is not None and self._machine.takes(message):
             return self._bulk(message, by, now)
         late = self._late.get(message.sid)
-        if late is not None and self._machine is None and not (self._healer.busy or self._storing):
+        is_idle = self._machine is None and not (self._healer.busy or self._storing)
+        if late is not None and is_idle and self._healer.can_build(message.sid):
             return self._took(late.take_sum(message))
         if self._healer.busy:
             return self._fetched(message, now)
@@ -528,10 +534,13 @@ class Session:
         return [*actions, *self._closed(now)]
 
     def _vote(self, now: float) -> list[Action]:
-        """Free the votes that can count no more; and who has an open one may finish what it is bound to."""
+        """Free the votes that can count no more, or resign, and say so; who is bound may still finish."""
         actions = self._voting.look(now)
         self._late.keep(self._standing.votes, self._voting.ballot)
-        return actions
+        if not actions:
+            return []
+        self._seeker.void()  # its READY says what was open
+        return [*actions, *self._broadcast(now)]
 
     def _finish_late(self, now: float) -> list[Action]:
         """Fetch what the releases of a session open that ended without a result."""
@@ -543,8 +552,9 @@ class Session:
 
     def _closed(self, now: float) -> list[Action]:
         """The end, once: every live peer has what this node has, or has had the time for it."""
-        fetching = self._healer.busy or self._storing
-        if self._course.phase is not Phase.CLOSING or not self._closing.is_over(fetching, now):
+        bound = any(vote.group is not None for vote in self._standing.votes.values())
+        expects = self._healer.busy or self._storing or bound
+        if self._course.phase is not Phase.CLOSING or not self._closing.is_over(expects, now):
             return []
         self._course.step(Event.CONFIRMED)
         return [Closed()]

@@ -145,6 +145,8 @@ class Plan:
     step_budget: int = 400_000
     follows: tuple[tuple[int, int], ...] = ()
     """(peer, round): from this round on the peer's budget is spent; it offers nothing, and follows."""
+    alike: bool = True
+    """Whether all name the same electors of the first base; else no group has a quorum, and no vote binds."""
     weak: bool = True
     """Whether groups without a quorum of electors are allowed, once patience is over."""
     lies: tuple[tuple[int, Liar], ...] = ()

@@ -176,9 +176,11 @@ class Rules:
     # -- the tree of bases -------------------------------------------------------------------------
 
     def stored(self, peer: int, base: Base, before: Base) -> None:
-        """A peer stores a base in place of the one before."""
+        """A peer stores a base in place of the one before. Where somebody lies, bases may fork."""
         if base.rank <= before.rank:
             self.violated(f"peer {peer} goes from generation {before.generation} to a base of lower rank")
+        if self._liars:
+            return
         if base.is_strong:
             self._strong.setdefault(base, []).append(peer)
         others = [other for other in self._strong if other != base]

@@ -32,7 +32,7 @@ from protocol.actions import (
     Vote,
     WrongTracker,
 )
-from protocol.electorate import of_names
+from protocol.electorate import Electorate, of_names
 from protocol.lineage import FIRST, Line
 from protocol.machine import Machine
 from protocol.masked_messages import ResultCertificate, TotalPiece
@@ -138,9 +138,14 @@ class SimulatedPeer(Host):
             instance=self.network.random.randbytes(16),
             last_round=plan.rounds,
             slots=plan.slots,
-            electorate=None if tracker else of_names(peer.endpoint for peer in self.network.peers),
+            electorate=None if tracker else self._named(),
             weak=plan.weak,
         )
+
+    def _named(self) -> Electorate:
+        """Whom it names as electors of the first base."""
+        everybody = of_names(peer.endpoint for peer in self.network.peers)
+        return everybody if self.network.plan.alike else of_names([self.endpoint])
 
     def resumed(self, now: float) -> None:
         """It stood still through no fault of its own."""

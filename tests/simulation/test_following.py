@@ -122,9 +122,9 @@ def test_who_falls_back_is_healed_though_a_follower_is_asked_first():
     assert len(network.digests()) == 1
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 5, 6, 8])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 5, 7, 8])
 def test_messages_that_are_lost_leave_no_follower_behind(seed):
-    """In 3 of the first 60 seeds, 7 among them, a last answer is lost that nobody is left to give again.
+    """In one of the first 60 seeds, 6, a last answer is lost that nobody is left to give again.
 
     A link loses nothing but with its end, so that a node comes to this only with several links that break.
     """
