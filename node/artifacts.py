@@ -41,6 +41,7 @@ class Ending:
     missing: tuple[str, ...]
     clipped: int
     phases: Mapping[str, Traffic]
+    without: tuple[str, ...] = ()
 
     def to_text(self) -> str:
         """One line of JSON."""
@@ -51,6 +52,7 @@ class Ending:
         """What `to_text` wrote."""
         values = json.loads(text)
         values["missing"] = tuple(values["missing"])
+        values["without"] = tuple(values.get("without", ()))
         values["phases"] = {name: Traffic(**traffic) for name, traffic in values["phases"].items()}
         return cls(**values)
 
@@ -81,6 +83,8 @@ class Record:
     """Those of train.metrics; None for one that these rows do not define."""
     rolled_back: tuple[float | None, float | None] | None = None
     """Where the loss gate refused a base: the lowest loss on one's own rows so far, and the base's."""
+    without: tuple[str, ...] = ()
+    """Electors that counted as gone for good in the quorum that made the base."""
 
     def as_json(self) -> dict[str, object]:
         """Plain values, seconds and losses rounded to what can be read."""

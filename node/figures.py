@@ -47,6 +47,7 @@ def ending_of(outcome: Completed | Failed, training: Training, aggregate_s: floa
         missing=tuple(key.hex()[:16] for key in failed.missing) if failed else (),
         clipped=meter.clipped,
         phases=meter.phases(training.seconds),
+        without=() if isinstance(outcome, Failed) else outcome.without,
     )
 
 
@@ -80,6 +81,7 @@ def round_record(
         phases=ending.phases,
         metrics=evaluation.metrics,
         rolled_back=refused.losses if refused else None,
+        without=ending.without,
     )
 
 

@@ -1,6 +1,7 @@
 """What a supervisor asks: does the process answer, and can it do what it is for.
 
-/healthz  200 as long as the event loop turns: without an answer the process hangs
+/healthz  200 as long as the event loop turns: without an answer the process hangs; in JSON also why no group
+          forms, where that is so
 /readyz   200 when it takes part, else 503; in JSON what is missing
 
 Neither says anything of data or of other peers' names, so neither asks for a token.
@@ -22,11 +23,15 @@ Missing = Callable[[], Awaitable[tuple[str, ...]]]
 """What keeps a node from being ready; nothing where it is."""
 
 
-def health(missing: Missing) -> list[web.RouteDef]:
-    """The two routes. What answers has its listener and its state open: it is served only with both."""
+def health(missing: Missing, waiting: Callable[[], str] = lambda: "") -> list[web.RouteDef]:
+    """The two routes. What answers has its listener and its state open: it is served only with both.
+
+    `waiting`: why no group forms, without names, and without any wait; empty where nothing is in the way.
+    """
 
     async def live(_: web.Request) -> web.Response:
-        return web.json_response({"status": "ok"})
+        why = waiting()
+        return web.json_response({"status": "ok", **({"waiting": why} if why else {})})
 
     async def ready(_: web.Request) -> web.Response:
         why = await missing()

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from node.artifacts import Record, Summary
+from node.report import counted
 from node.reporting import Status, draining_text, summary_text
 from node.sums import Withstands
 from protocol.actions import Notice, Reason
@@ -99,6 +100,8 @@ class LiveReporter:
         left_s = status["left_s"]
         if isinstance(left_s, float) and phase != "idle":
             text.append(f", at most {left_s:.0f} s more", style="dim")
+        if status["waiting"]:
+            text.append(f"\n{status['waiting']}", style="yellow")
         return Group(self._table(), Panel(text, title=f"{status['task']}", title_align="left"))
 
     def _table(self) -> Table:
@@ -120,6 +123,8 @@ class LiveReporter:
 def _outcome(record: Record) -> Text:
     if record.rolled_back:
         return Text("rolled back", "yellow")
+    if record.without:
+        return Text(f"aggregated without {counted(len(record.without), 'elector')}", "bold yellow")
     if record.reason is None:
         return Text("aggregated", "green")
     followed = record.reason == Reason.BUDGET_SPENT

@@ -16,12 +16,19 @@ from protocol.messages import Base
 
 _UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTHER_SWARM})
 _ODD = frozenset({Note.CLOCK, Note.EPOCH})
+_OF_THE_SWARM = frozenset({Note.WAITING, Note.WEAK, Note.QUORUM})
 _EXPLAINED = frozenset({*_UNWELCOME, *_ODD, Note.LOST, Note.UNREACHABLE, Note.COORDINATOR})
 KEY_DIGITS = 16
 
 
 def log_notice(log: Log, notice: Notice, text: str) -> None:
-    """Something about a peer, as the event `peer-KIND`; `text` is the whole of it in words."""
+    """Something about a peer, as the event `peer-KIND`; `text` is the whole of it in words.
+
+    What is about the swarm is an event `KIND`.
+    """
+    if notice.kind in _OF_THE_SWARM:
+        (log.info if notice.kind is Note.QUORUM else log.warning)(str(notice.kind), text=text)
+        return
     say = log.warning if notice.kind in _UNWELCOME | _ODD else log.info
     about = {"why": text} if notice.kind in _EXPLAINED else {"key": notice.text}
     say(f"peer-{notice.kind}", peer=notice.who, **about)
@@ -68,6 +75,7 @@ class LogReporter(SilentReporter):
             aggregate_s=round(record.aggregate_s, 6),
             clipped=record.clipped,
             rolled_back=record.rolled_back is not None,
+            without=list(record.without),
             base_digest=record.base_digest,
         )
 

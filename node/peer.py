@@ -43,6 +43,7 @@ from node.tls import Tls
 from node.training import Interrupted, Learner
 from node.transport import Transport
 from node.vectors import Floats
+from node.waiting import without_text
 from node.weighting import WRONG_WEIGHTS, Weighting
 from protocol.actions import (
     Action,
@@ -54,6 +55,7 @@ from protocol.actions import (
     Fatal,
     Healed,
     Keep,
+    Note,
     Notice,
     RaiseEpoch,
     Reason,
@@ -135,7 +137,8 @@ class Engine:
         self.is_deserted = False
         """Whether it ended early because its swarm is gone (protocol.lateness)."""
         self._meter = Meter(self.transport.counts)
-        self.sight = Sight(plan, session, state, mechanism, self._shell, self._meter, self.transport.counts)
+        counts = self.transport.counts
+        self.sight = Sight(plan, session, state, mechanism, self._shell, self._meter, counts, folder.path)
         self._training = NO_TRAINING
         self._aggregating_since = time.monotonic()
 
@@ -295,12 +298,17 @@ class Engine:
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
                 self._report.warning(f"banned {action.sender.hex()[:16]}...: {action.what}")
             case Notice():
-                self._report.notice(action, notice_text(action, self._plan.parameters))
+                self._report.notice(action, self._words_of(action))
             case Fatal() | WrongTracker():
                 raise ConfigError(self._fatal_text(action))
             case Closed():
                 self._closed.set()
         return []
+
+    def _words_of(self, notice: Notice) -> str:
+        if notice.kind is Note.WAITING:
+            return self.sight.waiting
+        return notice_text(notice, self._plan.parameters)
 
     def _store(self, action: Spend | Vote | Unbind | Keep | RaiseEpoch | TrackerKnown) -> None:
         """What must be on disk before anything that follows is carried out."""
@@ -391,6 +399,8 @@ class Engine:
     ) -> list[Action]:
         round = self._ending(why) if isinstance(why, Completed) else self._session.round
         await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory, line)
+        if not isinstance(why, Adopted) and why.without:
+            self._report.warning(without_text(base.generation, why.without))
         match why:
             case Completed():
                 self._settle(why)

@@ -167,6 +167,11 @@ def node_families(view: NodeView) -> Iterator[Metric]:
         "phase",
         {phase.replace(" ", "_"): int(view.phase == phase) for phase in PHASES},
     )
+    yield _gauge(
+        "murmuration_electors_missing",
+        "Peers that are waited for at least, for a model that counts for good.",
+        view.electors_missing,
+    )
     contacts = Tally(peer.contact for peer in view.peers if not peer.is_tracker)
     yield _labelled(
         "murmuration_peers",

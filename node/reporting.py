@@ -75,6 +75,8 @@ def notice_text(notice: Notice, parameters: str) -> str:
             return f"{who} is not let in: {text}"
         case Note.CLOCK:
             return f"{who}: {text}"
+        case Note.WAITING | Note.WEAK | Note.QUORUM:
+            return text
         case Note.EPOCH:
             return (
                 "peers remember a later start with this key: this folder was restored from an older copy, or "
@@ -102,7 +104,8 @@ def round_text(record: Record, rounds: int) -> str:
 
 def _outcome_text(record: Record) -> str:
     if record.reason is None:
-        return f"aggregated with {record.participants} peers"
+        without = f", WITHOUT {', '.join(record.without)} (gone for good)" if record.without else ""
+        return f"aggregated with {record.participants} peers{without}"
     if record.reason == Reason.BUDGET_SPENT:
         return "offered nothing (the privacy budget is spent), followed the others"
     missing = f", missing {', '.join(key[:8] for key in record.missing)}" if record.missing else ""

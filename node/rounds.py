@@ -30,6 +30,7 @@ class Round:
     aggregate_s: float | None
     missing: tuple[str, ...]
     rolled_back: bool
+    without: tuple[str, ...] = ()
 
 
 class Rounds:
@@ -88,7 +89,7 @@ def _parsed(line: bytes) -> Round | None:
 
 
 def _round(values: Mapping[str, object]) -> Round:
-    reason, missing = values.get("reason"), values.get("missing")
+    reason = values.get("reason")
     return Round(
         round=_whole(values, "round") or 0,
         outcome=str(values.get("outcome")),
@@ -102,9 +103,15 @@ def _round(values: Mapping[str, object]) -> Round:
         bytes_received=_whole(values, "bytes_received"),
         train_s=_number(values, "train_s"),
         aggregate_s=_number(values, "aggregate_s"),
-        missing=tuple(map(str, missing)) if isinstance(missing, list) else (),
+        missing=_words(values, "missing"),
         rolled_back=values.get("rolled_back") is not None,
+        without=_words(values, "without"),
     )
+
+
+def _words(values: Mapping[str, object], name: str) -> tuple[str, ...]:
+    value = values.get(name)
+    return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
 def _number(values: Mapping[str, object], name: str) -> float | None:

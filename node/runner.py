@@ -25,6 +25,7 @@ from node.allow import read_allow_list
 from node.artifacts import Folder
 from node.config import Task, canonical_parameters
 from node.data import load_dataset
+from node.departed import elector_name, endpoints_of
 from node.devices import thread_count
 from node.ending import deserted_text, until_done_or_interrupted
 from node.errors import ConfigError, UserError
@@ -347,6 +348,7 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
         **prepared.weighting.words,
         **introduction(prepared.mechanism),
         **_recovered_words(state),
+        **_gone_words(state),
         **gate_words(options.task),
         **prepared.notes,
         "out": str(out),
@@ -358,6 +360,16 @@ def _recovered_words(state: State) -> dict[str, str]:
     if not state.recovered:
         return {}
     return {"spent before": f"{counted(state.recovered, 'offer')} that this folder did not know of: counted"}
+
+
+def _gone_words(state: State) -> dict[str, str]:
+    """Whom this node does without, by its owner's word."""
+    if not state.gone:
+        return {}
+    groups = [link.group for link in state.line.whole] + [kept.group for kept in state.sessions.values()]
+    endpoints = endpoints_of(groups)
+    names = ", ".join(elector_name(elector, endpoints) for elector in sorted(state.gone))
+    return {"gone for good": f"{names}, by this owner's word; --gone none of node.rejoin takes it back"}
 
 
 def _schema_words(task: Task) -> dict[str, str]:
@@ -406,8 +418,8 @@ async def _live(
     peer = Engine(plan, session, state, *parts, tls, tracker, key)
     sight = NodeSight(peer.sight, journal, Rounds(out / HISTORY))
     page, figures = Page(sight, access), Figures(watched.registry, sight.view, node_families, access)
-    missing = missing_of(peer.sight, peer.stopping)
-    await peer.transport.start(listener, answers(health(missing), figures.routes, page.routes))
+    healthy = health(missing_of(peer.sight, peer.stopping), lambda: peer.sight.waiting_nameless)
+    await peer.transport.start(listener, answers(healthy, figures.routes, page.routes))
     notify(READY)
     try:
         interrupted = await live(peer, lambda: prepared.trainer.module(state.base_vector))

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from mechanisms.accounting import Ledger
 from mechanisms.mechanism import Mechanism
@@ -18,6 +19,7 @@ from node.shell import Shell
 from node.state import State
 from node.traffic import Counts
 from node.views import NodeView, Peer, Swarm, TrackerView, Visitor
+from node.waiting import waiting_text
 from protocol.acquaintances import Acquaintance
 from protocol.clocks import skew_words
 from protocol.introducer import Introducer
@@ -40,6 +42,19 @@ class Sight:
     shell: Shell
     meter: Meter
     counts: Counts
+    out: Path
+    """The node's folder."""
+
+    @property
+    def waiting(self) -> str:
+        """Why no group forms; empty where nothing is in the way. It may be asked at any time."""
+        return waiting_text(self.session.obstacle, self.out)
+
+    @property
+    def waiting_nameless(self) -> str:
+        """The same for whoever asks. It may be asked at any time."""
+        found = self.session.obstacle
+        return "" if found is None else found.nameless
 
     async def status(self) -> dict[str, object]:
         """What the live view shows: nothing that came from data."""
@@ -58,6 +73,7 @@ class Sight:
             "base_digest": self.state.base.digest.hex(),
             "generation": self.state.base.generation,
             "dropped": dict(self.counts.dropped),
+            "waiting": self.waiting,
         }
 
 
@@ -92,7 +108,7 @@ class NodeSight:
         return await self._sight.shell.look(self._now)
 
     def _now(self) -> NodeView:
-        sight, status = self._sight, self._sight.session.status
+        sight, status, found = self._sight, self._sight.session.status, self._sight.session.obstacle
         return NodeView(
             kind="node",
             about=self._journal.about,
@@ -116,6 +132,8 @@ class NodeSight:
             remarks=self._journal.remarks,
             history=self._rounds.latest,
             ended=self.ended,
+            waiting="" if self.ended else sight.waiting,
+            electors_missing=0 if found is None or self.ended else found.missing,
         )
 
 

@@ -77,7 +77,8 @@ def _packed(base: Base) -> bytes:
     return bytes(msgpack.packb([base.generation, base.digest, base.members, base.sid, base.anchor]))
 
 
-def _unpacked(data: bytes) -> Base:
+def base_in(data: bytes) -> Base:
+    """A base as it is stored."""
     return Base(*msgpack.unpackb(data))
 
 
@@ -99,7 +100,8 @@ def _packed_link(link: Link) -> bytes:
     return codec.encode(LineagePiece(NO_SID, 0, 1, (link,))).join()
 
 
-def _line_in(data: object) -> Line:
+def line_in(data: object) -> Line:
+    """A line as it is stored; that of a first base where none is."""
     if not isinstance(data, bytes):
         return FIRST
     anchor, electors, links, weak = msgpack.unpackb(data)
@@ -202,15 +204,15 @@ class State:
         self.round = int(self._number("round"))
         self.epoch = int(self._number("epoch"))
         """Of this start, once `begin_epoch` was called: higher than that of any start before."""
-        self.base = _unpacked(self._blob("base"))
+        self.base = base_in(self._blob("base"))
         name = str(self._database.fact("base_file"))
         if self.base.generation == 0 and not self._files.has(name) and self._files.name_of(initial) == name:
             self._files.put(initial)  # killed at the first start, between the database and this
         self.base_vector = self._files.get(name, self.dimension)
         previous = self._database.fact("previous")
-        self.previous = _unpacked(previous) if isinstance(previous, bytes) else None
-        self.line = _line_in(self._database.fact("line"))
-        self._previous_line = _line_in(self._database.fact("previous_line"))
+        self.previous = base_in(previous) if isinstance(previous, bytes) else None
+        self.line = line_in(self._database.fact("line"))
+        self._previous_line = line_in(self._database.fact("previous_line"))
         gone = self._database.fact("gone")
         self.gone = frozenset(msgpack.unpackb(gone)) if isinstance(gone, bytes) else frozenset[bytes]()
         """The electors of this anchor that the owner said are gone for good."""
@@ -560,7 +562,7 @@ class State:
         ):
             match codec.decode(_bytes(frame)), codec.decode(_bytes(certificate)):
                 case Group() as group, (Certificate() | ResultCertificate()) as proof:
-                    sessions[_bytes(sid)] = Kept(group, _unpacked(_bytes(base)), proof)
+                    sessions[_bytes(sid)] = Kept(group, base_in(_bytes(base)), proof)
         return sessions
 
     def _load_votes(self) -> dict[Sid, OpenVote]:

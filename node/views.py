@@ -61,6 +61,10 @@ class NodeView:
     remarks: tuple[Remark, ...]
     history: tuple[Round, ...]
     ended: bool
+    waiting: str = ""
+    """Why no group forms that makes a model which counts for good; empty where nothing is in the way."""
+    electors_missing: int = 0
+    """How many are needed for one at least."""
 
 
 @dataclass(frozen=True, slots=True)

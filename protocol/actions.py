@@ -127,7 +127,8 @@ class Completed:
     """The mean of what `contributors` offered, (Settings.summed,) float32, on `group`'s base.
 
     `certificate` proves it. `contributors`, in key order: a masked session may end without some of its group,
-    this node among them. `line`: where the base that comes of it stands.
+    this node among them. `line`: where the base that comes of it stands. `without`: the electors, for people,
+    that the quorum counted as gone for good.
     """
 
     group: Group
@@ -137,6 +138,7 @@ class Completed:
     contributors: tuple[Key, ...]
     certificate: Certificate | ResultCertificate
     line: Line | None = None
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Healed:
-    """A certificate of a session this node was in, with its mean, (Settings.summed,), on `group`'s base."""
+    """A certificate of a session this node was in, with its mean, (Settings.summed,), on `group`'s base.
+
+    `without`: as of `Completed`.
+    """
 
     group: Group
     sid: Sid
@@ -172,6 +177,7 @@ class Healed:
     certificate: Certificate | ResultCertificate
     source: Key
     line: Line | None = None
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +225,12 @@ class Note(StrEnum):
     UNREACHABLE = "unreachable"
     CLOCK = "clock"
     EPOCH = "epoch"
+    WAITING = "waiting"
+    """No group forms that may make a strong base (protocol.obstacle)."""
+    WEAK = "weak"
+    """A base was made without a quorum of its electors."""
+    QUORUM = "quorum"
+    """A base was made by a quorum, after a notice that there is none."""
 
 
 @dataclass(frozen=True, slots=True)

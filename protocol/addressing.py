@@ -21,6 +21,7 @@ class Addresses:
 
     def __init__(self, settings: Settings, standing: Standing, members: Members) -> None:
         self._settings = settings
+        self._standing = standing
         self._requests = Requests(settings, standing)
         self._members = members
         self._grouped: dict[Key, str] = {}
@@ -54,8 +55,13 @@ class Addresses:
         return announce.endpoint if announce else self._grouped.get(key)
 
     def named(self, key: Key) -> str:
-        """For people: the endpoint, or the beginning of the key."""
-        return self.of(key) or key.hex()[:8]
+        """For people: the endpoint, also of who was there long ago; else the beginning of the key."""
+        return self.of(key) or self._before(key) or key.hex()[:8]
+
+    def _before(self, key: Key) -> str | None:
+        """Where a node listened that was in the sessions of the base's line: nobody is dialled there."""
+        readys = (ready for link in reversed(self._standing.line.whole) for ready in link.group.readys)
+        return next((ready.announce.endpoint for ready in readys if ready.key == key), None)
 
     def at(self, endpoint: str) -> set[Key]:
         """Who is reached at an endpoint: the last that announced it, and members of the last group."""

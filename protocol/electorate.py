@@ -73,12 +73,13 @@ class Ballot:
     """How the votes of one group are counted.
 
     `voters`: the members whose votes count, and which elector each is. `without`: the electors that are not
-    waited for: they resigned, or all owners in the group said that they are gone.
+    waited for: they resigned, or all owners in the group said that they are `gone`.
     """
 
     electorate: Electorate
     voters: Mapping[Key, bytes]
     without: frozenset[bytes]
+    gone: frozenset[bytes] = frozenset()
 
     def is_quorum(self, keys: Iterable[Key]) -> bool:
         """Whether the votes of these members are enough."""
@@ -94,7 +95,9 @@ def ballot_of(readys: Iterable[Ready], excused: Iterable[Announce], electorate: 
     named = ((ready.key, electorate.elector(ready.announce)) for ready in readys if not ready.announce.open)
     voters = {key: elector for key, elector in named if elector is not None}
     without = {elector for elector in (*resigned, *gone) if elector is not None}
-    return Ballot(electorate, voters, frozenset(without - set(voters.values())))
+    here = set(voters.values())
+    told = gone.intersection(electorate.members) - resigned - here
+    return Ballot(electorate, voters, frozenset(without - here), told)
 
 
 def strong_ballot(group: Group, electorate: Electorate | None) -> Ballot | None:

@@ -39,6 +39,7 @@ from protocol.codec import MAX_OPEN
 from protocol.coordination import Coordination
 from protocol.deadlines import PhasePaces
 from protocol.early import Early
+from protocol.electorate import Ballot
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.following import Follower
 from protocol.healing import Healer
@@ -68,6 +69,7 @@ from protocol.messages import (
     Sid,
     Sum,
 )
+from protocol.obstacle import TOLD_AFTER_S, Obstacle, Watch, names_of
 from protocol.patience import Patience
 from protocol.recovery import Fetched, Past
 from protocol.sealing import derive
@@ -89,6 +91,7 @@ class Session:
         self._members = self._hellos.members
         self.addresses = Addresses(settings, standing, self._members)
         self._patience = Patience(settings, standing, self._members)
+        self._watch = Watch(settings, standing, self._members, self._patience, self.addresses.named)
         self._voting = Voting(settings, standing, self._members, self._patience)
         self._late = LateFinishes(settings)
         self._healer = Healer(settings, standing, self._members, self._patience)
@@ -203,7 +206,16 @@ class Session:
             actions += self._alone(Reason.GROUP_TIMEOUT, self.round + 1, now)
         if self._hellos.announcing_due(now):
             actions += self._broadcast(now)
-        return self._after(actions, now)
+        return self._after([*actions, *self._watched(now)], now)
+
+    def _watched(self, now: float) -> list[Action]:
+        """See what is in the way of a group, and tell the owner if an offer has waited for a while."""
+        if self._hellos.joining or self._course.phase in (Phase.CLOSING, Phase.CLOSED):
+            self._watch.pause()
+            return []
+        self._watch.look(now)
+        offer = self._seeker.offer
+        return self._watch.tell() if offer is not None and now >= offer.started + TOLD_AFTER_S else []
 
     def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
         """This machine's clock is so far ahead of the times given here, of which it slept `asleep_s`."""
@@ -221,6 +233,7 @@ class Session:
             self._follower.adopted()
             self._voting.adopted()
             self._patience.adopted(was_anchored, now)
+            freed = self._watch.adopted(base, now)
         elif self._result_of is not None:
             freed = self._voting.refused(self._result_of)
         self._result_of, self._storing = None, False
@@ -260,6 +273,11 @@ class Session:
         parts = (self._machine, self._healer, self._hellos, self._seeker.offer)
         untils = (self._follower.deadline, self._closing.until)
         return status_of(*parts, *untils, name=self.addresses.named)
+
+    @property
+    def obstacle(self) -> Obstacle | None:
+        """Why no group forms, as of the last look, if that is so. It may be asked at any time."""
+        return self._watch.obstacle
 
     @property
     def acquaintances(self) -> tuple[Acquaintance, ...]:
@@ -380,7 +398,14 @@ class Session:
         first = self._settings.electorate
         self._line = after(self._standing.line, link, generation, is_strong, first)
         self._result_of = action.sid
-        return replace(action, line=self._line)
+        return replace(action, line=self._line, without=self._without(past.ballot))
+
+    def _without(self, ballot: Ballot | None) -> tuple[str, ...]:
+        """Who counted as gone for good in the session of a strong base."""
+        if ballot is None:
+            return ()
+        are_keys = self._standing.line.electors is not None or self._settings.electorate is None
+        return names_of(ballot.gone, are_keys, self.addresses.named)
 
     # -- rounds ------------------------------------------------------------------------------------
 
@@ -442,7 +467,7 @@ class Session:
                     self._patience.failed(now)
                     is_none = action.reason in (Reason.WRONG_COUNT, Reason.CAUGHT)
                     freed = self._voting.refused(action.sid) if is_none and action.sid is not None else []
-                    return [*actions, *freed, *self._broadcast(now)]
+                    return [*actions, *freed, *self._in_the_way(now), *self._broadcast(now)]
         return actions
 
     def _waits_again(self, failed: Failed, now: float) -> bool:
@@ -465,7 +490,12 @@ class Session:
         self._hellos.count(round)
         self._patience.failed(now)
         self._early.drop()
-        return [Failed(reason, round, (), None), *self._broadcast(now)]
+        return [Failed(reason, round, (), None), *self._in_the_way(now), *self._broadcast(now)]
+
+    def _in_the_way(self, now: float) -> list[Action]:
+        """What a round failed for, if it was for want of electors: told once."""
+        self._watch.look(now)
+        return self._watch.tell()
 
     def _too_late(self, now: float) -> list[Action]:
         """The end of an offer that nobody waits for: the others have ended the last round."""

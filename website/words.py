@@ -65,6 +65,9 @@ KEYS = {
     "aggregation.shares_timeout_s": "How long the first half of a session may take.",
     "aggregation.sums_timeout_s": "How long the second half may take.",
     "aggregation.loss_gate": "How much the loss on one's own rows may rise before a common model is refused.",
+    "aggregation.quorum": "So many peers make the first model; without it, those that are named.",
+    "aggregation.weak": "Whether models are made, after a while, without a quorum for them.",
+    "aggregation.amnesty_s": "After so long without a quorum the silent ones count as gone.",
     "agreement.share": "What an agreement may cost, as a part of `privacy.epsilon` and `privacy.delta`.",
     "agreement.records": "A number of rows that no peer exceeds.",
     "agreement.least_records": "A category that fewer rows of all peers have is counted as other.",
@@ -91,6 +94,7 @@ RECORD = {
     "phases": "Seconds and bytes by phase.",
     "metrics": "What `train.metrics` asks for, on the same rows.",
     "rolled_back": "Where a loss gate refused a model: the lowest loss so far, and that model's.",
+    "without": "Electors of the model before that counted as gone for good when this one was made.",
 }
 SUMMARY = {
     "rounds": "The last round's number.",

@@ -57,6 +57,8 @@ export class NodePage {
     byId("now-progress").max = view.rounds;
     byId("now-progress").value = view.round;
     say(byId("now-sentence"), sentence(view));
+    say(byId("now-waiting"), capital(view.waiting));
+    byId("now-waiting").hidden = !view.waiting;
     byId("now-steps").hidden = over;
     children(byId("now-steps"), over ? [] : steps(view, now), makeStep, updateStep);
   }
@@ -66,7 +68,7 @@ export class NodePage {
     const last = view.history[view.history.length - 1];
     const warned = view.remarks.filter((remark) => remark.is_warning).pop();
     const round = last ? `Round ${last.round}: ${outcome(last)}; ${view.accuracy_of} accuracy ${percent(last.accuracy)}.` : "";
-    return warned && warned.text !== this.warned?.text ? `Warning: ${(this.warned = warned).text}` : round;
+    return warned && warned.text !== this.warned?.text ? `Warning: ${(this.warned = warned).text}` : `${round} ${capital(view.waiting)}`.trim();
   }
 
   #history(view) {
@@ -174,6 +176,8 @@ const sentence = (view) => {
   const what = isStoring(view) ? "Judging and storing the new model" : PHASES[view.phase] ?? view.phase;
   return view.waiting_for.length ? `${what}; waiting for ${list(view.waiting_for)}.` : `${what}.`;
 };
+
+const capital = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}` : "");
 
 const steps = (view, now) => STEPS.map(([phase, name], position) => {
   const at = isStoring(view) ? STEPS.length : STEPS.findIndex(([other]) => other === view.phase);

@@ -68,6 +68,7 @@ const REASONS = {
 export const outcome = (round) => {
   if (round.reason === FOLLOWED) return "Followed the others";
   if (round.rolled_back) return "Rolled back";
+  if (round.without?.length) return `Aggregated without ${list(round.without)}, gone for good`;
   if (round.reason == null) return "Aggregated";
   const missing = round.missing.length ? `; missing ${round.missing.map((key) => key.slice(0, 8)).join(", ")}` : "";
   return `Own update: ${REASONS[round.reason] ?? round.reason}${missing}`;

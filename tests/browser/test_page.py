@@ -43,6 +43,7 @@ def test_a_node_shows_its_round_its_peers_its_rounds_and_its_privacy(window: Win
         expect(page.locator("#now-title")).to_have_text("Round 41 of 41")
         expect(page.locator("#now-steps [aria-current=step]")).to_contain_text("Exchange shares")
         expect(page.locator("#now-sentence")).to_contain_text("waiting for 10.0.0.3:9001")
+        expect(page.locator("#now-waiting")).to_be_hidden()
         expect(page.locator("#now-left")).to_contain_text("at most")
         expect(page.locator("#peers tr")).to_have_count(8)
         expect(page.locator("#peers tr").nth(3)).to_contain_text("Not reachable")
@@ -58,6 +59,21 @@ def test_a_node_shows_its_round_its_peers_its_rounds_and_its_privacy(window: Win
             "Accuracy from 20.4 % after round 1 to 81.8 % after round 40. "
             "Each round stands in the table of rounds.",
         )
+
+
+def test_a_node_says_why_no_group_forms_and_whom_a_model_went_on_without(window: Window):
+    why = (
+        "waiting for 10.0.0.3:9001, who made the last model; goes on without them after 3 more failed rounds"
+    )
+    gone = replace(NODE.history[-1], without=("10.0.0.3:9001", "a1b2c3d4"))
+    shown = replace(NODE, waiting=why, electors_missing=1, history=(*NODE.history[:-1], gone))
+    with Served(shown) as served:
+        page = window.open(served.url)
+        expect(page.locator("#now-waiting")).to_have_text(why.replace("waiting", "Waiting", 1))
+        last = page.locator("#rounds tr").first
+        expect(last).to_contain_text("Aggregated without 10.0.0.3:9001, a1b2c3d4, gone for good")
+        assert not grave(page)
+        expect(window.open(served.url, "dark", PHONE).locator("#now-waiting")).to_be_visible()
 
 
 def test_a_node_without_privacy_says_so(window: Window):

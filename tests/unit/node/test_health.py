@@ -20,7 +20,7 @@ from tests.unit.node.links import anybody
 class Served:
     """Both routes on a socket."""
 
-    def __init__(self, missing):
+    def __init__(self, missing, *waiting):
         async def nothing(*_):
             raise AssertionError
 
@@ -34,12 +34,12 @@ class Served:
             warn=nothing,
             is_member=anybody,
         )
-        self._missing = missing
+        self._routes = health(missing, *waiting)
 
     async def __aenter__(self):
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._where = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        await self.transport.start(self._listener, health(self._missing))
+        await self.transport.start(self._listener, self._routes)
         return self
 
     async def __aexit__(self, *_):

@@ -153,7 +153,7 @@ FIELDS = {
     "round": {
         *("round", "rounds", "outcome", "reason", "participants", "missing", "accuracy", "accuracy_of"),
         *("epsilon", "delta", "bytes_sent", "bytes_received", "train_s", "aggregate_s", "clipped"),
-        *("rolled_back", "base_digest"),
+        *("rolled_back", "without", "base_digest"),
     },
     "caught-up": {"generation", "base_digest", "how"},
     "peer-joined": {"peer", "key"},
@@ -167,6 +167,9 @@ FIELDS = {
     "peer-unreachable": {"peer", "why"},
     "peer-clock": {"peer", "why"},
     "peer-epoch": {"peer", "why"},
+    "waiting": {"text"},
+    "weak": {"text"},
+    "quorum": {"text"},
     "rolled-back": set(),
     "warning": {"text"},
     "draining": {"within_s"},
@@ -213,7 +216,7 @@ def test_what_an_owner_should_look_at_is_a_warning():
             "peer-clock",
             "peer-epoch",
         ),
-        *("rolled-back", "warning"),
+        *("waiting", "weak", "rolled-back", "warning"),
     ]
 
 

@@ -143,6 +143,7 @@ async def test_a_nodes_figures():
     assert found["murmuration_phase_seconds_count", "shares"] == 0
     assert (found["murmuration_round",], found["murmuration_round_last",]) == (3, 20)
     assert found["murmuration_base_generation",] == 2
+    assert found["murmuration_electors_missing",] == 0
     assert (found["murmuration_phase", "sums"], found["murmuration_phase", "catching_up"]) == (1, 0)
     assert found["murmuration_peers", "reachable"] == 1  # a tracker is no peer
     assert (found["murmuration_peers", "not_met"], found["murmuration_peers", "left"]) == (1, 0)
@@ -156,6 +157,11 @@ async def test_a_nodes_figures():
     assert found["murmuration_privacy_epsilon_budget",] == pytest.approx(LEDGER["epsilon_budget"])
     assert found["murmuration_privacy_delta",] == LEDGER["delta"]
     assert ("process_cpu_seconds_total",) in found
+
+
+async def test_how_many_electors_are_waited_for():
+    async with served(new_registry(), replace(VIEW, electors_missing=2), node_families) as where:
+        assert samples((await got(where))[2])["murmuration_electors_missing",] == 2
 
 
 async def test_without_privacy_there_is_no_epsilon():

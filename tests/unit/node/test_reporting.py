@@ -92,6 +92,22 @@ def test_a_round_whose_base_was_refused_says_so():
     assert "; rolled back; " in round_text(refused, 20)
 
 
+def test_a_round_without_electors_that_are_gone_for_good_names_them():
+    told = round_text(replace(RECORD, without=("10.0.0.3:1", "a1b2c3d4")), 20)
+    words = "aggregated with 3 peers, WITHOUT 10.0.0.3:1, a1b2c3d4 (gone for good); "
+    assert told == round_text(RECORD, 20).replace("aggregated with 3 peers; ", words)
+
+
+@pytest.mark.parametrize("waiting", ["", "waiting for 10.0.0.3:1, who made the last model"])
+def test_the_panel_says_why_no_group_forms(waiting):
+    live, out = LiveReporter(), io.StringIO()
+    live._console = Console(file=out, width=110)
+    status = {"round": 3, "rounds": 9, "phase": "group", "waiting_for": [], "left_s": None, "task": "digits"}
+    live._console.print(live._panel({**status, "waiting": waiting}))
+    assert ("waiting for" in out.getvalue()) == bool(waiting)
+    assert waiting in out.getvalue()
+
+
 def test_a_round_that_was_followed_says_so():
     told = round_text(FOLLOWED, 20)
     assert "round 1/20: offered nothing (the privacy budget is spent), followed the others; " in told
@@ -172,6 +188,7 @@ def test_the_live_view_has_a_column_for_epsilon_where_privacy_is_on():
         (replace(RECORD, reason="sums-timeout"), "own: sums-timeout"),
         (FOLLOWED, "followed: budget-spent"),
         (replace(RECORD, rolled_back=(0.1, None)), "rolled back"),
+        (replace(RECORD, without=("10.0.0.3:1", "a1b2c3d4")), "aggregated without 2 electors"),
     ],
 )
 def test_the_live_view_tells_how_a_round_ended(record, told):

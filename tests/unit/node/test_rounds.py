@@ -36,10 +36,20 @@ def test_what_was_appended_is_read_once(path):
     assert numbers(seen.read()) == [1, 2]
     assert not seen.grown
     with path.open("a") as file:
-        file.write(line(3, reason="shares-timeout", outcome="fallback", missing=["ab"], rolled_back=[1, 2]))
+        file.write(
+            line(
+                3,
+                reason="shares-timeout",
+                outcome="fallback",
+                missing=["ab"],
+                rolled_back=[1, 2],
+                without=["a:1"],
+            )
+        )
 
     assert numbers(seen.read()) == [1, 2, 3]
     last = seen.latest[-1]
+    assert last.without == ("a:1",)
     assert (last.reason, last.outcome, last.missing, last.rolled_back) == (
         "shares-timeout",
         "fallback",

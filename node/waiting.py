@@ -1,0 +1,30 @@
+"""Why no group forms, for a node's owner: with what can be done about it, where something can."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from protocol.obstacle import Obstacle
+
+
+def waiting_text(found: Obstacle | None, out: Path) -> str:
+    """In a line; empty where nothing is in the way. `out`: the node's folder."""
+    if found is None:
+        return ""
+    return f"{found.text}; if they are gone for good: {command(out)}" if found.can_be_gone else found.text
+
+
+def command(out: Path) -> str:
+    """What says who is gone."""
+    return f"python -m node.rejoin --out {shlex.quote(str(out))}"
+
+
+def without_text(generation: int, names: Sequence[str]) -> str:
+    """That safety was given up for a model."""
+    return (
+        f"the model of generation {generation} was agreed WITHOUT {', '.join(names)}, who count as gone for "
+        "good, by the word of all owners in the group or by aggregation.amnesty_s: if they are not, another "
+        "model may grow beside this one, and one of the two is lost"
+    )
