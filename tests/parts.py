@@ -13,9 +13,11 @@ import numpy as np
 from protocol import codec
 from protocol.actions import Action, Send
 from protocol.additive import Additive
+from protocol.electorate import Electorate
 from protocol.identity import NodeKey
 from protocol.machine import Machine
 from protocol.masked_messages import MaskedMessage, sender_of
+from protocol.membership import Members
 from protocol.messages import (
     NO_SID,
     Announce,
@@ -31,6 +33,7 @@ from protocol.messages import (
     Share,
     Sum,
 )
+from protocol.patience import Patience
 from protocol.sealing import Ephemeral
 from protocol.seat import Seat
 from protocol.shares import ShareSettings
@@ -42,6 +45,8 @@ COUNTER = 1_000_000
 PARAMETERS = '{"model":"m"}'
 TASK = "digits"
 SEED_SHARES = ShareSettings("seed", 4.0, 100.0)
+ANY_THREE = Electorate(least=3)
+"""The electors of the first base, where a test does not name them."""
 
 
 @cache
@@ -59,14 +64,15 @@ def endpoint(key: NodeKey | Key) -> str:
     return f"127.0.0.1:{int.from_bytes(public[:2], 'big') + 1}"
 
 
-def base(generation: int = 0, mark: int = 0, size: int = 3) -> Base:
+def base(generation: int = 0, mark: int = 0, size: int = 3, anchor: int = 0) -> Base:
     """A base with a made-up digest."""
-    return Base(generation, bytes([mark]) * 32, size, NO_SID)
+    return Base(generation, bytes([mark]) * 32, size, NO_SID, anchor)
 
 
-def base_of(vector: Floats, generation: int, size: int = 3, sid: bytes = NO_SID) -> Base:
+def base_of(vector: Floats, generation: int, size: int = 3, sid: bytes = NO_SID, anchor: int = 0) -> Base:
     """The base that this vector really is."""
-    return Base(generation, base_digest(codec.parameters_hash(PARAMETERS), generation, vector), size, sid)
+    digest = base_digest(codec.parameters_hash(PARAMETERS), generation, vector)
+    return Base(generation, digest, size, sid, anchor)
 
 
 def settings(key: NodeKey, **changes: Any) -> Settings:
@@ -88,14 +94,20 @@ def settings(key: NodeKey, **changes: Any) -> Settings:
         "sums_timeout_s": 15.0,
         "instance": bytes(16),
         "last_round": 1000,
+        "electorate": None if changes.get("tracker") else ANY_THREE,
     }
     return Settings(**{**values, **changes})
 
 
 def standing(
-    round: int = 0, held: Base | None = None, previous: Base | None = None, following: bool = False
+    round: int = 0, held: Base | None = None, previous: Base | None = None, **changes: Any
 ) -> Standing:
-    return Standing(round, held or base(), previous, set(), following=following)
+    return Standing(round, held or base(), previous, set(), **changes)
+
+
+def patience(own: Settings, where: Standing, known: Members | None = None) -> Patience:
+    """Of a node that has not waited yet."""
+    return Patience(own, where, known or Members())
 
 
 def announce(key: NodeKey, **changes: Any) -> Announce:
@@ -126,15 +138,25 @@ def ephemeral(key: NodeKey) -> Ephemeral:
     return Ephemeral(key.public)
 
 
-def ready(key: NodeKey, coordinator: Key, nonce: int = 0, **changes: Any) -> Ready:
+def ready(
+    key: NodeKey,
+    coordinator: Key,
+    nonce: int = 0,
+    electors: bytes = ANY_THREE.digest,
+    weak: bool = True,
+    gone: tuple[bytes, ...] = (),
+    **changes: Any,
+) -> Ready:
     """A signed READY; `changes` go to its announcement."""
-    unsigned = Ready(announce(key, **changes), ephemeral(key).public, bytes([nonce]) * 16, coordinator)
-    return codec.sign(unsigned, key)
+    said = announce(key, **changes)
+    public, once = ephemeral(key).public, bytes([nonce]) * 16
+    return codec.sign(Ready(said, public, once, coordinator, electors, weak, gone), key)
 
 
-def group_of(readys: Iterable[Ready], coordinator: NodeKey, attempt: int = 0) -> Group:
+def group_of(readys: Iterable[Ready], coordinator: NodeKey, attempt: int = 0, **grounds: Any) -> Group:
+    """`grounds`: whom it excuses, and whom a tracker named."""
     in_order = tuple(sorted(readys, key=lambda ready: ready.key))
-    return codec.sign(Group(in_order, attempt, coordinator.public), coordinator)
+    return codec.sign(Group(in_order, attempt, coordinator.public, **grounds), coordinator)
 
 
 def group(keys: Sequence[NodeKey], attempt: int = 0) -> Group:
