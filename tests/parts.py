@@ -26,6 +26,7 @@ from protocol.messages import (
     Group,
     Hello,
     Key,
+    LineagePiece,
     Message,
     PieceRequest,
     Ready,
@@ -53,6 +54,11 @@ ANY_THREE = Electorate(least=3)
 def members(count: int) -> tuple[NodeKey, ...]:
     keys = (NodeKey(number.to_bytes(32, "big")) for number in range(1, count + 1))
     return tuple(sorted(keys, key=lambda key: key.public))
+
+
+def no_line(of: Base) -> LineagePiece:
+    """What somebody answers who knows no link of the line of this base."""
+    return LineagePiece(of.digest, 0, 0, ())
 
 
 def stranger() -> NodeKey:

@@ -22,6 +22,7 @@ from tests.parts import (
     heard,
     kinds,
     members,
+    no_line,
     only,
     outbox,
     rand,
@@ -56,6 +57,7 @@ def adopt(one: Session, **changes) -> list:
     """Two, three and four show a better base; member one fetches and stores it."""
     for key in (TWO, THREE, FOUR):
         heard(one, hello(key, base=BETTER, counter=COUNTER + 1, **changes), NOW)
+    heard(one, no_line(BETTER), NOW)
     assert "Adopted" in kinds(heard(one, BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW))
     return one.adopted(BETTER, NOW)
 
@@ -250,6 +252,7 @@ def all_follow_and_are_ahead() -> Session:
 def test_the_last_base_is_still_fetched_where_all_follow():
     one = all_follow_and_are_ahead()
     assert "Failed" not in kinds(one.follow(NOW))
+    heard(one, no_line(BETTER), NOW)
     heard(one, BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW)
     later = NOW + RETRY_S + 1  # the base is being stored: nothing is fetched, and nothing to be tried again
     assert "Failed" not in kinds(one.tick(later))

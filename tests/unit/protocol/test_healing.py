@@ -11,7 +11,9 @@ from protocol.healing import REMEMBERED_SESSIONS, RETRY_S, Healer
 from protocol.masked_messages import ResultCertificate
 from protocol.membership import Members
 from protocol.messages import BasePiece, Certificate, CertificateRequest, PieceRequest
+from protocol.names import LINEAGE
 from protocol.recovery import PATIENCE_S, Past
+from protocol.standing import Standing
 from protocol.tolerance import MaskedSettings
 from protocol.vectors import raw
 from tests.parts import (
@@ -22,7 +24,9 @@ from tests.parts import (
     endpoint,
     group,
     members,
+    no_line,
     only,
+    patience,
     settings,
     standing,
     stranger,
@@ -42,7 +46,12 @@ def healer(**places) -> Healer:
     for name, key in zip(("two", "three", "four"), KEYS[1:], strict=True):
         if name in places:
             known.learn(announce(key, base=places[name]), 0, NOW, live=True)
-    return Healer(settings(KEYS[0]), standing(), known)
+    return healing(known)
+
+
+def healing(known: Members, where: Standing | None = None, **changes) -> Healer:
+    own, here = settings(KEYS[0], **changes), where or standing()
+    return Healer(own, here, known, patience(own, here, known))
 
 
 def requests(actions) -> list:
@@ -50,6 +59,7 @@ def requests(actions) -> list:
 
 
 def whole(held: Healer) -> list:
+    held.receive(no_line(BETTER), NOW + 1)
     return held.receive(BasePiece(BETTER.digest, 0, bytes(raw(HELD, slice(0, 5)))), NOW + 1)
 
 
@@ -74,7 +84,7 @@ def test_what_a_session_made_decides_which_certificate_is_taken(count, kind):
     """Groups of three have no masked sums."""
     known = Members()
     known.learn(announce(KEYS[1], base=BETTER), 0, NOW, live=True)
-    held = Healer(settings(KEYS[0], masked=MaskedSettings(4.0, 1)), standing(), known)
+    held = healing(known, masked=MaskedSettings(4.0, 1))
     held.remember(BETTER.sid, Past(group(KEYS[:count]), base(), {}))
     held.look(NOW)
     masked = ResultCertificate(BETTER.sid, 0, (), (), (), ())
@@ -98,7 +108,7 @@ def test_a_certificate_on_the_base_before_ones_own_is_used():
     known = Members()
     known.learn(announce(KEYS[1], base=BETTER), 0, NOW, live=True)
     mine = base(1, 255, size=2)
-    held = Healer(settings(KEYS[0]), standing(1, mine, previous=base()), known)
+    held = healing(known, standing(1, mine, previous=base()))
     held.remember(BETTER.sid, PAST)
 
     assert isinstance(requests(held.look(NOW))[0][1], CertificateRequest)
@@ -109,7 +119,7 @@ def test_a_base_of_a_session_one_was_not_in_is_adopted_only_from_a_majority():
 
     held = healer(two=BETTER, three=BETTER)
     ((to, request),) = requests(held.look(NOW))
-    assert (to, type(request), request.of) == (TWO, PieceRequest, b"")
+    assert (to, type(request), request.of) == (TWO, PieceRequest, LINEAGE)
     adopted = only(whole(held), Adopted)
     assert (adopted.base, adopted.trusted, held.busy) == (BETTER, (TWO, THREE), False)
 
@@ -119,7 +129,7 @@ def test_a_majority_with_a_lower_base_changes_nothing():
     for key in KEYS[1:]:
         known.learn(announce(key, base=base()), 0, NOW, live=True)
 
-    assert Healer(settings(KEYS[0]), standing(1, BETTER), known).look(NOW) == []
+    assert healing(known, standing(1, BETTER)).look(NOW) == []
 
 
 def test_one_thing_is_fetched_at_a_time():
@@ -181,6 +191,7 @@ def test_a_source_of_a_certificate_that_failed_is_not_asked_at_once_again():
 def test_a_base_with_a_wrong_digest_ends_the_fetch():
     held = healer(two=BETTER, three=BETTER)
     held.look(NOW)
+    held.receive(no_line(BETTER), NOW)
 
     assert held.receive(BasePiece(BETTER.digest, 0, bytes(20)), NOW) == []
     assert not held.busy

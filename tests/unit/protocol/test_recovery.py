@@ -7,6 +7,7 @@ import pytest
 
 from protocol.actions import Adopted, Completed, Evidence, Healed
 from protocol.errors import RemoteProtocolError
+from protocol.lineage import Line
 from protocol.messages import BasePiece, Certificate, CertificateRequest, PieceRequest, Sum
 from protocol.recovery import PATIENCE_S, WINDOW, BaseFetch, CertificateFetch, Past, check_certificate
 from protocol.shares import ShareSettings
@@ -21,6 +22,7 @@ from tests.parts import (
     machines,
     mean_of,
     members,
+    no_line,
     only,
     outbox,
     resigned,
@@ -184,9 +186,16 @@ DIMENSION = PIECE_WORDS + 2
 
 def fetching(held: np.ndarray, generation: int = 4) -> BaseFetch:
     wanted = base_of(held, generation)
+    own = settings(KEYS[0], parameters='{"model":"m"}', dimension=len(held))
     return BaseFetch(
-        wanted, (TWO, THREE), SOURCE, settings(KEYS[0], parameters='{"model":"m"}', dimension=len(held))
+        wanted, SOURCE, own, lambda links: (Line(weak=links[-1] if links else None), (TWO, THREE))
     )
+
+
+def judged(fetch: BaseFetch, held: np.ndarray, generation: int = 4) -> list:
+    """Started, and its line is here: what it asks for then."""
+    fetch.start(NOW)
+    return fetch.receive(no_line(base_of(held, generation)), NOW)
 
 
 def pieces_of(held: np.ndarray, digest: bytes) -> list[BasePiece]:
@@ -197,7 +206,7 @@ def pieces_of(held: np.ndarray, digest: bytes) -> list[BasePiece]:
 def test_a_base_is_fetched_piece_by_piece_and_checked_against_its_digest():
     held = vector(1, DIMENSION)
     fetch = fetching(held)
-    wanted = outbox(fetch.start(NOW), SOURCE)
+    wanted = outbox(judged(fetch, held), SOURCE)
     assert [(type(one), one.of, one.index) for one in wanted] == [
         (PieceRequest, b"", 0),
         (PieceRequest, b"", 1),
@@ -213,7 +222,7 @@ def test_a_base_is_fetched_piece_by_piece_and_checked_against_its_digest():
 def test_a_base_with_another_digest_is_not_adopted():
     held = vector(1, 5)
     fetch = fetching(held)
-    fetch.start(NOW)
+    judged(fetch, held)
     (good,) = pieces_of(held, base_of(held, 4).digest)
 
     assert fetch.receive(replace(good, payload=bytes(20)), NOW) == []
@@ -223,7 +232,7 @@ def test_a_base_with_another_digest_is_not_adopted():
 def test_a_base_that_holds_no_numbers_is_not_adopted():
     held = np.array([1.0, np.nan], dtype="<f4")
     fetch = fetching(held)
-    fetch.start(NOW)
+    judged(fetch, held)
 
     assert fetch.receive(pieces_of(held, base_of(held, 4).digest)[0], NOW) == []
     assert fetch.failed
@@ -232,7 +241,7 @@ def test_a_base_that_holds_no_numbers_is_not_adopted():
 def test_pieces_of_a_base_that_do_not_belong_here_are_refused(finished):
     held = vector(1, DIMENSION)
     fetch = fetching(held)
-    fetch.start(NOW)
+    judged(fetch, held)
     first, _ = pieces_of(held, base_of(held, 4).digest)
 
     refused(fetch, finished.certificate, "was not asked for")

@@ -56,6 +56,7 @@ from tests.parts import (
     heard,
     kinds,
     members,
+    no_line,
     only,
     outbox,
     rand,
@@ -555,6 +556,7 @@ def test_a_late_joiner_adopts_what_the_majority_shows():
     for key in (TWO, THREE):
         actions = heard(one, Hello(announce(key, base=better), bytes(16), False, PARAMETERS), NOW)
     assert outbox(actions, endpoint(TWO))[-1].sid == better.digest
+    heard(one, no_line(better), NOW)
     done = heard(one, BasePiece(better.digest, 0, held.tobytes()), NOW)
     assert "Adopted" in kinds(done)
     one.adopted(better, NOW)
