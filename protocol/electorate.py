@@ -54,8 +54,8 @@ class Electorate:
             return len(voters) >= self.least
         left = [member for member in self.members if member not in without]
         votes = sum(member in voters for member in left)
-        is_half = 2 * votes == len(left) > 0
-        return 2 * votes > len(left) or (is_half and self.members[0] in voters)
+        has_first = any(member in voters for member in left if member == self.members[0])
+        return 2 * votes > len(left) or (2 * votes == len(left) and has_first)
 
 
 def of_keys(keys: Iterable[Key]) -> Electorate:
@@ -116,5 +116,6 @@ def weak_allowed(group: Group, known: int) -> bool:
 
     Where owners named different electors for a first base there never is a quorum: then nobody need wait.
     """
-    differ = len({ready.electors for ready in group.readys}) > 1
+    is_first = group.readys[0].announce.base.anchor == 0
+    differ = is_first and len({ready.electors for ready in group.readys}) > 1
     return 2 * len(group.readys) > known and (differ or all(ready.weak for ready in group.readys))
