@@ -88,14 +88,28 @@ def after(line: Line, link: Link, generation: int, is_strong: bool, first: Elect
     return Line(generation, of_keys(included_in(link)), tuple(links))
 
 
-def follow(links: Iterable[Link], known: Iterable[Electorate]) -> Electorate | None:
-    """The electors to which these links lead from any that are `known`; None: they lead from none of them."""
-    reached: Electorate | None = None
-    starts = tuple(known)
+Anchored = tuple[int, Electorate]
+"""An anchor's generation, and its electors."""
+
+
+def passed_in(line: Line) -> tuple[Anchored, ...]:
+    """The anchors that the links of a line made."""
+    return tuple(_made_by(link) for link in line.links)
+
+
+def follow(links: Iterable[Link], known: Iterable[Anchored]) -> Electorate | None:
+    """The electors to which these links lead from any that are `known`; None: they lead from none of them.
+
+    Electors have a say in what comes after their anchor alone: what the same nodes signed before is no link.
+    """
+    starts, reached = tuple(known), tuple[Anchored, ...]()
     for link in links:
-        from_here = (*starts, *(() if reached is None else (reached,)))
-        if any(is_signed_by(link, electors) for electors in from_here):
-            reached = of_keys(included_in(link))
-        else:
-            reached = None
-    return reached
+        on = link.group.readys[0].announce.base.anchor
+        from_here = (electors for anchor, electors in (*starts, *reached) if anchor <= on)
+        is_signed = any(is_signed_by(link, electors) for electors in from_here)
+        reached = (_made_by(link),) if is_signed else ()
+    return reached[0][1] if reached else None
+
+
+def _made_by(link: Link) -> Anchored:
+    return link.group.readys[0].announce.base.generation + 1, of_keys(included_in(link))

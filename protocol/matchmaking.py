@@ -300,9 +300,7 @@ class Matchmaker:
         """Whether the tracker that this is names the electors of this READY's base."""
         return self._names and ready.electors == NO_ELECTORS
 
-    def _grounds(
-        self, room: Room, readys: tuple[Ready, ...]
-    ) -> tuple[tuple[Announce, ...], tuple[Key, ...]]:
+    def _grounds(self, room: Room, readys: tuple[Ready, ...]) -> tuple[tuple[Announce, ...], tuple[Key, ...]]:
         """Whom a group has to excuse for its quorum, if anybody; and whom the tracker named."""
         named = room.named if self._is_unnamed(readys[0]) else ()
         excused = self._excusable(room, readys)
@@ -326,9 +324,7 @@ class Matchmaker:
             return of_keys(room.named) if room.named else None
         return room.electorates.get(readys[0].electors)
 
-    def _is_strong(
-        self, room: Room, readys: tuple[Ready, ...], excused: tuple[Announce, ...]
-    ) -> bool:
+    def _is_strong(self, room: Room, readys: tuple[Ready, ...], excused: tuple[Announce, ...]) -> bool:
         """Whether a group of these would have a quorum."""
         if self._is_unnamed(readys[0]) and not room.named:
             return all(self._is_unnamed(ready) for ready in readys)
@@ -348,9 +344,7 @@ class Matchmaker:
 
     def _least(self, room: Room, keys: Iterable[Key]) -> int:
         """How few members a group of these may have, whoever they are."""
-        return max(
-            (self._min_participants, *(room.readys[key][0].announce.min_participants for key in keys))
-        )
+        return max((self._min_participants, *(room.readys[key][0].announce.min_participants for key in keys)))
 
     def _enough(self, room: Room, ordered: Sequence[Key], known: int) -> int | None:
         """How many of these, in the order of their coming, make a group; None: all of them do not."""

@@ -1,8 +1,8 @@
 """How long a node has waited for its electors, and what follows: weak groups, then, if so set, an amnesty.
 
-    a strong base --5 of its own rounds failed, and 30 s--> it would join a weak group
-    a weak base --at once-->                                it would join a weak group
-    no strong base for `aggregation.amnesty_s`              silent electors count as gone for good
+a strong base --5 of its own rounds failed, and 30 s--> it would join a weak group
+a weak base --at once-->                                it would join a weak group
+no strong base for `aggregation.amnesty_s`              silent electors count as gone for good
 """
 
 from __future__ import annotations

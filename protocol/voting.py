@@ -25,9 +25,7 @@ from protocol.standing import Settings, Standing
 class Voting:
     """The one owner of `Standing.votes`. `patience` says which electors count as gone."""
 
-    def __init__(
-        self, settings: Settings, standing: Standing, members: Members, patience: Patience
-    ) -> None:
+    def __init__(self, settings: Settings, standing: Standing, members: Members, patience: Patience) -> None:
         self._settings = settings
         self._standing = standing
         self._members = members

@@ -12,12 +12,14 @@ from protocol.electorate import Electorate, of_keys, of_names
 from protocol.lineage import (
     FIRST,
     MAX_LINKS,
+    Anchored,
     Line,
     after,
     follow,
     included_in,
     is_signed_by,
     members_of,
+    passed_in,
     signed_by,
 )
 from protocol.masked_messages import ReleaseHead, ResultCertificate
@@ -58,9 +60,7 @@ def test_where_shares_are_summed_all_are_included_and_all_signed():
 
 def test_a_masked_session_includes_some_and_others_may_have_signed():
     group = session_of(keys(0, 1, 2, 3), base())
-    heads = tuple(
-        ReleaseHead(bytes(32), KEYS[place].public, 0b1011, *[bytes(32)] * 3) for place in (0, 2, 3)
-    )
+    heads = tuple(ReleaseHead(bytes(32), KEYS[place].public, 0b1011, *[bytes(32)] * 3) for place in (0, 2, 3))
     one = Link(group, (ResultCertificate(bytes(32), 0b1011, (), (), (), heads),), ())
 
     assert included_in(one) == tuple(KEYS[place].public for place in (0, 1, 3))
@@ -127,10 +127,9 @@ def test_of_a_line_that_is_too_long_the_oldest_links_are_forgotten():
 # -- following it --------------------------------------------------------------------------------------
 
 
-def known_to(line: Line, first: Electorate | None) -> list[Electorate]:
+def known_to(line: Line, first: Electorate | None) -> list[Anchored]:
     """The electors that a node with this line knows."""
-    passed = [of_keys(included_in(each)) for each in line.links]
-    return [*passed, *([] if first is None else [first])]
+    return [*passed_in(line), *([] if first is None else [(0, first)])]
 
 
 def grown(rng: Random, length: int) -> list[Link]:
@@ -161,31 +160,41 @@ def test_whoever_stood_in_a_line_can_follow_it_to_its_end(seed, has_names):
 def test_a_line_leads_nowhere_from_somebody_elses_electors():
     links, _ = chain([keys(0, 1, 2), keys(0, 1, 3)])
 
-    assert follow(links, [of(5, 6, 7)]) is None
+    assert follow(links, [(0, of(5, 6, 7))]) is None
     assert follow(links, []) is None
-    assert follow([], [NAMES]) is None
+    assert follow([], [(0, NAMES)]) is None
 
 
 def test_a_link_that_no_quorum_signed_ends_what_can_be_followed():
     first, second = chain([keys(0, 1, 2), keys(0, 5, 6)])[0]  # one of three is no quorum
 
-    assert follow([first], [NAMES]) == of(0, 1, 2)
-    assert follow([first, second], [NAMES]) is None
+    assert follow([first], [(0, NAMES)]) == of(0, 1, 2)
+    assert follow([first, second], [(0, NAMES)]) is None
 
 
 def test_links_in_the_wrong_order_lead_nowhere():
     links, _ = chain([keys(0, 1, 3), keys(1, 3, 4), keys(3, 4, 5)])
 
-    assert follow(links, [NAMES]) == of(3, 4, 5)
-    assert follow([links[0], links[2], links[1]], [NAMES]) is None
-    assert follow([links[2], links[0]], [NAMES]) == of(0, 1, 3), "it is the caller who asks where it ends"
+    assert follow(links, [(0, NAMES)]) == of(3, 4, 5)
+    assert follow([links[0], links[2], links[1]], [(0, NAMES)]) is None
+    assert follow([links[2], links[0]], [(0, NAMES)]) == of(0, 1, 3), (
+        "it is the caller who asks where it ends"
+    )
+
+
+def test_what_electors_signed_before_their_anchor_is_no_link():
+    """A weak base of old, of nodes that are a quorum now, is not shown for a strong one."""
+    old = link(keys(0, 1, 2), base(4, anchor=1))
+
+    assert follow([old], [(2, of(0, 1, 2))]) is None
+    assert follow([old], [(1, of(0, 1, 2))]) == of(0, 1, 2)
 
 
 def test_who_knows_electors_in_the_middle_needs_none_before():
     links, _ = chain([keys(0, 1, 3), keys(1, 3, 4), keys(3, 4, 5)])
 
-    assert follow(links, [of(1, 3, 4)]) == of(3, 4, 5)
-    assert follow(links[1:], [of(0, 1, 3)]) == of(3, 4, 5)
+    assert follow(links, [(2, of(1, 3, 4))]) == of(3, 4, 5)
+    assert follow(links[1:], [(1, of(0, 1, 3))]) == of(3, 4, 5)
 
 
 def test_a_certificate_is_the_one_that_there_is():
