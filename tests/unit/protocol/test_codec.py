@@ -1,5 +1,6 @@
 """Bytes <-> messages: every message survives, and nothing else gets in."""
 
+import hashlib
 from dataclasses import fields, replace
 from typing import Any, get_args
 
@@ -25,7 +26,7 @@ from protocol.masked_messages import (
 )
 from protocol.messages import Accepted, Announce, BasePiece
 from protocol.vectors import PIECE_BYTES, PIECE_WORDS
-from tests.parts import announce, group, members, ready
+from tests.parts import announce, group, group_of, members, ready
 from tests.samples import (
     ACK_VOTE,
     CHECK_VOTE,
@@ -88,6 +89,15 @@ def test_a_large_payload_is_a_view_of_its_frame_that_nobody_writes_to_and_a_smal
         if kind is memoryview:
             assert payload.obj is frame
             assert payload.readonly
+
+
+def test_a_sid_names_whom_a_group_excuses_and_whom_a_tracker_named():
+    readys, excused = group(members(3)).readys, announce(members(4)[3])
+    digest = hashlib.sha256(codec.canonical(excused)).digest()
+    grounds = [{}, {"excused": (excused,)}, {"electors": (digest,)}, {"electors": (DIGEST,)}]
+    sids = {codec.session_id(group_of(readys, members(3)[0], **each)) for each in grounds}
+
+    assert len(sids) == len(grounds)
 
 
 def test_bytes_after_the_header_inside_its_length_are_refused():
