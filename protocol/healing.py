@@ -111,10 +111,19 @@ class Healer:
         return self._members.anyone_above(self._standing.round, self._standing.base)
 
     def remember(self, sid: Sid, past: Past) -> None:
-        """Keep what is needed to check, and to serve, the certificate of a session."""
+        """Keep what is needed to check, and to serve, the certificate of a session.
+
+        A session in which a vote is open may still have a result: it is not forgotten before the vote is free.
+        """
         self.past[sid] = past
-        while len(self.past) > REMEMBERED_SESSIONS:
-            self.past.popitem(last=False)
+        over = [other for other in self.past if other != sid and other not in self._standing.votes]
+        for other in over[: max(0, len(self.past) - REMEMBERED_SESSIONS)]:
+            del self.past[other]
+
+    def is_of_use(self, sid: Sid) -> bool:
+        """Whether a result of this session can be taken: it is for the base that this node has, or had last."""
+        past = self.past.get(sid)
+        return past is not None and past.base in (self._standing.base, self._standing.previous)
 
     def look(self, now: float) -> list[Action]:
         """Start fetching a better base, if the members show one and nothing is being fetched."""
@@ -129,8 +138,7 @@ class Healer:
     ) -> list[Action]:
         """A certificate that this node opened itself, afterwards: fetch the totals that it is for."""
         past, masked = self.past.get(sid), self._settings.masked
-        bases = (self._standing.base, self._standing.previous)
-        if self._fetch is not None or past is None or masked is None or past.base not in bases:
+        if self._fetch is not None or past is None or masked is None or not self.is_of_use(sid):
             return []
         for source in sources:
             if self._fresh(past.base, source, True, now):
@@ -160,7 +168,7 @@ class Healer:
             past = self.past.get(base.sid)
             if base.rank <= mine.rank:
                 return None
-            if past is None or past.base not in (mine, self._standing.previous):
+            if past is None or not self.is_of_use(base.sid):
                 continue
             if self._fresh(base, source, True, now):
                 return self._fetch_for(past, base.sid, source)

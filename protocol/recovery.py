@@ -14,7 +14,7 @@ from itertools import islice
 import numpy as np
 
 from protocol import codec
-from protocol.actions import Action, Adopted, Evidence, Healed, Keep, Send
+from protocol.actions import Action, Adopted, Evidence, Healed, Keep, Send, Unbind
 from protocol.additive import TWO_SUMS, check_piece
 from protocol.digesting import bulk_digest
 from protocol.electorate import Ballot
@@ -240,9 +240,9 @@ class ResultFetch(_SessionFetch):
     def _finish(self, totals: Totals, certificate: ResultCertificate) -> list[Action]:
         self.deadline = None
         mean = mean_of(totals.joined(), certificate, self._point)
-        if mean is None:
+        if mean is None:  # it has no result for anybody: a vote in it is free
             self.failed = True
-            return []
+            return [Unbind(self._sid)]
         contributors = members_in(certificate.included, self._past.members)
         past = self._past
         return [Healed(past.group, self._sid, mean, contributors, certificate, self.source)]
