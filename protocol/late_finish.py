@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from protocol import codec
-from protocol.actions import Action, Evidence, Healed, OpenVote, Send
+from protocol import codec, shamir
+from protocol.actions import Action, Evidence, Healed, Keep, OpenVote, Send
 from protocol.additive import check_piece
 from protocol.electorate import Ballot
 from protocol.errors import RemoteProtocolError
@@ -69,6 +69,8 @@ class LateFinish:
             raise RemoteProtocolError("a late release for something else")
         if len(release.shares) != len(self._members) or release_digest(release.shares) != head.shares:
             raise RemoteProtocolError("a late release of other shares than its head names")
+        for share in release.shares:
+            shamir.from_bytes(share)
         codec.verify(head, head.sender)
         self._releases[head.sender] = release
         needed = threshold(self._group, self._settings)
@@ -82,7 +84,7 @@ class LateFinish:
         return []
 
     def take_sum(self, message: Sum) -> list[Action]:
-        """A piece of a sum of this session; ends with Healed."""
+        """A piece of a sum of this session, which is kept for those that miss it; ends with Healed."""
         header, known = message.header, self._sums.get(message.sender)
         if message.sender not in self._members:
             raise RemoteProtocolError("a late sum of somebody who is not in this session")
@@ -96,11 +98,12 @@ class LateFinish:
         for own in self._own_pieces() if self._settings.key.public not in self._sums else ():
             self._total.add(own.sender, own.index, own.payload)
             self._sums[own.sender] = own.header
+        kept = Keep((message,))
         if self._total.missing():
-            return []
+            return [kept]
         certificate = Certificate(self._vote.sid, tuple(self._sums[key] for key in self._members))
         mean = self._total.mean()
-        return [Healed(self._group, self._vote.sid, mean, self._members, certificate, message.sender)]
+        return [kept, Healed(self._group, self._vote.sid, mean, self._members, certificate, message.sender)]
 
     def _own_pieces(self) -> tuple[Sum, ...]:
         return tuple(self._vote.parts)

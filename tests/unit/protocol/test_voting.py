@@ -28,7 +28,7 @@ LINE = Line(2, NAMES)
 
 
 class Voter:
-    """Member one, bound in a masked session of these: five of whom four must release, unless others are named."""
+    """Member one, bound in a masked session of these: of five, four must release."""
 
     def __init__(
         self, keys=KEYS[:5], where: Standing | None = None, bound: bool = True, **changes: Any
@@ -44,7 +44,7 @@ class Voter:
             self.voting.cast(OpenVote(self.sid, 2, self.group))
 
     def hears(self, key, counter: int = COUNTER + 1, **changes: Any) -> list:
-        """What follows from what this member says now; it is on the session's base, in the session's round."""
+        """What follows from what this member says now: it is in the session, if it says nothing else."""
         said = announce(key, **{"base": ON, "round": 4, "counter": counter, **changes})
         self.known.learn(said, 4, NOW, live=True)
         return self.voting.look(NOW)
