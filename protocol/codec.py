@@ -395,8 +395,8 @@ def parameters_hash(parameters: str) -> bytes:
 def session_id(group: Group) -> bytes:
     """sid = H(task, round, attempt, sorted READYs, parameters): binds every message of a session.
 
-    Task, parameters and rounds stand in the READYs, which stand here in key order; then whom the group excuses,
-    and whom a tracker named: so all of them count the votes alike.
+    Task, parameters and rounds stand in the READYs, which stand here in key order; then come whom the group
+    excuses, and whom a tracker named: so all members count the votes alike.
     """
     digest = hashlib.sha256(b"murmuration/1/sid" + group.attempt.to_bytes(4, "big"))
     for ready in sorted(group.readys, key=lambda ready: ready.key):

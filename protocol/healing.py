@@ -92,7 +92,7 @@ class Healer:
         self._fetch: CertificateFetch | ResultFetch | BaseFetch | None = None
         self._tried: dict[tuple[bytes, Key, bool], float] = {}
         self._failures: dict[Key, tuple[int, float]] = {}
-        """Who showed a base whose line it did not give: how often in a row, and until when it is not asked."""
+        """Who showed a base that it did not give: how often in a row, and until when it is not asked."""
         self._retry_at: float | None = None
         self._course = Course(STEPS, Phase.IDLE)
         self._answered: dict[Key, Answered] = {}
@@ -113,7 +113,7 @@ class Healer:
     def remember(self, sid: Sid, past: Past) -> None:
         """Keep what is needed to check, and to serve, the certificate of a session.
 
-        A session in which a vote is open may still have a result: it is not forgotten before the vote is free.
+        Where a vote is open there may still be a result: that session is not forgotten before it is free.
         """
         self.past[sid] = past
         over = [other for other in self.past if other != sid and other not in self._standing.votes]
@@ -121,7 +121,7 @@ class Healer:
             del self.past[other]
 
     def is_of_use(self, sid: Sid) -> bool:
-        """Whether a result of this session can be taken: it is for the base that this node has, or had last."""
+        """Whether a result of this session can be taken: it builds on this node's base, or the one before."""
         past = self.past.get(sid)
         return past is not None and past.base in (self._standing.base, self._standing.previous)
 
@@ -271,7 +271,7 @@ class Healer:
         self._retry_at = now + RETRY_S
 
     def _count(self, source: Key, why: Event, now: float) -> None:
-        """One that shows what it does not give must not be asked all the time: nothing else is done meanwhile."""
+        """Who shows what it does not give is not asked all the time: nothing else is done meanwhile."""
         if why is Event.FETCHED:
             self._failures.pop(source, None)
         elif why is Event.FAILED:
@@ -320,7 +320,7 @@ class Healer:
 def _leads_to(links: tuple[Link, ...], strong: tuple[Link, ...], base: Base) -> bool:
     """Whether these links end at this base, and the `strong` ones of them at its anchor.
 
-    Only of a base on the first anchor the line may be unknown: the electors of that one are no link's members.
+    The line of a base on the first anchor may be unknown: no link made that one.
     """
     if not strong and base.anchor != 0:
         return False

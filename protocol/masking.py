@@ -3,7 +3,8 @@
 Three tables say where it stands: protocol.masked_steps, protocol.releasing and protocol.viewing.
 
 `Spend` comes before anything else. One acknowledgement and one release, and no release before t
-acknowledgements of the same; where votes count, `Vote` comes before it. Failed at the end of the time, when too many are lost, when somebody lied.
+acknowledgements of the same; where votes count, `Vote` comes before it. Failed at the end of the time, when
+too many are lost, when somebody lied.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ class Releasing:
 def open_secrets(
     unopened: ResultCertificate, alike: Iterable[Release], numbers: Mapping[Key, int], threshold: int
 ) -> ResultCertificate | Evidence:
-    """The certificate that releases for the same make whole; evidence against a dealer whose shares do not fit.
+    """The certificate that releases for the same make whole, or evidence against a dealer whose shares do not fit.
 
     `threshold` of them open the secrets, and all of them are votes for it.
     """
