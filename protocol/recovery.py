@@ -290,10 +290,10 @@ class BaseFetch(_Fetch):
     def _take_link(self, message: LineagePiece, now: float) -> list[Action]:
         if message.index != len(self._links) or message.count > MAX_LINKS + 1:
             raise RemoteProtocolError(f"link {message.index} of {message.count} was not asked for")
-        self.deadline = min(now + PATIENCE_S, self._line_until)
         for link in message.link:
             check_link(link, self._settings)
             self._links.append(link)
+        self.deadline = min(now + PATIENCE_S, self._line_until)
         if message.link and len(self._links) < message.count:
             return self._ask_link(len(self._links))
         self._judged = self._judge(tuple(self._links))

@@ -210,9 +210,9 @@ class Releasing:
 def open_secrets(
     unopened: ResultCertificate, alike: Iterable[Release], numbers: Mapping[Key, int], threshold: int
 ) -> ResultCertificate | Evidence:
-    """The certificate that releases for the same make whole, or evidence against a dealer whose shares do not fit.
+    """The certificate that these releases make whole; evidence against a dealer whose shares do not fit.
 
-    `threshold` of them open the secrets, and all of them are votes for it.
+    All are for the same, and are votes for it; `threshold` of them open the secrets.
     """
     votes = sorted(alike, key=lambda release: release.head.sender)
     chosen = votes[:threshold]
