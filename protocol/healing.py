@@ -133,18 +133,16 @@ class Healer:
             return []
         return self._begin(self._by_certificate(now) or self._by_line(now), now)
 
-    def finish(
-        self, sid: Sid, certificate: ResultCertificate, sources: Iterable[Key], now: float
-    ) -> list[Action]:
+    def finish(self, certificate: ResultCertificate, sources: Iterable[Key], now: float) -> list[Action]:
         """A certificate that this node opened itself, afterwards: fetch the totals that it is for."""
-        past, masked = self.past.get(sid), self._settings.masked
-        if self._fetch is not None or past is None or masked is None or not self.is_of_use(sid):
+        sid, masked = certificate.sid, self._settings.masked
+        if self._fetch is not None or masked is None or not self.is_of_use(sid):
             return []
-        for source in sources:
-            if self._fresh(past.base, source, True, now):
-                fetch = ResultFetch(past, sid, source, self._settings, masked, certificate)
-                return self._begin(fetch, now)
-        return []
+        past = self.past[sid]
+        source = next((source for source in sources if self._fresh(past.base, source, True, now)), None)
+        if source is None:
+            return []
+        return self._begin(ResultFetch(past, sid, source, self._settings, masked, certificate), now)
 
     def _begin(self, fetch: CertificateFetch | ResultFetch | BaseFetch | None, now: float) -> list[Action]:
         self._fetch = fetch

@@ -134,6 +134,7 @@ class LateFinishes:
         return [action for late in self._of.values() for action in late.give(announce, now)]
 
     @property
-    def opened(self) -> tuple[tuple[Sid, LateFinish], ...]:
-        """Those whose secrets are open, and whose totals are to be fetched."""
-        return tuple((sid, late) for sid, late in self._of.items() if late.certificate is not None)
+    def opened(self) -> tuple[tuple[ResultCertificate, tuple[Key, ...]], ...]:
+        """What the releases opened, and who has the totals that it is for."""
+        lates = self._of.values()
+        return tuple((late.certificate, late.sources) for late in lates if late.certificate is not None)

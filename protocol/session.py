@@ -527,9 +527,8 @@ class Session:
     def _finish_late(self, now: float) -> list[Action]:
         """Fetch what the releases of a session open that ended without a result."""
         actions: list[Action] = []
-        for sid, late in self._late.opened:
-            if late.certificate is not None:
-                actions += self._healer.finish(sid, late.certificate, late.sources, now)
+        for certificate, sources in self._late.opened:
+            actions += self._healer.finish(certificate, sources, now)
         return actions
 
     def _closed(self, now: float) -> list[Action]:

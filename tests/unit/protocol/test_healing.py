@@ -464,6 +464,46 @@ def test_who_failed_often_is_believed_again_once_it_gives_what_it_shows():
     assert shown.healer._failures == {}
 
 
+def test_until_two_rounds_failed_fewer_than_half_of_those_it_holds_are_not_enough():
+    """Two of four, which is why it was fetched at all: one of them has left since."""
+    wanted, links = strong(MORE[1:5])
+    shown = Shown(wanted, links, *MORE[1:4])
+    for key in MORE[2:4]:
+        (request,) = [message for _, message in requests(shown.healer.look(NOW))] or [None]
+        back = announce(key, base=base(), counter=COUNTER + 1)
+        shown.healer._members.learn(back, 0, NOW, live=True)
+        assert request is None or request.of == LINEAGE
+
+    assert shown.healer.receive(LineagePiece(wanted.digest, 0, 1, tuple(links)), NOW) == []
+    assert not shown.healer.busy
+
+
+# -- what was opened late ------------------------------------------------------------------------------
+
+
+def opening(**changes) -> tuple[Healer, ResultCertificate]:
+    """A healer of a member of a session, and a certificate of it; nothing else is being fetched."""
+    held = healing(Members(), masked=MaskedSettings(4.0, None), **changes)
+    held.remember(BETTER.sid, Past(group(KEYS), base(), {}))
+    return held, ResultCertificate(BETTER.sid, 0, (), (), (), ())
+
+
+def test_without_a_source_that_did_not_just_fail_no_total_is_fetched():
+    held, certificate = opening()
+    assert held.finish(certificate, (), NOW) == []
+    held._tried[base().digest, TWO, True] = NOW + 1
+
+    assert held.finish(certificate, (TWO,), NOW) == []
+    assert held.deadline == NOW + RETRY_S
+
+
+def test_totals_on_another_base_are_not_fetched():
+    held, certificate = opening(where=standing(2, base(2), previous=base(1)))
+
+    assert held.finish(certificate, (TWO,), NOW) == []
+    assert held.finish(replace(certificate, sid=bytes(32)), (TWO,), NOW) == []
+
+
 # -- serving -------------------------------------------------------------------------------------------
 
 

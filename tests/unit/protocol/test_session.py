@@ -1037,6 +1037,16 @@ def test_a_coordinator_that_stands_elsewhere_is_told_whom_one_counts_with():
     assert [message for message in outbox(sent, endpoint(TWO)) if isinstance(message, Group)]
 
 
+def test_a_coordinator_without_electors_of_its_own_collects_for_others():
+    one = session(ONE, seeds=(), electorate=None)
+    one.open(NOW)
+    for key in KEYS[1:]:
+        heard(one, ready(key, ONE.public, base=INITIAL), NOW)
+    sent = one.tick(NOW + LINGER_CAP_S)
+
+    assert [message for message in outbox(sent, endpoint(TWO)) if isinstance(message, Group)]
+
+
 def test_one_that_follows_takes_no_electors():
     one = session(ONE, seeds=(), following=True)
     one.open(NOW)
