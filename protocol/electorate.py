@@ -72,8 +72,9 @@ def of_names(endpoints: Iterable[str]) -> Electorate:
 class Ballot:
     """How the votes of one group are counted.
 
-    `voters`: the members whose votes count, and which elector each is. `without`: the electors that are not
-    waited for: they resigned, or all owners in the group said that they are gone.
+    `voters`: the members whose votes count, and which elector each is: those that were bound to no other
+    session when they said READY. `without`: the electors that a quorum can do without: they resigned, or each
+    member says that they are gone for good.
     """
 
     electorate: Electorate

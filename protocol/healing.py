@@ -6,6 +6,8 @@ certificate and recomputes it. Everybody else fetches the line of the base (prot
   show it; after two failed rounds one live peer that shows it is enough;
 - or, where they lead from nobody it knows, more than half of the known members' signed announcements show it
   (Members.majority says whose): then it says whom it trusted (protocol, Healing).
+
+Who shows a base again and again and does not give its line is asked ever more rarely.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Ending a session that is over for everybody, where votes are bound to it: the second half of a vote.
+"""Ending a session late: it is over for everybody without a result, and votes are still bound to it.
 
-Who released keeps the release beside the open vote. Two that show the same open session give each other what
-they said in it. With t releases, and votes enough, the secrets open and the totals are fetched; where shares
-were summed, the n sums make the mean.
+Who released in it keeps that release beside the open vote. Two that show the same open session give each
+other what they said in it. With t releases, and a quorum of votes among them, the secrets are open and the totals
+are fetched; where shares were summed, the n sums make the mean. The votes are free then: there is a base of a
+higher anchor.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from protocol.totals import Total
 from protocol.unmasking import release_digest
 
 AGAIN_S = 20.0
+"""What was said is not said to the same member again before that."""
 
 
 class LateFinish:

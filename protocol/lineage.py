@@ -1,12 +1,13 @@
 """The line of a base: which electors count, and how somebody who was away sees that they are the right ones.
 
 Of each strong base the session that made it is kept: its GROUP, and the certificate that a quorum of the
-electors before signed. Whoever knows any electors of the line can follow it from there:
+electors before signed. Both together are a link. Who knows the electors of one anchor follows it from there:
 
     electors known --a quorum of them signed--> link --its members--> link ... --> the electors of the base
 
-A link that the electors before the last one signed, too, makes the last one needless, so that a line is as
-long as its electors have changed, not as many generations.
+Where a quorum of the electors before the last link signed the new one, too, the last link is needless. So a
+line is as long as its electors have changed, not as its generations. Who was away knows the electors of all
+links that its line had then: from one of them, at least, the links of today lead on.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ MAX_LINKS = 64
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Where a base stands. `electors`: of its anchor; None: the anchor is a first base.
+    """Where a base stands. `anchor`: the generation of its anchor.
 
-    `links`: the sessions that lead to the anchor, as far as they are needed. `weak`: the session that made
-    the base, where that is not its anchor.
+    `electors`: of its anchor; None: that is a first base. `links`: the sessions that lead to the anchor, as
+    far as they are needed. `weak`: the session that made the base, where it is not its own anchor.
     """
 
     anchor: int = 0
@@ -72,7 +73,7 @@ def is_signed_by(link: Link, electors: Electorate) -> bool:
 
 
 def after(line: Line, link: Link, generation: int, is_strong: bool, first: Electorate | None) -> Line:
-    """The line of the base of this `generation`, made by a session on a base of `line`.
+    """The line of the base of this `generation`, which the session of `link` made on a base of `line`.
 
     `first`: the electors of the first base, if they are known.
     """

@@ -2,7 +2,7 @@
 
 a strong base --5 of its own rounds failed, and 30 s--> it would join a weak group
 a weak base --at once-->                                it would join a weak group
-no strong base for `aggregation.amnesty_s`              silent electors count as gone for good
+no strong base for `Settings.amnesty_s` -->             silent electors count as gone for good
 """
 
 from __future__ import annotations
