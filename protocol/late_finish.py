@@ -1,9 +1,9 @@
 """Ending a session late: it is over for everybody without a result, and votes are still bound to it.
 
 Who released in it keeps that release beside the open vote. Two that show the same open session give each
-other what they said in it. With t releases, and a quorum of votes among them, the secrets are open and the totals
-are fetched; where shares were summed, the n sums make the mean. The votes are free then: there is a base of a
-higher anchor.
+other what they said in it. With t releases, and a quorum of votes among them, the secrets are open and the
+totals are fetched; where shares were summed, the n sums make the mean. The votes are free then: there is a
+base of a higher anchor.
 """
 
 from __future__ import annotations
