@@ -34,6 +34,7 @@ from protocol.messages import (
     Share,
     Sum,
 )
+from protocol.names import NO_ELECTORS
 from protocol.patience import Patience
 from protocol.sealing import Ephemeral
 from protocol.seat import Seat
@@ -166,8 +167,9 @@ def group_of(readys: Iterable[Ready], coordinator: NodeKey, attempt: int = 0, **
 
 
 def group(keys: Sequence[NodeKey], attempt: int = 0) -> Group:
-    """A group of these, closed by the first of them."""
-    return group_of((ready(key, keys[0].public) for key in keys), keys[0], attempt)
+    """A group of these, closed by the first of them; nobody says whom it counts with."""
+    readys = (ready(key, keys[0].public, electors=NO_ELECTORS, weak=False) for key in keys)
+    return group_of(readys, keys[0], attempt)
 
 
 def machines(
