@@ -395,15 +395,16 @@ def parameters_hash(parameters: str) -> bytes:
 def session_id(group: Group) -> bytes:
     """sid = H(task, round, attempt, sorted READYs, parameters): binds every message of a session.
 
-    Task, parameters and rounds stand in the READYs, which stand here in key order.
+    Task, parameters and rounds stand in the READYs, which stand here in key order; then come whom the group
+    excuses, and whom a tracker named: so all members count the votes alike.
     """
     digest = hashlib.sha256(b"murmuration/1/sid" + group.attempt.to_bytes(4, "big"))
     for ready in sorted(group.readys, key=lambda ready: ready.key):
         digest.update(hashlib.sha256(canonical(ready) + ready.signature).digest())
     for excused in group.excused:
-        digest.update(hashlib.sha256(canonical(excused)).digest())
+        digest.update(hashlib.sha256(b"excused" + canonical(excused)).digest())
     for elector in group.electors:
-        digest.update(elector)
+        digest.update(hashlib.sha256(b"elector" + elector).digest())
     return digest.digest()
 
 

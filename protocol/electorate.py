@@ -54,8 +54,8 @@ class Electorate:
             return len(voters) >= self.least
         left = [member for member in self.members if member not in without]
         votes = sum(member in voters for member in left)
-        is_half = 2 * votes == len(left) > 0
-        return 2 * votes > len(left) or (is_half and self.members[0] in voters)
+        has_first = any(member in voters for member in left if member == self.members[0])
+        return 2 * votes > len(left) or (2 * votes == len(left) and has_first)
 
 
 def of_keys(keys: Iterable[Key]) -> Electorate:
@@ -72,8 +72,9 @@ def of_names(endpoints: Iterable[str]) -> Electorate:
 class Ballot:
     """How the votes of one group are counted.
 
-    `voters`: the members whose votes count, and which elector each is. `without`: the electors that are not
-    waited for: they resigned, or all owners in the group said that they are `gone`.
+    `voters`: the members whose votes count, and which elector each is: those that were bound to no other
+    session when they said READY. `without`: the electors that a quorum can do without: they resigned, or each
+    member says that they are gone for good; `gone`: those of the latter kind alone.
     """
 
     electorate: Electorate
@@ -119,5 +120,6 @@ def weak_allowed(group: Group, known: int) -> bool:
 
     Where owners named different electors for a first base there never is a quorum: then nobody need wait.
     """
-    differ = len({ready.electors for ready in group.readys}) > 1
+    is_first = group.readys[0].announce.base.anchor == 0
+    differ = is_first and len({ready.electors for ready in group.readys}) > 1
     return 2 * len(group.readys) > known and (differ or all(ready.weak for ready in group.readys))

@@ -6,6 +6,8 @@ certificate and recomputes it. Everybody else fetches the line of the base (prot
   show it; after two failed rounds one live peer that shows it is enough;
 - or, where they lead from nobody it knows, more than half of the known members' signed announcements show it
   (Members.majority says whose): then it says whom it trusted (protocol, Healing).
+
+Who shows a base again and again and does not give its line is asked ever more rarely.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from protocol.actions import Action, Adopted, Evidence, Healed, Serve
 from protocol.additive import TWO_SUMS
 from protocol.electorate import of_keys
 from protocol.errors import RemoteProtocolError
-from protocol.lineage import Line, follow, included_in
+from protocol.lineage import Line, follow, included_in, passed_in
 from protocol.masked_messages import ResultCertificate
 from protocol.membership import Members
 from protocol.messages import (
@@ -45,6 +47,8 @@ from protocol.tolerance import LEAST_MEMBERS
 
 REMEMBERED_SESSIONS = 8
 RETRY_S = 2.0
+MAX_DOUBLINGS = 8
+"""Who fails again and again is asked for a line after 4 s, 8 s, ..., 512 s."""
 
 
 class Phase(Enum):
@@ -89,6 +93,8 @@ class Healer:
         self._patience = patience
         self._fetch: CertificateFetch | ResultFetch | BaseFetch | None = None
         self._tried: dict[tuple[bytes, Key, bool], float] = {}
+        self._failures: dict[Key, tuple[int, float]] = {}
+        """Who showed a base that it did not give: how often in a row, and until when it is not asked."""
         self._retry_at: float | None = None
         self._course = Course(STEPS, Phase.IDLE)
         self._answered: dict[Key, Answered] = {}
@@ -107,10 +113,19 @@ class Healer:
         return self._members.anyone_above(self._standing.round, self._standing.base)
 
     def remember(self, sid: Sid, past: Past) -> None:
-        """Keep what is needed to check, and to serve, the certificate of a session."""
+        """Keep what is needed to check, and to serve, the certificate of a session.
+
+        Where a vote is open there may still be a result: that session is not forgotten before it is free.
+        """
         self.past[sid] = past
-        while len(self.past) > REMEMBERED_SESSIONS:
-            self.past.popitem(last=False)
+        over = [other for other in self.past if other != sid and other not in self._standing.votes]
+        for other in over[: max(0, len(self.past) - REMEMBERED_SESSIONS)]:
+            del self.past[other]
+
+    def is_of_use(self, sid: Sid) -> bool:
+        """Whether a result of this session can be taken: it builds on this node's base, or the one before."""
+        past = self.past.get(sid)
+        return past is not None and past.base in (self._standing.base, self._standing.previous)
 
     def look(self, now: float) -> list[Action]:
         """Start fetching a better base, if the members show one and nothing is being fetched."""
@@ -120,23 +135,16 @@ class Healer:
             return []
         return self._begin(self._by_certificate(now) or self._by_line(now), now)
 
-    def finish(
-        self, sid: Sid, certificate: ResultCertificate, sources: Iterable[Key], now: float
-    ) -> list[Action]:
+    def finish(self, certificate: ResultCertificate, sources: Iterable[Key], now: float) -> list[Action]:
         """A certificate that this node opened itself, afterwards: fetch the totals that it is for."""
-        past, masked = self.past.get(sid), self._settings.masked
-        if self._fetch is not None or past is None or masked is None or not self.can_build(sid):
+        sid, masked = certificate.sid, self._settings.masked
+        if self._fetch is not None or masked is None or not self.is_of_use(sid):
             return []
-        for source in sources:
-            if self._fresh(past.base, source, True, now):
-                fetch = ResultFetch(past, sid, source, self._settings, masked, certificate)
-                return self._begin(fetch, now)
-        return []
-
-    def can_build(self, sid: Sid) -> bool:
-        """Whether this node has the base that this session builds on."""
-        past = self.past.get(sid)
-        return past is not None and past.base in (self._standing.base, self._standing.previous)
+        past = self.past[sid]
+        source = next((source for source in sources if self._fresh(past.base, source, True, now)), None)
+        if source is None:
+            return []
+        return self._begin(ResultFetch(past, sid, source, self._settings, masked, certificate), now)
 
     def _begin(self, fetch: CertificateFetch | ResultFetch | BaseFetch | None, now: float) -> list[Action]:
         self._fetch = fetch
@@ -160,7 +168,7 @@ class Healer:
             past = self.past.get(base.sid)
             if base.rank <= mine.rank:
                 return None
-            if past is None or past.base not in (mine, self._standing.previous):
+            if past is None or not self.is_of_use(base.sid):
                 continue
             if self._fresh(base, source, True, now):
                 return self._fetch_for(past, base.sid, source)
@@ -181,7 +189,8 @@ class Healer:
             is_same = base.sid == mine.sid and base.sid != NO_SID  # of one session there is one result
             shown = 2 * len(self._members.who_shows(base)) > base.members
             enough = shown or self._patience.is_trusting or self._majority(base)
-            if enough and not is_same and self._fresh(base, source, False, now):
+            _, shunned_until = self._failures.get(source, (0, now))
+            if enough and not is_same and now >= shunned_until and self._fresh(base, source, False, now):
                 judge = partial(self._judged, base, source)
                 return BaseFetch(base, source, self._settings, judge)
         return None
@@ -196,7 +205,7 @@ class Healer:
     ) -> tuple[Line, tuple[Key, ...]] | None:
         """The line of a base, and on whose word; None if that does not suffice."""
         strong = links if base.is_strong else links[:-1]
-        if links and not _leads_to(links[-1], base):
+        if not _leads_to(links, strong, base):
             return None
         electors = of_keys(included_in(strong[-1])) if strong else None
         line = Line(base.anchor, electors, strong, None if base.is_strong or not links else links[-1])
@@ -214,9 +223,11 @@ class Healer:
         """Whether these links lead to the anchor from electors that this node knows."""
         if not strong:
             return base.anchor == self._standing.base.anchor
-        first, mine = self._settings.electorate, self._standing.electorate(self._settings)
-        passed = (of_keys(included_in(link)) for link in self._standing.line.links)
-        known = [each for each in (mine, first, *passed) if each is not None]
+        own = self._standing.line.links
+        if own and strong[-1].certificate.sid == own[-1].certificate.sid:
+            return True  # the anchor is this node's own
+        first = self._settings.electorate
+        known = [*passed_in(self._standing.line), *(() if first is None else ((0, first),))]
         return follow(strong, known) is not None
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
@@ -245,6 +256,7 @@ class Healer:
             self._retry_at = None
         self._tried = {key: until for key, until in self._tried.items() if until > now}
         self._answered = {key: each for key, each in self._answered.items() if self._members.get(key)}
+        self._failures = {key: each for key, each in self._failures.items() if self._members.get(key)}
 
     def abandon(self, now: float) -> None:
         """A session starts on the base that this node has: what it fetches is looked for again afterwards."""
@@ -253,8 +265,19 @@ class Healer:
 
     def _stop(self, why: Event, now: float) -> None:
         self._course.step(why)
+        if isinstance(self._fetch, BaseFetch):
+            self._count(self._fetch.source, why, now)
         self._fetch = None
         self._retry_at = now + RETRY_S
+
+    def _count(self, source: Key, why: Event, now: float) -> None:
+        """Who shows what it does not give is not asked all the time: nothing else is done meanwhile."""
+        if why is Event.FETCHED:
+            self._failures.pop(source, None)
+        elif why is Event.FAILED:
+            times = min(self._failures.get(source, (0, now))[0] + 1, MAX_DOUBLINGS + 1)
+            wait_s = RETRY_S * 2 ** (times - 1) if times > 1 else 0.0  # once may happen to anybody
+            self._failures[source] = times, now + wait_s
 
     @property
     def deadline(self) -> float | None:
@@ -294,8 +317,22 @@ class Healer:
         return [Serve(announce.endpoint, request)]
 
 
-def _leads_to(link: Link, base: Base) -> bool:
-    """Whether this session made a base of this generation, with this name and so many members."""
+def _leads_to(links: tuple[Link, ...], strong: tuple[Link, ...], base: Base) -> bool:
+    """Whether these links end at this base, and the `strong` ones of them at its anchor.
+
+    The line of a base on the first anchor may be unknown: no link made that one.
+    """
+    if not strong and base.anchor != 0:
+        return False
+    if strong and _made_by(strong[-1])[1] != base.anchor:
+        return False
+    if not links:
+        return True
+    is_on_anchor = base.is_strong or links[-1].group.readys[0].announce.base.anchor == base.anchor
+    return is_on_anchor and _made_by(links[-1]) == (base.sid, base.generation, base.members)
+
+
+def _made_by(link: Link) -> tuple[Sid, int, int]:
+    """The session, the generation and the number of members of the base that it made."""
     parent = link.group.readys[0].announce.base
-    made = (link.certificate.sid, parent.generation + 1, len(included_in(link)))
-    return made == (base.sid, base.generation, base.members)
+    return link.certificate.sid, parent.generation + 1, len(included_in(link))

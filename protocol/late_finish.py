@@ -1,15 +1,16 @@
-"""Ending a session that is over for everybody, where votes are bound to it: the second half of a vote.
+"""Ending a session late: it is over for everybody without a result, and votes are still bound to it.
 
-Who released keeps the release beside the open vote. Two that show the same open session give each other what
-they said in it. With t releases, and votes enough, the secrets open and the totals are fetched; where shares
-were summed, the n sums make the mean.
+Who released in it keeps that release beside the open vote. Two that show the same open session give each
+other what they said in it. With t releases, and a quorum of votes among them, the secrets are open and the
+totals are fetched; where shares were summed, the n sums make the mean. The votes are free then: there is a
+base of a higher anchor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from protocol import codec
+from protocol import codec, shamir
 from protocol.actions import Action, Evidence, Healed, Keep, OpenVote, Send
 from protocol.additive import check_piece
 from protocol.electorate import Ballot
@@ -23,6 +24,7 @@ from protocol.totals import Total
 from protocol.unmasking import release_digest
 
 AGAIN_S = 20.0
+"""What was said is not said to the same member again before that."""
 
 
 class LateFinish:
@@ -69,6 +71,8 @@ class LateFinish:
             raise RemoteProtocolError("a late release for something else")
         if len(release.shares) != len(self._members) or release_digest(release.shares) != head.shares:
             raise RemoteProtocolError("a late release of other shares than its head names")
+        for share in release.shares:
+            shamir.from_bytes(share)
         codec.verify(head, head.sender)
         self._releases[head.sender] = release
         needed = threshold(self._group, self._settings)
@@ -82,7 +86,7 @@ class LateFinish:
         return []
 
     def take_sum(self, message: Sum) -> list[Action]:
-        """A piece of a sum of this session, which others may ask for; ends with Healed."""
+        """A piece of a sum of this session, which is kept for those that miss it; ends with Healed."""
         header, known = message.header, self._sums.get(message.sender)
         if message.sender not in self._members:
             raise RemoteProtocolError("a late sum of somebody who is not in this session")
@@ -96,13 +100,12 @@ class LateFinish:
         for own in self._own_pieces() if self._settings.key.public not in self._sums else ():
             self._total.add(own.sender, own.index, own.payload)
             self._sums[own.sender] = own.header
-        keep = Keep((message,))
+        kept = Keep((message,))
         if self._total.missing():
-            return [keep]
+            return [kept]
         certificate = Certificate(self._vote.sid, tuple(self._sums[key] for key in self._members))
         mean = self._total.mean()
-        healed = Healed(self._group, self._vote.sid, mean, self._members, certificate, message.sender)
-        return [keep, healed]
+        return [kept, Healed(self._group, self._vote.sid, mean, self._members, certificate, message.sender)]
 
     def _own_pieces(self) -> tuple[Sum, ...]:
         return tuple(self._vote.parts)
@@ -133,6 +136,7 @@ class LateFinishes:
         return [action for late in self._of.values() for action in late.give(announce, now)]
 
     @property
-    def opened(self) -> tuple[tuple[Sid, LateFinish], ...]:
-        """Those whose secrets are open, and whose totals are to be fetched."""
-        return tuple((sid, late) for sid, late in self._of.items() if late.certificate is not None)
+    def opened(self) -> tuple[tuple[ResultCertificate, tuple[Key, ...]], ...]:
+        """What the releases opened, and who has the totals that it is for."""
+        lates = self._of.values()
+        return tuple((late.certificate, late.sources) for late in lates if late.certificate is not None)

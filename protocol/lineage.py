@@ -1,12 +1,13 @@
 """The line of a base: which electors count, and how somebody who was away sees that they are the right ones.
 
 Of each strong base the session that made it is kept: its GROUP, and the certificate that a quorum of the
-electors before signed. Whoever knows any electors of the line can follow it from there:
+electors before signed. Both together are a link. Who knows the electors of one anchor follows it from there:
 
     electors known --a quorum of them signed--> link --its members--> link ... --> the electors of the base
 
-A link that the electors before the last one signed, too, makes the last one needless, so that a line is as
-long as its electors have changed, not as many generations.
+Where a quorum of the electors before the last link signed the new one, too, the last link is needless. So a
+line is as long as its electors have changed, not as its generations. Who was away knows the electors of all
+links that its line had then: from one of them, at least, the links of today lead on.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ MAX_LINKS = 64
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Where a base stands. `electors`: of its anchor; None: the anchor is a first base.
+    """Where a base stands. `anchor`: the generation of its anchor.
 
-    `links`: the sessions that lead to the anchor, as far as they are needed. `weak`: the session that made
-    the base, where that is not its anchor.
+    `electors`: of its anchor; None: that is a first base. `links`: the sessions that lead to the anchor, as
+    far as they are needed. `weak`: the session that made the base, where it is not its own anchor.
     """
 
     anchor: int = 0
@@ -72,7 +73,7 @@ def is_signed_by(link: Link, electors: Electorate) -> bool:
 
 
 def after(line: Line, link: Link, generation: int, is_strong: bool, first: Electorate | None) -> Line:
-    """The line of the base of this `generation`, made by a session on a base of `line`.
+    """The line of the base of this `generation`, which the session of `link` made on a base of `line`.
 
     `first`: the electors of the first base, if they are known.
     """
@@ -88,14 +89,28 @@ def after(line: Line, link: Link, generation: int, is_strong: bool, first: Elect
     return Line(generation, of_keys(included_in(link)), tuple(links))
 
 
-def follow(links: Iterable[Link], known: Iterable[Electorate]) -> Electorate | None:
-    """The electors to which these links lead from any that are `known`; None: they lead from none of them."""
-    reached: Electorate | None = None
-    starts = tuple(known)
+Anchored = tuple[int, Electorate]
+"""An anchor's generation, and its electors."""
+
+
+def passed_in(line: Line) -> tuple[Anchored, ...]:
+    """The anchors that the links of a line made."""
+    return tuple(_made_by(link) for link in line.links)
+
+
+def follow(links: Iterable[Link], known: Iterable[Anchored]) -> Electorate | None:
+    """The electors to which these links lead from any that are `known`; None: they lead from none of them.
+
+    Electors have a say in what comes after their anchor alone: what the same nodes signed before is no link.
+    """
+    starts, reached = tuple(known), tuple[Anchored, ...]()
     for link in links:
-        from_here = (*starts, *(() if reached is None else (reached,)))
-        if any(is_signed_by(link, electors) for electors in from_here):
-            reached = of_keys(included_in(link))
-        else:
-            reached = None
-    return reached
+        on = link.group.readys[0].announce.base.anchor
+        from_here = (electors for anchor, electors in (*starts, *reached) if anchor <= on)
+        is_signed = any(is_signed_by(link, electors) for electors in from_here)
+        reached = (_made_by(link),) if is_signed else ()
+    return reached[0][1] if reached else None
+
+
+def _made_by(link: Link) -> Anchored:
+    return link.group.readys[0].announce.base.generation + 1, of_keys(included_in(link))

@@ -14,7 +14,7 @@ from itertools import islice
 import numpy as np
 
 from protocol import codec
-from protocol.actions import Action, Adopted, Evidence, Healed, Keep, Send
+from protocol.actions import Action, Adopted, Evidence, Healed, Keep, Send, Unbind
 from protocol.additive import TWO_SUMS, check_piece
 from protocol.digesting import bulk_digest
 from protocol.electorate import Ballot
@@ -49,6 +49,8 @@ from protocol.vectors import base_digest, piece, piece_bytes, piece_count
 
 WINDOW = 4
 PATIENCE_S = 5.0
+LINE_S = 30.0
+"""For all links of a line."""
 
 
 @dataclass(frozen=True)
@@ -238,9 +240,9 @@ class ResultFetch(_SessionFetch):
     def _finish(self, totals: Totals, certificate: ResultCertificate) -> list[Action]:
         self.deadline = None
         mean = mean_of(totals.joined(), certificate, self._point)
-        if mean is None:
+        if mean is None:  # it has no result for anybody: a vote in it is free
             self.failed = True
-            return []
+            return [Unbind(self._sid)]
         contributors = members_in(certificate.included, self._past.members)
         past = self._past
         return [Healed(past.group, self._sid, mean, contributors, certificate, self.source)]
@@ -261,13 +263,14 @@ class BaseFetch(_Fetch):
         self._settings = settings
         self._judge = judge
         self._links: list[Link] = []
+        self._line_until = 0.0
         self._judged: tuple[Line, tuple[Key, ...]] | None = None
         self._missing = set(range(piece_count(dimension)))
         self._vector = np.empty(dimension, dtype="<f4")
 
     def start(self, now: float) -> list[Action]:
         """Ask for the first link."""
-        self.deadline = now + PATIENCE_S
+        self.deadline, self._line_until = now + PATIENCE_S, now + LINE_S
         return self._ask_link(0)
 
     def _ask_link(self, index: int) -> list[Action]:
@@ -287,16 +290,17 @@ class BaseFetch(_Fetch):
     def _take_link(self, message: LineagePiece, now: float) -> list[Action]:
         if message.index != len(self._links) or message.count > MAX_LINKS + 1:
             raise RemoteProtocolError(f"link {message.index} of {message.count} was not asked for")
-        self.deadline = now + PATIENCE_S
         for link in message.link:
             check_link(link, self._settings)
             self._links.append(link)
+        self.deadline = min(now + PATIENCE_S, self._line_until)
         if message.link and len(self._links) < message.count:
             return self._ask_link(len(self._links))
         self._judged = self._judge(tuple(self._links))
         if self._judged is None:
             self.deadline, self.failed = None, True
             return []
+        self.deadline = now + PATIENCE_S
         return self._ask(WINDOW)
 
     def _take_piece(

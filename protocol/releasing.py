@@ -212,7 +212,7 @@ def open_secrets(
 ) -> ResultCertificate | Evidence:
     """The certificate that these releases make whole; evidence against a dealer whose shares do not fit.
 
-    `threshold` of them open the secrets, and all of them are votes for it.
+    All are for the same, and are votes for it; `threshold` of them open the secrets.
     """
     votes = sorted(alike, key=lambda release: release.head.sender)
     chosen = votes[:threshold]

@@ -30,6 +30,7 @@ from protocol.actions import (
     Reason,
     Send,
     Spend,
+    Unbind,
     Vote,
 )
 from protocol.addressing import Addresses
@@ -72,6 +73,7 @@ from protocol.messages import (
 from protocol.obstacle import TOLD_AFTER_S, Obstacle, Watch, names_of
 from protocol.patience import Patience
 from protocol.recovery import Fetched, Past
+from protocol.releasing import WRONG_SECRET
 from protocol.sealing import derive
 from protocol.session_steps import STEPS, Event, Phase
 from protocol.standing import Settings, Standing
@@ -97,10 +99,7 @@ class Session:
         self._healer = Healer(settings, standing, self._members, self._patience)
         for sid, known in past.items():
             self._healer.remember(sid, known)
-        for sid, vote in standing.votes.items():
-            if vote.group is not None:
-                parent, ballot = vote.group.readys[0].announce.base, self._voting.ballot(vote.group)
-                self._healer.remember(sid, Past(vote.group, parent, {}, ballot))
+        self._remember_open_sessions()
         self._line: Line = standing.line
         """The line of the base that is being stored."""
         self._coordination = Coordination(settings, standing, self._hellos, self._patience)
@@ -115,6 +114,14 @@ class Session:
         self._follower = Follower(settings, standing, self._members, self.lateness)
         self._closing = Closing(standing, self._members)
         self._course = Course(STEPS, Phase.IDLE)
+
+    def _remember_open_sessions(self) -> None:
+        """After a restart: the sessions in which this node's votes are open may still have a result."""
+        self._voting.adopted()
+        for sid, vote in self._standing.votes.items():
+            if vote.group is not None:
+                on, ballot = vote.group.readys[0].announce.base, self._voting.ballot(vote.group)
+                self._healer.remember(sid, Past(vote.group, on, {}, ballot))
 
     # -- what the shell calls ----------------------------------------------------------------------
 
@@ -354,9 +361,8 @@ class Session:
     def _sum(self, message: Sum, by: Key | None, now: float) -> list[Action]:
         if self._machine is not None and self._machine.takes(message):
             return self._bulk(message, by, now)
-        late = self._late.get(message.sid)
-        is_idle = self._machine is None and not (self._healer.busy or self._storing)
-        if late is not None and is_idle and self._healer.can_build(message.sid):
+        late = self._late.get(message.sid) if self._healer.is_of_use(message.sid) else None
+        if late is not None and self._machine is None and not (self._healer.busy or self._storing):
             return self._took(late.take_sum(message))
         if self._healer.busy:
             return self._fetched(message, now)
@@ -465,10 +471,25 @@ class Session:
                 case Failed():
                     self._end(action.round)
                     self._patience.failed(now)
-                    is_none = action.reason in (Reason.WRONG_COUNT, Reason.CAUGHT)
-                    freed = self._voting.refused(action.sid) if is_none and action.sid is not None else []
-                    return [*actions, *freed, *self._in_the_way(now), *self._broadcast(now)]
+                    return [
+                        *actions,
+                        *self._refused(action, actions),
+                        *self._in_the_way(now),
+                        *self._broadcast(now),
+                    ]
+                case Unbind():
+                    self._voting.refused(action.sid)
         return actions
+
+    def _refused(self, failed: Failed, actions: list[Action]) -> list[Action]:
+        """The vote is free if the secrets were opened and no result came of it: then nobody has one.
+
+        Who was caught otherwise may have lied to this node alone, and the others have a result with its vote.
+        """
+        is_unopenable = any(isinstance(each, Evidence) and each.what == WRONG_SECRET for each in actions)
+        if failed.sid is None or not (failed.reason is Reason.WRONG_COUNT or is_unopenable):
+            return []
+        return self._voting.refused(failed.sid)
 
     def _waits_again(self, failed: Failed, now: float) -> bool:
         """A session that ended before it began costs nothing: the offer waits for another group."""
@@ -545,9 +566,8 @@ class Session:
     def _finish_late(self, now: float) -> list[Action]:
         """Fetch what the releases of a session open that ended without a result."""
         actions: list[Action] = []
-        for sid, late in self._late.opened:
-            if late.certificate is not None:
-                actions += self._healer.finish(sid, late.certificate, late.sources, now)
+        for certificate, sources in self._late.opened:
+            actions += self._healer.finish(certificate, sources, now)
         return actions
 
     def _closed(self, now: float) -> list[Action]:

@@ -1,12 +1,15 @@
 """This node's votes: what they are bound to, and when they are free again.
 
     free --a release in a session that may make a strong base--> open --a base of a higher anchor--> free
+                                                                      --nobody has a result of it--> free
                                                                       --the session is dead--------> free
     free --it follows, and will offer nothing more--> resigned --a base of a higher anchor--> free
 
 An open vote is on disk before the first byte of the release leaves. As long as it is open, this node's READYs
 show it, and its vote counts in no other session on the same anchor: so two sessions on one anchor never both
 find a quorum. Who resigned counts in none, and others may do without it.
+
+A session is dead when too many have left it without a release for it ever to have a result.
 """
 
 from __future__ import annotations

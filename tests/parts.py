@@ -13,9 +13,11 @@ import numpy as np
 from protocol import codec
 from protocol.actions import Action, Send
 from protocol.additive import Additive
+from protocol.electorate import Electorate
 from protocol.identity import NodeKey
 from protocol.machine import Machine
 from protocol.masked_messages import MaskedMessage, sender_of
+from protocol.membership import Members
 from protocol.messages import (
     NO_SID,
     Announce,
@@ -24,6 +26,7 @@ from protocol.messages import (
     Group,
     Hello,
     Key,
+    LineagePiece,
     Message,
     PieceRequest,
     Ready,
@@ -31,6 +34,8 @@ from protocol.messages import (
     Share,
     Sum,
 )
+from protocol.names import NO_ELECTORS
+from protocol.patience import Patience
 from protocol.sealing import Ephemeral
 from protocol.seat import Seat
 from protocol.shares import ShareSettings
@@ -42,12 +47,19 @@ COUNTER = 1_000_000
 PARAMETERS = '{"model":"m"}'
 TASK = "digits"
 SEED_SHARES = ShareSettings("seed", 4.0, 100.0)
+ANY_THREE = Electorate(least=3)
+"""The electors of the first base, where a test does not name them."""
 
 
 @cache
 def members(count: int) -> tuple[NodeKey, ...]:
     keys = (NodeKey(number.to_bytes(32, "big")) for number in range(1, count + 1))
     return tuple(sorted(keys, key=lambda key: key.public))
+
+
+def no_line(of: Base) -> LineagePiece:
+    """What somebody answers who knows no link of the line of this base."""
+    return LineagePiece(of.digest, 0, 0, ())
 
 
 def stranger() -> NodeKey:
@@ -59,14 +71,15 @@ def endpoint(key: NodeKey | Key) -> str:
     return f"127.0.0.1:{int.from_bytes(public[:2], 'big') + 1}"
 
 
-def base(generation: int = 0, mark: int = 0, size: int = 3) -> Base:
+def base(generation: int = 0, mark: int = 0, size: int = 3, anchor: int = 0) -> Base:
     """A base with a made-up digest."""
-    return Base(generation, bytes([mark]) * 32, size, NO_SID)
+    return Base(generation, bytes([mark]) * 32, size, NO_SID, anchor)
 
 
-def base_of(vector: Floats, generation: int, size: int = 3, sid: bytes = NO_SID) -> Base:
+def base_of(vector: Floats, generation: int, size: int = 3, sid: bytes = NO_SID, anchor: int = 0) -> Base:
     """The base that this vector really is."""
-    return Base(generation, base_digest(codec.parameters_hash(PARAMETERS), generation, vector), size, sid)
+    digest = base_digest(codec.parameters_hash(PARAMETERS), generation, vector)
+    return Base(generation, digest, size, sid, anchor)
 
 
 def settings(key: NodeKey, **changes: Any) -> Settings:
@@ -88,14 +101,20 @@ def settings(key: NodeKey, **changes: Any) -> Settings:
         "sums_timeout_s": 15.0,
         "instance": bytes(16),
         "last_round": 1000,
+        "electorate": None if changes.get("tracker") else ANY_THREE,
     }
     return Settings(**{**values, **changes})
 
 
 def standing(
-    round: int = 0, held: Base | None = None, previous: Base | None = None, following: bool = False
+    round: int = 0, held: Base | None = None, previous: Base | None = None, **changes: Any
 ) -> Standing:
-    return Standing(round, held or base(), previous, set(), following=following)
+    return Standing(round, held or base(), previous, set(), **changes)
+
+
+def patience(own: Settings, where: Standing, known: Members | None = None) -> Patience:
+    """Of a node that has not waited yet."""
+    return Patience(own, where, known or Members())
 
 
 def announce(key: NodeKey, **changes: Any) -> Announce:
@@ -126,20 +145,31 @@ def ephemeral(key: NodeKey) -> Ephemeral:
     return Ephemeral(key.public)
 
 
-def ready(key: NodeKey, coordinator: Key, nonce: int = 0, **changes: Any) -> Ready:
+def ready(
+    key: NodeKey,
+    coordinator: Key,
+    nonce: int = 0,
+    electors: bytes = ANY_THREE.digest,
+    weak: bool = True,
+    gone: tuple[bytes, ...] = (),
+    **changes: Any,
+) -> Ready:
     """A signed READY; `changes` go to its announcement."""
-    unsigned = Ready(announce(key, **changes), ephemeral(key).public, bytes([nonce]) * 16, coordinator)
-    return codec.sign(unsigned, key)
+    said = announce(key, **changes)
+    public, once = ephemeral(key).public, bytes([nonce]) * 16
+    return codec.sign(Ready(said, public, once, coordinator, electors, weak, gone), key)
 
 
-def group_of(readys: Iterable[Ready], coordinator: NodeKey, attempt: int = 0) -> Group:
+def group_of(readys: Iterable[Ready], coordinator: NodeKey, attempt: int = 0, **grounds: Any) -> Group:
+    """`grounds`: whom it excuses, and whom a tracker named."""
     in_order = tuple(sorted(readys, key=lambda ready: ready.key))
-    return codec.sign(Group(in_order, attempt, coordinator.public), coordinator)
+    return codec.sign(Group(in_order, attempt, coordinator.public, **grounds), coordinator)
 
 
 def group(keys: Sequence[NodeKey], attempt: int = 0) -> Group:
-    """A group of these, closed by the first of them."""
-    return group_of((ready(key, keys[0].public) for key in keys), keys[0], attempt)
+    """A group of these, closed by the first of them; nobody says whom it counts with."""
+    readys = (ready(key, keys[0].public, electors=NO_ELECTORS, weak=False) for key in keys)
+    return group_of(readys, keys[0], attempt)
 
 
 def machines(

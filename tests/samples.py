@@ -32,9 +32,12 @@ from protocol.messages import (
     Certificate,
     CertificateRequest,
     Done,
+    Electors,
     Enlist,
     Enlisted,
     Hello,
+    LineagePiece,
+    Link,
     Message,
     ModelPiece,
     Order,
@@ -45,7 +48,8 @@ from protocol.messages import (
     Sum,
     UploadPiece,
 )
-from tests.parts import announce, base, group, members, ready, roster_of
+from protocol.names import RESIGNED
+from tests.parts import announce, base, group, group_of, members, ready, roster_of
 
 ONE, TWO, THREE = members(3)
 SID, NONCE, DIGEST, RUN = b"s" * 32, b"n" * 16, b"d" * 32, b"r" * 32
@@ -65,6 +69,7 @@ PROOF = Proof((DIGEST, RUN), (CHECK_VOTE,))
 PROPOSAL = codec.sign(ProposalHead(SID, ONE.public, 1, 0b1011, (0, 1, 3, 63), DIGEST, ()), ONE)
 LOCKED_PROPOSAL = codec.sign(ProposalHead(SID, TWO.public, 2, 1, (0,), RUN, (ACK_VOTE,)), TWO)
 
+RESULT = ResultCertificate(SID, 0b1011, (DIGEST,), JOIN_HEADS, (RUN, DIGEST), (RELEASE_HEAD,))
 MASKED_SAMPLES: tuple[Message, ...] = (
     Join(JOIN_HEADS[0], (DIGEST, RUN) * 3, TWO.public, b"sealed"),
     Joined(JOIN_VOTE, JOIN_HEADS),
@@ -81,9 +86,18 @@ MASKED_SAMPLES: tuple[Message, ...] = (
     Propose(PROPOSAL, (UNLOCKED, LOCKED), ()),
     Propose(LOCKED_PROPOSAL, (LOCKED,), (PROOF,)),
     TotalPiece(SID, 4095, b"words"),
-    ResultCertificate(SID, 0b1011, (DIGEST,), JOIN_HEADS, (RUN, DIGEST), (RELEASE_HEAD,)),
+    RESULT,
 )
 """Of the masked protocol: with and without what may be absent, and the largest numbers."""
+
+GONE = (b"127.0.0.1:9000", THREE.public)
+EXCUSING = group_of(
+    (ready(key, TWO.public, electors=RUN, weak=False, gone=GONE) for key in (ONE, TWO)),
+    TWO,
+    excused=(announce(THREE, following=True, open=(RESIGNED,), base=base(4, 1, anchor=2)),),
+    electors=(ONE.public, THREE.public),
+)
+"""A group with all that a quorum of electors may need."""
 
 SAMPLES: tuple[Message, ...] = (
     Hello(announce(ONE, base=base(3, 9)), NONCE, True, '{"k":1}', (announce(TWO), announce(THREE))),
@@ -94,6 +108,10 @@ SAMPLES: tuple[Message, ...] = (
     Redirect(NONCE, announce(TWO)),
     ready(ONE, TWO.public),
     group(members(3), attempt=5),
+    EXCUSING,
+    Hello(announce(ONE, open=(SID, DIGEST)), NONCE, False, ""),
+    Electors((b"127.0.0.1:9000", ONE.public), 0),
+    Electors((), 64),
     Share(SID, ONE.public, TWO.public, 4095, b"sealed"),
     SUM,
     codec.sign(CertificateRequest(SID, ONE.public), ONE),
@@ -101,6 +119,9 @@ SAMPLES: tuple[Message, ...] = (
     codec.sign(PieceRequest(SID, TWO.public, 3, ONE.public), ONE),
     codec.sign(PieceRequest(DIGEST, b"", 0, ONE.public), ONE),
     BasePiece(DIGEST, 1, b"floats"),
+    LineagePiece(DIGEST, 0, 0, ()),
+    LineagePiece(DIGEST, 1, 2, (Link(EXCUSING, (RESULT,), ()),)),
+    LineagePiece(DIGEST, 64, 65, (Link(group(members(3)), (), (Certificate(SID, (SUM.header,)),)),)),
     Hello(announce(ONE, following=True), NONCE, False, "", (announce(TWO, following=True),)),
     *MASKED_SAMPLES,
     tagging.tag(Enlist(11, NONCE, "127.0.0.1:9000"), RUN),

@@ -21,10 +21,15 @@ from protocol.actions import (
     Reply,
     Send,
     Serve,
+    Unbind,
+    Vote,
 )
+from protocol.electorate import of_names
 from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
-from protocol.messages import Base, BasePiece, CertificateRequest, Message
+from protocol.lineage import FIRST
+from protocol.messages import Base, BasePiece, CertificateRequest, LineagePiece, Link, Message
+from protocol.names import LINEAGE
 from protocol.session import Session
 from tests.parts import NOW, base_of, endpoint, rand, settings, speaker, standing
 
@@ -44,7 +49,8 @@ class Wires:
     def __init__(self, keys: Iterable[NodeKey], **changes: Any) -> None:
         self.keys = tuple(keys)
         seeds = tuple(endpoint(key) for key in self.keys)
-        self.nodes = {endpoint(k): session(k, n, seeds=seeds, **changes) for n, k in enumerate(self.keys)}
+        own = {"seeds": seeds, "electorate": of_names(seeds), **changes}
+        self.nodes = {endpoint(k): session(k, n, **own) for n, k in enumerate(self.keys)}
         self.now = NOW
         self.done: list[tuple[str, Action]] = []
         self.told: list[tuple[str, Action]] = []
@@ -99,18 +105,24 @@ class Wires:
                     new = based_on(action)
                     vector = action.vector if isinstance(action, Adopted) else action.mean
                     self.kept[where][new.digest, b"", 0] = BasePiece(new.digest, 0, vector.tobytes())
+                    self._keep_line(where, new, (action.line or FIRST).whole)
                     if not isinstance(action, Adopted):
                         self.kept[where][action.sid] = action.certificate
                     self.carry_out(where, self.nodes[where].adopted(new, self.now))
                 case Completed() | Healed() | Adopted() | Failed() | Fatal() | Evidence():
                     self.done.append((where, action))
-                case Notice() | RaiseEpoch():
+                case Notice() | RaiseEpoch() | Vote() | Unbind():
                     self.told.append((where, action))
                 case _:
                     pass
 
+    def _keep_line(self, where: str, base: Base, links: tuple[Link, ...]) -> None:
+        for index in range(max(len(links), 1)):
+            found = LineagePiece(base.digest, index, len(links), links[index : index + 1])
+            self.kept[where][base.digest, LINEAGE, index] = found
+
     def serve(self, where: str, action: Serve) -> None:
-        """Send what this node kept (certificates, partial sums and bases)."""
+        """Send what this node kept (certificates, partial sums, bases and their lines)."""
         request = action.request
         wanted = (
             request.sid
@@ -147,5 +159,5 @@ def based_on(action: Any) -> Base:
     """The base that a mean leads to (from zeros), or the adopted one."""
     if isinstance(action, Adopted):
         return action.base
-    before = action.group.readys[0].announce.base
-    return base_of(action.mean, before.generation + 1, len(action.group.readys), action.sid)
+    generation = action.group.readys[0].announce.base.generation + 1
+    return base_of(action.mean, generation, len(action.contributors), action.sid, action.line.anchor)

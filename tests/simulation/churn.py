@@ -33,9 +33,9 @@ def churn_plan(seed: int, trouble: Trouble, tracker: bool = False) -> Plan:
     crashes: list[Crash] = []
     cuts: list[Partition] = []
     if trouble in (Trouble.LATE, Trouble.MIXED):
+        late = rng.sample(range(peers), rng.randint(0, peers // 2))
         crashes += [
-            Crash(peer, 1, rng.choice([rng.uniform(3, 40), rng.uniform(3, 40), None]))
-            for peer in rng.sample(range(peers), rng.randint(0, peers // 2))
+            Crash(peer, 1, rng.choice([rng.uniform(3, 40), rng.uniform(3, 40), None])) for peer in late
         ]
     if trouble in (Trouble.CRASH, Trouble.MIXED):
         for peer in rng.sample(range(peers), rng.randint(0, peers - 1)):

@@ -65,7 +65,7 @@ class Member:
         self.ephemeral = ref.x25519(self.ephemeral_secret)
         self.number = number
 
-    def announce(self, initial: list[Any], following: bool = False) -> list[Any]:
+    def announce(self, initial: list[Any], following: bool = False, bound: Sequence[bytes] = ()) -> list[Any]:
         fields: list[Any] = [
             self.key,
             f"127.0.0.1:{7000 + self.number}",
@@ -81,19 +81,23 @@ class Member:
             initial,
             False,
             following,
+            list(bound),
         ]
         return [*fields, ref.sign(self.secret, b"announce", [*fields, b""])]
 
     def ready(self, initial: list[Any], coordinator: bytes) -> list[Any]:
-        fields = [self.announce(initial), self.ephemeral, bytes([self.number + 9]) * 16, coordinator]
+        fields = [self.announce(initial, bound=[OTHER_SEED] if self.number == 2 else []), self.ephemeral]
+        fields += [bytes([self.number + 9]) * 16, coordinator, SEED, self.number == 1, [b"127.0.0.1:7009"]]
         return [*fields, ref.sign(self.secret, b"ready", [*fields, b""])]
 
 
 MEMBERS = sorted((Member(number) for number in (1, 2, 3)), key=lambda member: member.key)
 KEYS = [member.key for member in MEMBERS]
-INITIAL = [4, ref.base_digest(ref.parameters_hash(PARAMETERS), 4, [0.5, -0.5]), 3, SEED]
+INITIAL = [4, ref.base_digest(ref.parameters_hash(PARAMETERS), 4, [0.5, -0.5]), 3, SEED, 2]
 READYS = [member.ready(INITIAL, KEYS[0]) for member in MEMBERS]
-SID = ref.session_id(ATTEMPT, READYS)
+RESIGNED = b"\xff" * 32
+EXCUSED = [Member(4).announce(INITIAL, following=True, bound=[RESIGNED])]
+SID = ref.session_id(ATTEMPT, READYS, EXCUSED, KEYS)
 
 
 def hexed(value: Any) -> Any:
@@ -104,21 +108,21 @@ def hexed(value: Any) -> Any:
 
 
 def session() -> Json:
-    group = [READYS, ATTEMPT, KEYS[0]]
+    group = [READYS, ATTEMPT, KEYS[0], EXCUSED, KEYS]
+    blank = [*READYS[:2], [*READYS[2][:2], bytes(16), *READYS[2][3:]]]
     changed = [
-        {"why": "another attempt", "sid": ref.session_id(ATTEMPT + 1, READYS).hex()},
-        {"why": "a member less", "sid": ref.session_id(ATTEMPT, READYS[:2]).hex()},
-        {
-            "why": "another nonce",
-            "sid": ref.session_id(ATTEMPT, [*READYS[:2], [*READYS[2][:2], bytes(16), *READYS[2][3:]]]).hex(),
-        },
+        {"why": "another attempt", "sid": ref.session_id(ATTEMPT + 1, READYS, EXCUSED, KEYS).hex()},
+        {"why": "a member less", "sid": ref.session_id(ATTEMPT, READYS[:2], EXCUSED, KEYS).hex()},
+        {"why": "another nonce", "sid": ref.session_id(ATTEMPT, blank, EXCUSED, KEYS).hex()},
+        {"why": "nobody excused", "sid": ref.session_id(ATTEMPT, READYS, [], KEYS).hex()},
+        {"why": "an elector less", "sid": ref.session_id(ATTEMPT, READYS, EXCUSED, KEYS[:2]).hex()},
     ]
     return {
         "parameters": PARAMETERS,
         "secrets": [member.secret.hex() for member in MEMBERS],
         "ephemeral_secrets": [member.ephemeral_secret.hex() for member in MEMBERS],
         "readys": hexed(READYS),
-        "follower": hexed(MEMBERS[1].announce(INITIAL, following=True)),
+        "follower": hexed(MEMBERS[1].announce(INITIAL, following=True, bound=[RESIGNED])),
         "group": hexed([*group, ref.sign(MEMBERS[0].secret, b"group", [*group, b""])]),
         "sid": SID.hex(),
         "contributors": ref.contributors_hash(KEYS).hex(),

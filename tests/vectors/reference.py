@@ -234,12 +234,24 @@ def share_header(sid: bytes, sender: bytes, recipient: bytes, index: int) -> byt
 # -- names --------------------------------------------------------------------------------------------
 
 
-def session_id(attempt: int, readys: Sequence[list[Any]]) -> bytes:
-    """H(attempt, READYs in key order); a READY is [announce, ephemeral, nonce, coordinator, signature]."""
+def session_id(
+    attempt: int,
+    readys: Sequence[list[Any]],
+    excused: Sequence[list[Any]] = (),
+    electors: Sequence[bytes] = (),
+) -> bytes:
+    """H(attempt, READYs in key order, whom the group excuses, whom a tracker named).
+
+    READYs and announcements are lists of their fields, the signature last; a READY begins with one.
+    """
     digest = hashlib.sha256(DOMAIN + b"sid" + attempt.to_bytes(4, "big"))
     for ready in sorted(readys, key=lambda ready: ready[0][0]):
         body = pack([*ready[:-1], b""])
         digest.update(hashlib.sha256(body + ready[-1]).digest())
+    for announce in excused:
+        digest.update(hashlib.sha256(b"excused" + pack([*announce[:-1], b""])).digest())
+    for elector in electors:
+        digest.update(hashlib.sha256(b"elector" + elector).digest())
     return digest.digest()
 
 

@@ -14,6 +14,7 @@ from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolEr
 from protocol.fixedpoint import FixedPoint
 from protocol.identity import NodeKey
 from protocol.messages import Announce, Base, Group, Ready, Sum
+from protocol.names import RESIGNED
 from protocol.sealing import Ephemeral
 from protocol.seat import Seat
 from protocol.shares import ShareSettings
@@ -43,6 +44,8 @@ def record(kind: type, values: list[Any]) -> Any:
     for name, value in zip(names, values, strict=True):
         if name in nested:
             out[name] = record(nested[name], value)
+        elif isinstance(value, list):
+            out[name] = tuple(binary(each) for each in value)
         else:
             out[name] = binary(value) if isinstance(value, str) and name not in texts else value
     return kind(**out)
@@ -55,9 +58,15 @@ def session() -> Any:
 
 @pytest.fixture(scope="module")
 def group(session) -> Group:
-    readys, attempt, coordinator, signature = session["group"]
-    members = tuple(record(Ready, ready) for ready in readys)
-    return Group(members, attempt, binary(coordinator), binary(signature))
+    readys, attempt, coordinator, excused, electors, signature = session["group"]
+    return Group(
+        readys=tuple(record(Ready, ready) for ready in readys),
+        attempt=attempt,
+        coordinator=binary(coordinator),
+        excused=tuple(record(Announce, announce) for announce in excused),
+        electors=tuple(binary(elector) for elector in electors),
+        signature=binary(signature),
+    )
 
 
 def keys_of(session: Any) -> list[NodeKey]:
@@ -143,6 +152,8 @@ def test_changed_groups_have_the_known_session_ids(session, group):
         replace(group, attempt=group.attempt + 1),
         replace(group, readys=group.readys[:2]),
         replace(group, readys=(*group.readys[:2], blank)),
+        replace(group, excused=()),
+        replace(group, electors=group.electors[:2]),
     ]
 
     assert [codec.session_id(one).hex() for one in changed] == [case["sid"] for case in session["negative"]]
@@ -162,21 +173,24 @@ def test_signing_again_gives_the_known_signatures(session, group):
     assert codec.sign(group, keys_of(session)[0]) == group
 
 
-def test_the_known_signature_of_a_follower_is_good_and_covers_that_it_follows(session):
+def test_the_known_signature_of_a_follower_is_good_and_covers_that_it_follows_and_resigned(session):
     follower, key = record(Announce, session["follower"]), keys_of(session)[1]
 
     assert (follower.following, follower.leaving) == (True, False)
     assert codec.sign(replace(follower, signature=b""), key) == follower
     codec.verify(follower, follower.key)
-    for changed in (replace(follower, following=False), replace(follower, following=False, leaving=True)):
+    assert follower.open == (RESIGNED,)
+    others = ({"following": False}, {"following": False, "leaving": True}, {"open": ()})
+    for changed in (replace(follower, **each) for each in others):
         with pytest.raises(RemoteProtocolError, match="bad announce signature"):
             codec.verify(changed, follower.key)
 
 
-@pytest.mark.parametrize("field", ["ephemeral", "nonce", "coordinator"])
+@pytest.mark.parametrize("field", ["ephemeral", "nonce", "coordinator", "electors", "weak", "gone"])
 def test_a_known_signature_does_not_cover_another_ready(group, field):
     ready = group.readys[0]
-    changed = replace(ready, **{field: bytes(len(getattr(ready, field)))})
+    other = {"weak": not ready.weak, "gone": ()}.get(field)
+    changed = replace(ready, **{field: bytes(len(getattr(ready, field))) if other is None else other})
 
     with pytest.raises(RemoteProtocolError, match="bad ready signature"):
         codec.verify(changed, ready.key)

@@ -8,11 +8,13 @@ import pytest
 from protocol.actions import Completed, Evidence, Failed, Keep, Reason, Spend
 from protocol.additive import TWO_SUMS, Additive, Phase
 from protocol.digesting import bulk_digest
+from protocol.electorate import ballot_of
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
-from protocol.messages import Share, Sum
+from protocol.messages import Certificate, Share, Sum
 from protocol.shares import ShareSettings
 from protocol.vectors import PIECE_WORDS, raw
 from tests.parts import (
+    ANY_THREE,
     NOW,
     completed,
     group,
@@ -120,6 +122,20 @@ def test_spend_comes_once_and_before_the_first_sum():
     assert kinds(actions) == ["Spend", "Send", "Send", "Keep"]
     assert actions[0] == Spend(machine.sid, 1, 0)
     assert (machine.phase, machine.deadline, machine.waiting_for()) == (Phase.SUMS, NOW + 11.0, (TWO, THREE))
+
+
+def test_where_votes_count_the_sum_is_kept_and_the_vote_stored_before_the_first_sum():
+    machine, shares = at_shares()
+    ballot = ballot_of(machine.seat.group.readys, (), ANY_THREE)
+    machine.seat = replace(machine.seat, ballot=ballot)
+    machine.receive(shares[0], NOW + 1)
+    actions = machine.receive(shares[1], NOW + 1)
+
+    assert kinds(actions) == ["Spend", "Keep", "Vote", "Send", "Send"]
+    vote, (kept,) = actions[2].vote, actions[1].parts
+    assert (vote.sid, vote.anchor, vote.group) == (machine.sid, 0, machine.seat.group)
+    assert (vote.proof, vote.release) == (Certificate(machine.sid, (kept.header,)), None)
+    assert list(vote.parts) == [kept]
 
 
 def test_spend_comes_before_the_first_sum_even_when_all_others_are_here_already():

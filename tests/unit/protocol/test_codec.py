@@ -1,5 +1,6 @@
 """Bytes <-> messages: every message survives, and nothing else gets in."""
 
+import hashlib
 from dataclasses import fields, replace
 from typing import Any, get_args
 
@@ -25,7 +26,7 @@ from protocol.masked_messages import (
 )
 from protocol.messages import Accepted, Announce, BasePiece
 from protocol.vectors import PIECE_BYTES, PIECE_WORDS
-from tests.parts import announce, group, members, ready
+from tests.parts import announce, group, group_of, members, ready
 from tests.samples import (
     ACK_VOTE,
     CHECK_VOTE,
@@ -90,6 +91,15 @@ def test_a_large_payload_is_a_view_of_its_frame_that_nobody_writes_to_and_a_smal
             assert payload.readonly
 
 
+def test_a_sid_names_whom_a_group_excuses_and_whom_a_tracker_named():
+    readys, excused = group(members(3)).readys, announce(members(4)[3])
+    digest = hashlib.sha256(codec.canonical(excused)).digest()
+    grounds = [{}, {"excused": (excused,)}, {"electors": (digest,)}, {"electors": (DIGEST,)}]
+    sids = {codec.session_id(group_of(readys, members(3)[0], **each)) for each in grounds}
+
+    assert len(sids) == len(grounds)
+
+
 def test_bytes_after_the_header_inside_its_length_are_refused():
     header = msgpack.packb([codec.VERSION, 3, bytes(16)]) + b"\xc0"
     with pytest.raises(RemoteProtocolError, match="not msgpack within the limits"):
@@ -121,15 +131,15 @@ def test_a_header_beyond_its_limit_is_refused_before_it_is_read():
         codec.decode(framed(bytes(codec.MAX_HEADER_BYTES + 1)))
 
 
-@pytest.mark.parametrize("version", [0, 1, 3, 5, True, 4.0, None, b"\x04", "4", [4]])
+@pytest.mark.parametrize("version", [0, 1, 4, 6, True, 5.0, None, b"\x05", "5", [5]])
 def test_another_version_is_refused(version):
-    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 4"):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 5"):
         codec.decode(framed([version, 3, bytes(16)]))
 
 
 @pytest.mark.parametrize("header", [None, 1, b"", "text", [], [1]])
 def test_a_header_that_is_no_list_of_version_and_type_is_refused(header):
-    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 4"):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 5"):
         codec.decode(framed(msgpack.packb(header)))
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from protocol import codec
 from protocol.actions import Adopted, Closed, Completed, Failed, Healed, Reason, Serve
+from protocol.electorate import of_names
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.healing import RETRY_S
 from protocol.messages import Accepted, BasePiece, Certificate, Group, Hello, PieceRequest, Ready
@@ -22,6 +23,7 @@ from tests.parts import (
     heard,
     kinds,
     members,
+    no_line,
     only,
     outbox,
     rand,
@@ -56,6 +58,7 @@ def adopt(one: Session, **changes) -> list:
     """Two, three and four show a better base; member one fetches and stores it."""
     for key in (TWO, THREE, FOUR):
         heard(one, hello(key, base=BETTER, counter=COUNTER + 1, **changes), NOW)
+    heard(one, no_line(BETTER), NOW)
     assert "Adopted" in kinds(heard(one, BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW))
     return one.adopted(BETTER, NOW)
 
@@ -250,6 +253,7 @@ def all_follow_and_are_ahead() -> Session:
 def test_the_last_base_is_still_fetched_where_all_follow():
     one = all_follow_and_are_ahead()
     assert "Failed" not in kinds(one.follow(NOW))
+    heard(one, no_line(BETTER), NOW)
     heard(one, BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW)
     later = NOW + RETRY_S + 1  # the base is being stored: nothing is fetched, and nothing to be tried again
     assert "Failed" not in kinds(one.tick(later))
@@ -318,7 +322,7 @@ def test_three_go_on_at_once_without_the_one_that_follows_and_it_gets_their_base
     ((where, adopted),) = wires.ends(Adopted)
     assert {end for end, _ in wires.ends(Completed)} == {endpoint(key) for key in (ONE, TWO, THREE)}
     assert where == endpoint(FOUR)
-    assert set(adopted.trusted) < {key.public for key in (ONE, TWO, THREE)}  # two of three are enough
+    assert adopted.trusted == ()  # a quorum of the electors signed it, and two of three that it holds show it
     assert {wires[key].base for key in KEYS[:4]} == {adopted.base}
     assert wires.ends(Failed) == [(endpoint(FOUR), FIRST)]
 
@@ -328,7 +332,7 @@ def test_three_go_on_at_once_without_the_one_that_follows_and_it_gets_their_base
 
 
 def test_three_of_six_go_on_while_three_follow():
-    """Counted among them, three would not be more than half: neither for who coordinates nor for a member."""
+    """Three of six electors are no quorum, until the others have resigned."""
     wires = Wires(KEYS).open().follow(FOUR, FIVE, SIX).offer(ONE, TWO, THREE)
 
     assert len(wires.ends(Completed)) == len(wires.ends(Adopted)) == 3
@@ -387,15 +391,17 @@ def test_a_ready_that_says_that_its_sender_follows_is_refused():
         heard(one, ready(TWO, ONE.public, base=INITIAL, following=True, counter=COUNTER + 1), NOW)
 
 
-def test_a_member_joins_a_group_of_more_than_half_of_those_that_offer():
-    two = session(TWO, seeds=())
+def test_a_member_joins_a_weak_group_of_more_than_half_of_those_that_offer():
+    two = session(TWO, seeds=(), electorate=of_names(["elsewhere:1"]))
+    two._patience.is_willing = lambda _now: True
     two.open(NOW)
     for key in (ONE, THREE):
         heard(two, hello(key), NOW)
     for key in (FOUR, FIVE, SIX):
         heard(two, hello(key, following=True), NOW)
     (mine,) = outbox(two.offer(vector(0), rand(0), NOW), endpoint(ONE))
-    heard(two, group_of([mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))], ONE), NOW)
+    others = (ready(key, ONE.public, base=INITIAL, electors=mine.electors) for key in (ONE, THREE))
+    heard(two, group_of([mine, *others], ONE), NOW)
 
     assert two.status.phase == "shares"
 

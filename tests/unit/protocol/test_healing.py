@@ -1,20 +1,37 @@
 """Which base is fetched, from whom, and for whom one's own is served."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from protocol import codec
 from protocol.actions import Adopted, Serve
+from protocol.electorate import of_keys, of_names
 from protocol.errors import RemoteProtocolError
 from protocol.healing import REMEMBERED_SESSIONS, RETRY_S, Healer
+from protocol.identity import NodeKey
+from protocol.lineage import Line
 from protocol.masked_messages import ResultCertificate
 from protocol.membership import Members
-from protocol.messages import BasePiece, Certificate, CertificateRequest, PieceRequest
+from protocol.messages import (
+    Base,
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    LineagePiece,
+    Link,
+    PieceRequest,
+)
+from protocol.names import LINEAGE
+from protocol.patience import TRUSTING_ROUNDS
 from protocol.recovery import PATIENCE_S, Past
+from protocol.standing import Standing
 from protocol.tolerance import MaskedSettings
 from protocol.vectors import raw
+from tests.lines import chain, link, made
 from tests.parts import (
+    COUNTER,
     NOW,
     announce,
     base,
@@ -22,7 +39,9 @@ from tests.parts import (
     endpoint,
     group,
     members,
+    no_line,
     only,
+    patience,
     settings,
     standing,
     stranger,
@@ -42,7 +61,12 @@ def healer(**places) -> Healer:
     for name, key in zip(("two", "three", "four"), KEYS[1:], strict=True):
         if name in places:
             known.learn(announce(key, base=places[name]), 0, NOW, live=True)
-    return Healer(settings(KEYS[0]), standing(), known)
+    return healing(known)
+
+
+def healing(known: Members, where: Standing | None = None, **changes) -> Healer:
+    own, here = settings(KEYS[0], **changes), where or standing()
+    return Healer(own, here, known, patience(own, here, known))
 
 
 def requests(actions) -> list:
@@ -50,6 +74,7 @@ def requests(actions) -> list:
 
 
 def whole(held: Healer) -> list:
+    held.receive(no_line(BETTER), NOW + 1)
     return held.receive(BasePiece(BETTER.digest, 0, bytes(raw(HELD, slice(0, 5)))), NOW + 1)
 
 
@@ -74,7 +99,7 @@ def test_what_a_session_made_decides_which_certificate_is_taken(count, kind):
     """Groups of three have no masked sums."""
     known = Members()
     known.learn(announce(KEYS[1], base=BETTER), 0, NOW, live=True)
-    held = Healer(settings(KEYS[0], masked=MaskedSettings(4.0, 1)), standing(), known)
+    held = healing(known, masked=MaskedSettings(4.0, 1))
     held.remember(BETTER.sid, Past(group(KEYS[:count]), base(), {}))
     held.look(NOW)
     masked = ResultCertificate(BETTER.sid, 0, (), (), (), ())
@@ -98,7 +123,7 @@ def test_a_certificate_on_the_base_before_ones_own_is_used():
     known = Members()
     known.learn(announce(KEYS[1], base=BETTER), 0, NOW, live=True)
     mine = base(1, 255, size=2)
-    held = Healer(settings(KEYS[0]), standing(1, mine, previous=base()), known)
+    held = healing(known, standing(1, mine, previous=base()))
     held.remember(BETTER.sid, PAST)
 
     assert isinstance(requests(held.look(NOW))[0][1], CertificateRequest)
@@ -109,7 +134,7 @@ def test_a_base_of_a_session_one_was_not_in_is_adopted_only_from_a_majority():
 
     held = healer(two=BETTER, three=BETTER)
     ((to, request),) = requests(held.look(NOW))
-    assert (to, type(request), request.of) == (TWO, PieceRequest, b"")
+    assert (to, type(request), request.of) == (TWO, PieceRequest, LINEAGE)
     adopted = only(whole(held), Adopted)
     assert (adopted.base, adopted.trusted, held.busy) == (BETTER, (TWO, THREE), False)
 
@@ -119,7 +144,7 @@ def test_a_majority_with_a_lower_base_changes_nothing():
     for key in KEYS[1:]:
         known.learn(announce(key, base=base()), 0, NOW, live=True)
 
-    assert Healer(settings(KEYS[0]), standing(1, BETTER), known).look(NOW) == []
+    assert healing(known, standing(1, BETTER)).look(NOW) == []
 
 
 def test_one_thing_is_fetched_at_a_time():
@@ -181,6 +206,7 @@ def test_a_source_of_a_certificate_that_failed_is_not_asked_at_once_again():
 def test_a_base_with_a_wrong_digest_ends_the_fetch():
     held = healer(two=BETTER, three=BETTER)
     held.look(NOW)
+    held.receive(no_line(BETTER), NOW)
 
     assert held.receive(BasePiece(BETTER.digest, 0, bytes(20)), NOW) == []
     assert not held.busy
@@ -214,6 +240,268 @@ def test_sessions_are_remembered_up_to_a_number():
         held.remember(bytes([number]) * 32, PAST)
 
     assert [sid[0] for sid in held.past] == list(range(2, REMEMBERED_SESSIONS + 2))
+
+
+# -- lines ---------------------------------------------------------------------------------------------
+
+MORE = members(8)
+NAMES = of_names(endpoint(key) for key in MORE[:3])
+
+
+class Shown:
+    """Member one of eight, to whom some show the last base of a chain, and all others the first one."""
+
+    def __init__(self, wanted: Base, links: Sequence[Link], *by: NodeKey, failed: int = 0, **changes) -> None:
+        self.wanted = wanted
+        self.links = tuple(links)
+        known = Members()
+        for key in MORE[1:]:
+            known.learn(announce(key, base=wanted if key in by else base()), 0, NOW, live=True)
+        where = changes.pop("where", None) or standing()
+        own = settings(MORE[0], **{"electorate": NAMES, **changes})
+        waited = patience(own, where, known)
+        for _ in range(failed):
+            waited.failed(NOW)
+        self.healer = Healer(own, where, known, waited)
+
+    def judged(self) -> bool:
+        """Whether the vector is asked for when the line is here."""
+        actions = self.healer.look(NOW)
+        for index, each in enumerate(self.links):
+            ((_, request),) = requests(actions)
+            assert (request.sid, request.of, request.index) == (self.wanted.digest, LINEAGE, index)
+            piece = LineagePiece(self.wanted.digest, index, len(self.links), (each,))
+            actions = self.healer.receive(piece, NOW)
+        if not self.links:
+            actions = self.healer.receive(no_line(self.wanted), NOW)
+        assert self.healer.busy == bool(actions)
+        return bool(actions)
+
+    def adopted(self) -> Adopted:
+        return only(self.healer.receive(BasePiece(self.wanted.digest, 0, HELD.tobytes()), NOW), Adopted)
+
+
+def strong(*groups: Sequence[NodeKey]) -> tuple[Base, list[Link]]:
+    """A base at the end of a line, whose vector is HELD."""
+    links, bases = chain(groups)
+    return digested(bases[-1]), links
+
+
+def digested(last: Base) -> Base:
+    return replace(last, digest=base_of(HELD, last.generation).digest)
+
+
+def test_a_base_whose_line_is_proved_is_taken_from_more_than_half_of_those_it_holds():
+    """However many others there are: three of eight, of whom two show it."""
+    wanted, links = strong(MORE[1:4])
+    shown = Shown(wanted, links, MORE[1], MORE[2])
+    assert shown.judged()
+
+    found = shown.adopted()
+    assert (found.base, found.trusted) == (wanted, ())
+    assert found.line == Line(1, of_keys(key.public for key in MORE[1:4]), tuple(links))
+
+
+def test_before_two_rounds_failed_one_that_shows_a_proved_base_is_not_enough():
+    wanted, links = strong(MORE[1:4])
+
+    assert Shown(wanted, links, MORE[1], failed=1).healer.look(NOW) == []
+    assert Shown(replace(wanted, members=1), links, MORE[1]).judged() is False, "whatever it says of its size"
+
+
+def test_after_two_failed_rounds_one_that_shows_a_proved_base_is_enough():
+    wanted, links = strong(MORE[1:4])
+    shown = Shown(wanted, links, MORE[1], failed=TRUSTING_ROUNDS)
+
+    assert shown.judged()
+    assert shown.adopted().trusted == (MORE[1].public,)
+
+
+def test_a_line_that_leads_from_nobody_known_is_taken_on_the_word_of_a_majority_alone():
+    wanted, links = strong(MORE[4:7])
+    assert not Shown(wanted, links, *MORE[4:7], failed=TRUSTING_ROUNDS).judged()
+    shown = Shown(wanted, links, *MORE[3:])
+
+    assert shown.judged()
+    assert shown.adopted().trusted == tuple(key.public for key in MORE[3:])
+
+
+def test_a_longer_line_is_followed_over_electors_that_changed():
+    wanted, links = strong(MORE[1:4], MORE[2:6], MORE[3:7])
+    shown = Shown(wanted, links, *MORE[3:7])
+    assert shown.judged()
+
+    assert shown.adopted().line == Line(3, of_keys(key.public for key in MORE[3:7]), tuple(links))
+    assert not Shown(wanted, links[1:], *MORE[3:6]).judged(), "its beginning is what this node could check"
+
+
+def test_who_stood_in_the_line_follows_it_from_there():
+    links, bases = chain([MORE[1:4], MORE[2:6], MORE[3:7]])
+    line = Line(1, of_keys(key.public for key in MORE[1:4]), (links[0],))
+    where = standing(1, bases[1], line=line)
+
+    assert Shown(digested(bases[3]), links[1:], *MORE[3:7], where=where).judged()
+    assert not Shown(digested(bases[3]), links[2:], *MORE[3:6], where=where).judged()
+
+
+def weak_after(links: Sequence[Link], last: Base) -> tuple[Base, Link]:
+    """Three that are no quorum, on the last base of a line."""
+    hanging = link(MORE[4:7], last)
+    return digested(made(hanging, strong=False)), hanging
+
+
+def test_a_weak_base_is_taken_with_the_line_of_its_anchor():
+    links, bases = chain([MORE[1:5]])
+    wanted, hanging = weak_after(links, bases[-1])
+    shown = Shown(wanted, [*links, hanging], *MORE[4:6])
+    assert shown.judged()
+
+    assert shown.adopted().line == Line(1, of_keys(key.public for key in MORE[1:5]), tuple(links), hanging)
+
+
+def test_a_weak_base_on_the_first_one_has_no_other_link():
+    wanted, hanging = weak_after([], base())
+    shown = Shown(wanted, [hanging], *MORE[4:6])
+    assert shown.judged()
+
+    assert shown.adopted().line == Line(0, None, (), hanging)
+
+
+def test_a_weak_base_on_ones_own_anchor_is_proved_by_the_anchor():
+    """Nobody need know who the electors were before: a tracker named them."""
+    links, bases = chain([MORE[1:5]])
+    wanted, hanging = weak_after(links, bases[-1])
+    where = standing(1, bases[-1], line=Line(1, of_keys(key.public for key in MORE[1:5]), tuple(links)))
+    other = chain([MORE[1:4]])[0]
+    own = {"where": where, "electorate": None}
+
+    assert Shown(wanted, [*links, hanging], *MORE[4:6], **own).judged()
+    assert not Shown(wanted, [*other, hanging], *MORE[4:6], **own).judged()
+
+
+def test_a_weak_base_on_the_first_anchor_is_proved_to_who_stands_on_that_alone():
+    _, bases = chain([MORE[1:5]])
+    line = Line(0, None, (), None)
+    wanted, hanging = weak_after([], base())
+    above = replace(base(), generation=0)
+
+    assert Shown(wanted, [hanging], *MORE[4:6], where=standing(0, above, line=line)).judged()
+    assert bases[-1].rank > wanted.rank
+    assert Shown(wanted, [hanging], *MORE[4:6], where=standing(1, bases[-1])).healer.look(NOW) == []
+
+
+def lies() -> dict[str, tuple[Base, list[Link]]]:
+    """Bases that one liar shows, with the lines that it made up of what honest members signed."""
+    links, bases = chain([MORE[1:5]])
+    weak, hanging = weak_after(links, bases[-1])
+    true = digested(bases[-1])
+    two, two_bases = chain([MORE[1:5], MORE[2:5]])
+    return {
+        "another session": (replace(true, sid=b"x" * 32), links),
+        "another generation": (replace(true, generation=2, anchor=2), links),
+        "fewer members": (replace(true, members=3), links),
+        "a higher anchor of a weak base": (replace(weak, anchor=90), [*links, hanging]),
+        "a weak base without its anchor": (weak, [hanging]),
+        "an anchor without a line": (replace(weak, anchor=90), []),
+        "links in the wrong order": (digested(two_bases[-1]), two[::-1]),
+        "a link twice": (digested(two_bases[-1]), [*two, two[-1], two[0]]),
+    }
+
+
+@pytest.mark.parametrize("lie", lies())
+def test_a_base_that_its_line_does_not_lead_to_is_not_taken(lie):
+    """Neither by who would trust one member, nor on the word of many."""
+    wanted, links = lies()[lie]
+
+    assert not Shown(wanted, links, MORE[1], failed=TRUSTING_ROUNDS).judged()
+    assert not Shown(wanted, links, *MORE[1:7]).judged()
+
+
+def test_a_weak_base_that_is_shown_as_a_strong_one_is_not_proved():
+    links, bases = chain([MORE[1:5]])
+    weak, hanging = weak_after(links, bases[-1])
+    first, hanging_on_first = weak_after([], base())
+    for wanted, shown in (
+        (replace(weak, anchor=2), [*links, hanging]),
+        (replace(first, anchor=1), [hanging_on_first]),
+        (replace(first, anchor=1), [*links, hanging_on_first]),
+    ):
+        assert not Shown(wanted, shown, MORE[1], failed=TRUSTING_ROUNDS).judged()
+
+
+def test_who_shows_what_it_does_not_give_is_asked_ever_more_rarely():
+    """One liar with a base above all others would otherwise be asked all the time, and nobody else."""
+    above = Base(1, bytes(32), 1, b"x" * 32, anchor=10**6)
+    wanted, links = strong(MORE[1:4])
+    shown = Shown(wanted, links, *MORE[1:4])
+    shown.healer._members.learn(announce(MORE[7], base=above, counter=COUNTER + 1), 0, NOW, live=True)
+    now, asked = NOW, []
+    for _ in range(12):
+        actions = shown.healer.look(now)
+        ((to, _),) = requests(actions) or [(None, None)]
+        asked.append(to)
+        now += PATIENCE_S
+        shown.healer.tick(now)
+
+    assert asked.count(MORE[7].public) <= 5
+    assert asked.count(MORE[1].public) >= 2
+
+
+def test_who_failed_often_is_believed_again_once_it_gives_what_it_shows():
+    wanted, links = strong(MORE[1:4])
+    shown = Shown(wanted, links, MORE[1], failed=TRUSTING_ROUNDS)
+    now = NOW
+    for wait_s in (RETRY_S, 2 * RETRY_S, 4 * RETRY_S):
+        assert shown.healer.look(now)
+        shown.healer.unreachable(MORE[1].public, now)
+        assert shown.healer.look(now + wait_s - 0.1) == []
+        now += wait_s
+    assert shown.healer.look(now)
+    for index, each in enumerate(links):
+        shown.healer.receive(LineagePiece(wanted.digest, index, len(links), (each,)), now)
+    assert shown.adopted()
+    shown.healer.unreachable(MORE[1].public, now)
+    assert shown.healer._failures == {}
+
+
+def test_until_two_rounds_failed_fewer_than_half_of_those_it_holds_are_not_enough():
+    """Two of four, which is why it was fetched at all: one of them has left since."""
+    wanted, links = strong(MORE[1:5])
+    shown = Shown(wanted, links, *MORE[1:4])
+    for key in MORE[2:4]:
+        (request,) = [message for _, message in requests(shown.healer.look(NOW))] or [None]
+        back = announce(key, base=base(), counter=COUNTER + 1)
+        shown.healer._members.learn(back, 0, NOW, live=True)
+        assert request is None or request.of == LINEAGE
+
+    assert shown.healer.receive(LineagePiece(wanted.digest, 0, 1, tuple(links)), NOW) == []
+    assert not shown.healer.busy
+
+
+# -- what was opened late ------------------------------------------------------------------------------
+
+
+def opening(**changes) -> tuple[Healer, ResultCertificate]:
+    """A healer of a member of a session, and a certificate of it; nothing else is being fetched."""
+    held = healing(Members(), masked=MaskedSettings(4.0, None), **changes)
+    held.remember(BETTER.sid, Past(group(KEYS), base(), {}))
+    return held, ResultCertificate(BETTER.sid, 0, (), (), (), ())
+
+
+def test_without_a_source_that_did_not_just_fail_no_total_is_fetched():
+    held, certificate = opening()
+    assert held.finish(certificate, (), NOW) == []
+    held._tried[base().digest, TWO, True] = NOW + 1
+
+    assert held.finish(certificate, (TWO,), NOW) == []
+    assert held.deadline == NOW + RETRY_S
+
+
+def test_totals_on_another_base_are_not_fetched():
+    held, certificate = opening(where=standing(2, base(2), previous=base(1)))
+
+    assert held.finish(certificate, (TWO,), NOW) == []
+    assert held.finish(replace(certificate, sid=bytes(32)), (TWO,), NOW) == []
 
 
 # -- serving -------------------------------------------------------------------------------------------

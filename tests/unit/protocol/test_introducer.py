@@ -2,10 +2,12 @@
 
 import pytest
 
-from protocol.actions import Note, Notice, Reply
+from protocol.actions import Named, Note, Notice, Reply
+from protocol.electorate import of_names
 from protocol.errors import RemoteProtocolError
 from protocol.introducer import FULL, Introducer
-from protocol.messages import Accepted, Group, Hello, Refused, Roster
+from protocol.messages import Accepted, Electors, Group, Hello, Refused, Roster
+from protocol.names import NO_ELECTORS
 from protocol.shares import MAX_MEMBERS
 from tests.parts import (
     COUNTER,
@@ -15,6 +17,7 @@ from tests.parts import (
     base,
     endpoint,
     heard,
+    kinds,
     members,
     only,
     outbox,
@@ -84,6 +87,37 @@ def test_the_ready_are_grouped_where_they_listen():
     groups = [outbox(actions, endpoint(key))[-1] for key in KEYS[:3]]
 
     assert all(isinstance(group, Group) and group == groups[0] for group in groups)
+
+
+def test_it_counts_with_the_electors_that_nodes_tell_it_of():
+    held, names = tracker(), of_names(endpoint(key) for key in KEYS[:3])
+    told = Electors(names.members, names.least)
+    for key in KEYS[:3]:
+        heard(held, hello(key), NOW)
+    assert held.receive(told, KEYS[0].public, NOW) == []
+    asked = {"electors": names.digest, "weak": False}
+    actions = [action for key in KEYS[:2] for action in heard(held, ask(key, **asked), NOW)]
+    actions += heard(held, ask(KEYS[3], **asked), NOW)
+
+    assert [m for key in KEYS for m in outbox(held.tick(NOW + 6), endpoint(key)) if isinstance(m, Group)]
+    with pytest.raises(RemoteProtocolError, match="a tracker takes no Electors"):
+        held.receive(told, stranger().public, NOW)
+
+
+def test_it_names_the_electors_of_a_first_base_once_over_its_restarts():
+    held = Introducer(TRACKER, 3, None, {})
+    asked = {"electors": NO_ELECTORS, "weak": False}
+    actions = [action for key in KEYS[:3] for action in heard(held, ask(key, **asked), NOW)]
+    named = only(actions, Named)
+    three = tuple(key.public for key in KEYS[:3])
+    assert named == Named(*announce(KEYS[0]).swarm, three)
+
+    again = Introducer(TRACKER, 3, None, {(named.task, named.parameters): named.electors})
+    for key in KEYS[1:]:
+        actions = heard(again, ask(key, **asked, counter=COUNTER + 1), NOW + 1)
+    (group,) = [m for m in outbox(actions, endpoint(KEYS[1])) if isinstance(m, Group)]
+    assert group.electors == three
+    assert "Named" not in kinds(actions)
 
 
 def test_a_follower_is_introduced_and_neither_waited_for_nor_counted():

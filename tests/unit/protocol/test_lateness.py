@@ -16,6 +16,7 @@ from tests.parts import (
     heard,
     kinds,
     members,
+    no_line,
     only,
     outbox,
     rand,
@@ -82,6 +83,7 @@ def test_an_offer_that_waits_for_a_group_ends_when_nobody_is_left_for_one():
 def test_what_the_others_agreed_on_is_taken_first():
     late = back(hello(ONE, base=BETTER), hello(TWO, base=BETTER))
     assert failed(offered(late)) == []
+    heard(late, no_line(BETTER), NOW)
     taken = heard(late, BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW)
     assert "Adopted" in kinds(taken)
     assert failed(taken) == []

@@ -19,7 +19,7 @@ MASKED = MaskedSettings(4.0, None)
 def test_four_and_more_are_masked_where_the_swarm_is(count, masked, kind):
     keys = members(count)
     paces = PhasePaces(15.0, 20.0)
-    machine = machine_for(group(keys), ephemeral(keys[0]), settings(keys[0], masked=masked), paces)
+    machine = machine_for(group(keys), ephemeral(keys[0]), settings(keys[0], masked=masked), paces, None)
     machine.start(vector(0), rand(0), NOW)
 
     assert type(machine) is kind
@@ -33,7 +33,7 @@ def test_views_have_longer_than_sums_where_sums_are_fast():
     for _ in range(3):
         paces.observe(0.0, 1.0, 2.0)
     found = [
-        machine_for(group(keys), ephemeral(keys[0]), settings(keys[0], masked=masked), paces).seat
+        machine_for(group(keys), ephemeral(keys[0]), settings(keys[0], masked=masked), paces, None).seat
         for masked in (None, MASKED)
     ]
 

@@ -302,6 +302,10 @@ def votes(view: int = VIEW) -> tuple[ViewVote, ...]:
     return tuple(vote(number, view) for number in range(4))
 
 
+def test_a_proposal_for_the_view_that_one_is_in_comes_too_late():
+    refused(proposal(votes(), view=0, included=WHOLE), "a proposal for a view that is over")
+
+
 def test_a_proposal_as_it_should_be_is_taken_and_another_one_is_evidence():
     here = at_masks()
     here.receive(proposal(votes()), NOW)

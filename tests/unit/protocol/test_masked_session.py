@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from protocol.actions import Completed, Failed, Reason
+from protocol.electorate import of_names
 from protocol.errors import RemoteProtocolError
 from protocol.masked_messages import Ack, Check, Join, Masked, Release
 from protocol.seeking import MAX_REGROUPED
 from protocol.tolerance import MaskedSettings
-from tests.parts import NOW, endpoint, heard, members, stranger, vector
+from tests.parts import NOW, endpoint, heard, kinds, members, only, stranger, vector
 from tests.wires import INITIAL, Wires
 
 KEYS = members(4)
@@ -126,3 +127,36 @@ def test_what_a_member_passes_on_counts_and_what_a_stranger_brings_does_not():
     one.receive(lost[0], KEYS[2].public, NOW)
 
     assert KEYS[1].public not in one._machine._masking._summing.waiting_for()
+
+
+# -- where votes count ---------------------------------------------------------------------------------
+
+
+def needing_the_last() -> tuple[Wires, str]:
+    """Five, of whom four are enough to open the secrets; but the one elector is the last of them."""
+    five = members(5)
+    last = endpoint(five[4])
+    return Wires(five, masked=MaskedSettings(4.0, None, 0), electorate=of_names([last])).open(), last
+
+
+def test_releases_enough_to_open_the_secrets_open_nothing_without_a_quorum_of_votes():
+    wires, last = needing_the_last()
+    wires.dropped = lambda from_, _to, message: isinstance(message, Release) and from_ == last
+    wires.offer()
+
+    assert [where for where, _ in wires.ends(Completed)][:1] == [last]
+    assert {end.certificate.releases[-1].sender for _, end in wires.ends(Completed)} == {wires.keys[4].public}
+
+
+def test_a_session_that_no_quorum_can_end_any_more_is_given_up_at_once():
+    wires, last = needing_the_last()
+    wires.dropped = lambda _from, _to, message: isinstance(message, Ack)
+    wires.offer()
+    one = wires[wires.keys[0]]
+    assert one.status.phase == "sums"
+    two = endpoint(wires.keys[1])
+    assert "Failed" not in kinds(one.unreachable(two, "connection refused", wires.now)), "four are left"
+    actions = wires[wires.keys[2]].unreachable(last, "connection refused", wires.now)
+
+    failed = only(actions, Failed)
+    assert (failed.reason, failed.missing) == (Reason.MASKS_TIMEOUT, (wires.keys[4].public,))

@@ -5,10 +5,14 @@ from dataclasses import replace
 import pytest
 
 from protocol import codec
+from protocol.actions import Named
+from protocol.electorate import Electorate, of_keys, of_names
 from protocol.errors import RemoteProtocolError
-from protocol.matchmaking import LINGER_CAP_S, MAX_ANNOUNCED, MAX_ROOMS, Matchmaker
+from protocol.matchmaking import LINGER_CAP_S, MAX_ANNOUNCED, MAX_ELECTORATES, MAX_ROOMS, Matchmaker
 from protocol.messages import Accepted, Group
-from tests.parts import COUNTER, NOW, announce, base, members, outbox, ready, resigned, stranger
+from protocol.names import NO_ELECTORS, RESIGNED
+from protocol.shares import MAX_MEMBERS
+from tests.parts import COUNTER, NOW, announce, base, endpoint, members, outbox, ready, resigned, stranger
 
 KEYS = members(7)
 COORDINATOR = KEYS[0].public
@@ -169,7 +173,7 @@ def test_the_larger_of_the_coordinators_and_the_tasks_floor_counts():
     assert grouped(holding(5, min_participants=5), NOW + 20) == [public(0, 1, 2, 3, 4)]
 
 
-def test_a_group_exceeds_half_of_the_announced():
+def test_a_group_without_a_quorum_exceeds_half_of_the_announced():
     held = holding(3, announced=6)
     assert grouped(held, NOW + 20) == []
 
@@ -177,7 +181,7 @@ def test_a_group_exceeds_half_of_the_announced():
     assert grouped(held, NOW + 26) == [public(0, 1, 2, 3)]
 
 
-def test_a_group_exceeds_half_of_the_members_that_the_coordinator_knows():
+def test_a_group_without_a_quorum_exceeds_half_of_the_members_that_the_coordinator_knows():
     assert grouped(holding(3), NOW + 20, known=6) == []
     assert grouped(holding(3), NOW + 20, known=5) == [public(0, 1, 2)]
 
@@ -329,3 +333,248 @@ def test_the_number_of_peers_in_a_swarm_is_limited():
     with pytest.raises(RemoteProtocolError, match="more than 1024 peers in a swarm"):
         held.announce(announce(KEYS[1]), NOW)
     assert held.announce(announce(KEYS[0], counter=COUNTER + 1), NOW)
+
+
+# -- electors ------------------------------------------------------------------------------------------
+
+FIVE = of_names(endpoint(key) for key in KEYS[:5])
+FIRST = next(place for place, key in enumerate(KEYS) if endpoint(key).encode() == FIVE.members[0])
+OPEN = b"s" * 32
+
+
+def counting(*places: int, electorate: Electorate = FIVE, knows: bool = True, **changes) -> Matchmaker:
+    """READYs of these, one a second, none of whom goes on without a quorum; all seven are announced."""
+    held = matchmaker()
+    for key in KEYS:
+        held.announce(announce(key), NOW)
+    if knows:
+        held.learn(SWARM, electorate)
+    told = {"electors": electorate.digest, "weak": False, **changes}
+    for number, place in enumerate(places):
+        held.ready(ready(KEYS[place], COORDINATOR, **told), NOW + number)
+    return held
+
+
+def closed(held: Matchmaker, now: float = NOW + 20, known: int | None = None) -> list[Group]:
+    """The groups that are closed now, each once."""
+    sent = [
+        message for action in held.close_groups(now, known) for message in getattr(action, "messages", ())
+    ]
+    return list(dict.fromkeys(sent))
+
+
+def test_a_quorum_of_electors_is_a_group_however_many_are_known():
+    assert grouped(counting(0, 1, 2), NOW + 20, known=64) == [public(0, 1, 2)]
+    assert grouped(counting(0, 1, 5, 6), NOW + 20, known=3) == []
+
+
+def test_a_coordinator_that_was_not_told_of_the_electors_closes_no_group_of_them():
+    assert grouped(counting(0, 1, 2, knows=False), NOW + 20) == []
+
+
+def test_of_those_that_came_the_linger_begins_with_the_quorum():
+    """Two electors and two others come first: the fifth makes the quorum."""
+    held = counting(5, 6, 0, 1, 2)
+
+    assert grouped(held, NOW + 4 + LINGER_CAP_S - 0.1) == []
+    assert held.deadline == NOW + 4 + LINGER_CAP_S
+    assert grouped(held, NOW + 4 + LINGER_CAP_S) == [public(0, 1, 2, 5, 6)]
+
+
+@pytest.mark.parametrize("bound", [(OPEN,), (RESIGNED,)])
+def test_a_bound_or_resigned_elector_adds_nothing_to_a_quorum(bound):
+    held = counting(0, 1, 5)
+    held.ready(ready(KEYS[2], COORDINATOR, electors=FIVE.digest, weak=False, open=bound), NOW + 3)
+
+    assert grouped(held, NOW + 20) == []
+
+
+def excusing(*resigned_: int, waiting: tuple[int, ...]) -> list[Group]:
+    held = counting(*waiting)
+    for place in resigned_:
+        said = announce(KEYS[place], counter=COUNTER + 1, following=True, open=(RESIGNED,))
+        held.announce(said, NOW)
+    return closed(held)
+
+
+def test_who_resigned_is_excused_where_that_makes_the_quorum():
+    """Two of five electors: with three resigned ones they are all that are left."""
+    others = tuple({0, 1, 2, 3, 4} - {FIRST})
+    waiting, out = (FIRST, others[0], 5), others[1:]
+    (group,) = excusing(*out, waiting=waiting)
+
+    assert [one.key for one in group.excused] == sorted(KEYS[place].public for place in out)
+    assert excusing(waiting=waiting) == []
+
+
+def test_nobody_is_excused_where_there_is_a_quorum_anyway_or_none_even_so():
+    (group,) = excusing(3, 4, waiting=(0, 1, 2))
+    assert group.excused == ()
+
+    others = tuple({0, 1, 2, 3, 4} - {FIRST})
+    assert excusing(others[3], waiting=(others[0], 5, 6)) == []
+
+
+def test_who_resigned_on_another_anchor_or_is_in_doubt_is_not_excused():
+    others = tuple({0, 1, 2, 3, 4} - {FIRST})
+    for said in ({"open": (RESIGNED, OPEN)}, {"open": (RESIGNED,), "base": base(1, anchor=1)}, {"open": ()}):
+        held = counting(FIRST, others[0], 5)
+        for place in others[1:]:
+            held.announce(announce(KEYS[place], counter=COUNTER + 1, following=True, **said), NOW)
+
+        assert closed(held) == []
+
+
+def test_where_all_are_willing_the_group_is_more_than_half_of_the_known():
+    held = counting(1, 5, 6, weak=True)
+
+    assert grouped(held, NOW + 20, known=6) == []
+    assert grouped(held, NOW + 20, known=5) == [public(1, 5, 6)]
+    assert grouped(counting(1, 5, 6), NOW + 20, known=3) == []
+
+
+def test_a_quorum_on_a_lower_base_goes_before_more_nodes_without_one():
+    held = counting(0, 1, 2)
+    for place in (3, 4, 5, 6):
+        other = ready(KEYS[place], COORDINATOR, electors=bytes(32), base=base(9, 9), counter=COUNTER + 1)
+        held.ready(other, NOW + 3)
+
+    assert grouped(held, NOW + 20, known=64) == [public(0, 1, 2)]
+
+
+def test_those_that_count_alike_go_without_one_that_counts_otherwise():
+    held = counting(0, 1, 2)
+    held.ready(ready(KEYS[3], COORDINATOR, electors=bytes(32), weak=False), NOW + 3)
+
+    assert grouped(held, NOW + 20, known=64) == [public(0, 1, 2)]
+
+
+def test_of_too_many_the_electors_come_in():
+    many = members(MAX_MEMBERS + 3)
+    electors = of_keys(key.public for key in many[-3:])
+    held = Matchmaker(many[0], 3)
+    held.learn(SWARM, electors)
+    for number, key in enumerate(many):
+        held.ready(ready(key, many[0].public, electors=electors.digest), NOW + number / 100)
+    (group,) = closed(held, NOW + 20)
+
+    assert len(group.readys) == MAX_MEMBERS
+    assert {one.key for one in group.readys} >= set(electors.members)
+
+
+def test_the_electors_that_were_told_of_last_are_known():
+    held = matchmaker()
+    for number in range(MAX_ELECTORATES):
+        held.learn(SWARM, Electorate(least=number + 3))
+    held.learn(SWARM, Electorate(least=3))
+    held.learn(SWARM, FIVE)
+
+    assert {each.least for each in held.room(SWARM).electorates.values()} == {
+        0,
+        3,
+        *range(5, 3 + MAX_ELECTORATES),
+    }
+
+
+def test_a_peer_tells_of_electors_in_its_own_swarms_alone():
+    held = matchmaker()
+    held.announce(announce(KEYS[1]), NOW)
+    held.announce(announce(KEYS[2], task="other"), NOW)
+    held.learn_from(KEYS[1].public, FIVE)
+    held.learn_from(KEYS[3].public, Electorate(least=9))
+
+    assert list(held.room(SWARM).electorates.values()) == [FIVE]
+    assert not held.room(announce(KEYS[2], task="other").swarm).electorates
+
+
+@pytest.mark.parametrize(("weak", "needed"), [(False, 3), (True, 4)])
+def test_what_a_group_needs_is_a_quorum_or_more_than_half(weak, needed):
+    assert counting(0, 1, weak=weak).waiting[0].needed == needed
+    ten = Electorate(least=6)
+    assert counting(0, 1, electorate=ten).waiting[0].needed == 6
+
+
+# -- a tracker's ---------------------------------------------------------------------------------------
+
+
+def tracking(*places: int, named=None, **changes) -> Matchmaker:
+    """A tracker with READYs of these, who leave it to the tracker whom they count with."""
+    held = Matchmaker(KEYS[0], 3, named or {})
+    for number, place in enumerate(places):
+        told = {"electors": NO_ELECTORS, "weak": False, **changes}
+        held.ready(ready(KEYS[place], COORDINATOR, **told), NOW + number)
+    return held
+
+
+def named_by(held: Matchmaker, now: float = NOW + 20) -> tuple[list[Named], list[Group]]:
+    actions = held.close_groups(now)
+    sent = [message for action in actions for message in getattr(action, "messages", ())]
+    return [action for action in actions if isinstance(action, Named)], list(dict.fromkeys(sent))
+
+
+def test_a_tracker_names_the_members_of_its_first_group_before_it_says_so():
+    held = tracking(0, 1, 2)
+    actions = held.close_groups(NOW + 20)
+    assert actions[0] == Named(*SWARM, public(0, 1, 2))
+    assert {action.messages[0].electors for action in actions[1:]} == {public(0, 1, 2)}
+
+
+def test_it_names_once_and_later_groups_need_a_quorum_of_those():
+    held = tracking(0, 1, 2)
+    held.close_groups(NOW + 20)
+    for number, place in enumerate((1, 2, 3)):
+        said = ready(KEYS[place], COORDINATOR, electors=NO_ELECTORS, weak=False, counter=COUNTER + 1)
+        held.ready(said, NOW + 21 + number)
+    found, (group,) = named_by(held, NOW + 40)
+
+    assert (found, group.electors) == ([], public(0, 1, 2))
+    for place in (2, 3, 4, 5):
+        said = ready(KEYS[place], COORDINATOR, electors=NO_ELECTORS, weak=False, counter=COUNTER + 2)
+        held.ready(said, NOW + 41)
+    assert named_by(held, NOW + 60) == ([], [])
+
+
+def test_whom_it_named_before_a_restart_stays_named():
+    held = tracking(3, 4, 5, 6, named={SWARM: public(0, 1, 2)})
+    assert named_by(held) == ([], [])
+    held.ready(ready(KEYS[1], COORDINATOR, electors=NO_ELECTORS, weak=False), NOW + 21)
+    assert named_by(held, NOW + 22) == ([], [])
+    held.ready(ready(KEYS[2], COORDINATOR, electors=NO_ELECTORS, weak=False), NOW + 22)
+
+    assert [group.electors for group in named_by(held, NOW + 27)[1]] == [public(0, 1, 2)]
+
+
+def test_its_first_group_exceeds_half_of_those_that_are_announced():
+    held = tracking(0, 1, 2)
+    for key in KEYS[3:6]:
+        held.announce(announce(key), NOW)
+    assert named_by(held) == ([], [])
+    held.ready(ready(KEYS[3], COORDINATOR, electors=NO_ELECTORS, weak=False), NOW + 20)
+
+    assert named_by(held, NOW + 29)[0] == [Named(*SWARM, public(0, 1, 2, 3))]
+
+
+def test_it_names_nobody_on_a_base_whose_electors_are_known():
+    held = tracking(0, 1, 2, electors=FIVE.digest)
+    held.learn_from(KEYS[0].public, FIVE)
+    found, (group,) = named_by(held)
+
+    assert (found, group.electors) == ([], ())
+
+
+def test_who_does_not_leave_it_to_the_tracker_is_in_no_group_of_those_that_do():
+    held = tracking(0, 1, 2, 3)
+    held.ready(ready(KEYS[4], COORDINATOR, electors=FIVE.digest, weak=False), NOW + 4)
+    held.ready(ready(KEYS[5], COORDINATOR, electors=FIVE.digest, weak=False), NOW + 5)
+    found, (group,) = named_by(held)
+
+    assert [one.electors for one in found] == [public(0, 1, 2, 3)]
+    assert len(group.readys) == 4
+
+
+def test_a_coordinator_that_is_no_tracker_names_nobody():
+    held = counting(0, 1, 2, electors=NO_ELECTORS, weak=True)
+    actions = held.close_groups(NOW + 20, 3)
+
+    assert not [action for action in actions if isinstance(action, Named)]
+    assert {action.messages[0].electors for action in actions} == {()}

@@ -128,7 +128,7 @@ def test_who_follows_and_who_does_not_know_the_electors_says_nothing():
     place = Place(KEYS[:5])
     place.standing.following = True
     assert place.look() is None
-    unnamed = Place(KEYS[:5], held=base())
+    unnamed = Place(KEYS[:5], held=base(), electorate=None)
     unnamed.standing.line = Line()
     assert unnamed.look() is None
 

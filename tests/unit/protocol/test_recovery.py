@@ -6,11 +6,35 @@ import numpy as np
 import pytest
 
 from protocol.actions import Adopted, Completed, Evidence, Healed
+from protocol.electorate import ballot_of, of_keys
 from protocol.errors import RemoteProtocolError
-from protocol.messages import BasePiece, Certificate, CertificateRequest, PieceRequest, Sum
-from protocol.recovery import PATIENCE_S, WINDOW, BaseFetch, CertificateFetch, Past, check_certificate
+from protocol.lineage import MAX_LINKS, Line
+from protocol.masked_messages import ResultCertificate
+from protocol.messages import (
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    LineagePiece,
+    Link,
+    PieceRequest,
+    Sum,
+)
+from protocol.names import LINEAGE
+from protocol.recovery import (
+    LINE_S,
+    PATIENCE_S,
+    WINDOW,
+    BaseFetch,
+    CertificateFetch,
+    Past,
+    check_certificate,
+    check_link,
+    check_votes,
+)
 from protocol.shares import ShareSettings
+from protocol.tolerance import MaskedSettings
 from protocol.vectors import PIECE_WORDS, piece, raw
+from tests.lines import chain, link, link_of, session_of
 from tests.parts import (
     NOW,
     base,
@@ -21,6 +45,7 @@ from tests.parts import (
     machines,
     mean_of,
     members,
+    no_line,
     only,
     outbox,
     resigned,
@@ -184,9 +209,16 @@ DIMENSION = PIECE_WORDS + 2
 
 def fetching(held: np.ndarray, generation: int = 4) -> BaseFetch:
     wanted = base_of(held, generation)
+    own = settings(KEYS[0], parameters='{"model":"m"}', dimension=len(held))
     return BaseFetch(
-        wanted, (TWO, THREE), SOURCE, settings(KEYS[0], parameters='{"model":"m"}', dimension=len(held))
+        wanted, SOURCE, own, lambda links: (Line(weak=links[-1] if links else None), (TWO, THREE))
     )
+
+
+def judged(fetch: BaseFetch, held: np.ndarray, generation: int = 4) -> list:
+    """Started, and its line is here: what it asks for then."""
+    fetch.start(NOW)
+    return fetch.receive(no_line(base_of(held, generation)), NOW)
 
 
 def pieces_of(held: np.ndarray, digest: bytes) -> list[BasePiece]:
@@ -197,7 +229,7 @@ def pieces_of(held: np.ndarray, digest: bytes) -> list[BasePiece]:
 def test_a_base_is_fetched_piece_by_piece_and_checked_against_its_digest():
     held = vector(1, DIMENSION)
     fetch = fetching(held)
-    wanted = outbox(fetch.start(NOW), SOURCE)
+    wanted = outbox(judged(fetch, held), SOURCE)
     assert [(type(one), one.of, one.index) for one in wanted] == [
         (PieceRequest, b"", 0),
         (PieceRequest, b"", 1),
@@ -213,7 +245,7 @@ def test_a_base_is_fetched_piece_by_piece_and_checked_against_its_digest():
 def test_a_base_with_another_digest_is_not_adopted():
     held = vector(1, 5)
     fetch = fetching(held)
-    fetch.start(NOW)
+    judged(fetch, held)
     (good,) = pieces_of(held, base_of(held, 4).digest)
 
     assert fetch.receive(replace(good, payload=bytes(20)), NOW) == []
@@ -223,7 +255,7 @@ def test_a_base_with_another_digest_is_not_adopted():
 def test_a_base_that_holds_no_numbers_is_not_adopted():
     held = np.array([1.0, np.nan], dtype="<f4")
     fetch = fetching(held)
-    fetch.start(NOW)
+    judged(fetch, held)
 
     assert fetch.receive(pieces_of(held, base_of(held, 4).digest)[0], NOW) == []
     assert fetch.failed
@@ -232,7 +264,7 @@ def test_a_base_that_holds_no_numbers_is_not_adopted():
 def test_pieces_of_a_base_that_do_not_belong_here_are_refused(finished):
     held = vector(1, DIMENSION)
     fetch = fetching(held)
-    fetch.start(NOW)
+    judged(fetch, held)
     first, _ = pieces_of(held, base_of(held, 4).digest)
 
     refused(fetch, finished.certificate, "was not asked for")
@@ -249,3 +281,143 @@ def test_silence_ends_the_fetch_of_a_base():
     fetch.tick(NOW + PATIENCE_S)
 
     assert fetch.failed
+
+
+# -- lines ---------------------------------------------------------------------------------------------
+
+
+def asking(held: np.ndarray, answer: tuple | None = (Line(), ())) -> tuple[BaseFetch, list]:
+    """A fetch that has asked for the first link; what it has judged, it notes."""
+    seen: list = []
+    own = settings(KEYS[0], dimension=len(held))
+    fetch = BaseFetch(base_of(held, 3), SOURCE, own, lambda links: seen.append(links) or answer)
+    (request,) = outbox(fetch.start(NOW), SOURCE)
+    assert (request.sid, request.of, request.index) == (base_of(held, 3).digest, LINEAGE, 0)
+    return fetch, seen
+
+
+HELD = vector(1, 5)
+LINKS = chain([KEYS, KEYS, KEYS])[0]
+
+
+def linked(index: int, count: int = 3, links: tuple | None = None) -> LineagePiece:
+    found = tuple(LINKS[index : index + 1]) if links is None else links
+    return LineagePiece(base_of(HELD, 3).digest, index, count, found)
+
+
+def test_a_line_is_fetched_link_by_link_and_judged_as_a_whole():
+    fetch, seen = asking(HELD)
+    for index in range(2):
+        (request,) = outbox(fetch.receive(linked(index), NOW), SOURCE)
+        assert (request.of, request.index) == (LINEAGE, index + 1)
+    assert seen == []
+    (request,) = outbox(fetch.receive(linked(2), NOW), SOURCE)
+
+    assert seen == [tuple(LINKS)]
+    assert (request.of, request.index) == (b"", 0)
+    refused(fetch, linked(2), "was not asked for")
+
+
+def test_a_source_that_has_no_more_links_is_judged_by_those_it_gave():
+    fetch, seen = asking(HELD)
+    fetch.receive(linked(0), NOW)
+    fetch.receive(linked(1, links=()), NOW)
+
+    assert seen == [(LINKS[0],)]
+
+
+def test_a_line_that_does_not_suffice_ends_the_fetch():
+    fetch, _ = asking(HELD, None)
+
+    assert fetch.receive(linked(0, count=1), NOW) == []
+    assert (fetch.failed, fetch.deadline) == (True, None)
+
+
+def test_links_that_were_not_asked_for_are_refused_and_change_nothing():
+    fetch, seen = asking(HELD)
+    refused(fetch, linked(1), "link 1 of 3 was not asked for")
+    refused(fetch, linked(0, count=MAX_LINKS + 2), "was not asked for")
+    refused(fetch, BasePiece(base_of(HELD, 3).digest, 0, HELD.tobytes()), "was not asked for")
+    refused(fetch, replace(linked(0), digest=bytes(32)), "was not asked for")
+
+    assert seen == []
+
+
+def test_a_line_has_its_time_however_often_a_link_comes():
+    """One that gives a link every 4 s would otherwise hold up a node for minutes."""
+    fetch, _ = asking(HELD)
+    many = [linked(number, count=60, links=(LINKS[0],)) for number in range(20)]
+    for number in range(int(LINE_S / 4)):
+        fetch.receive(many[number], NOW + 4 * number)
+        assert fetch.deadline <= NOW + LINE_S
+    fetch.tick(NOW + LINE_S)
+
+    assert fetch.failed
+
+
+def test_the_time_of_a_line_is_not_that_of_its_vector():
+    fetch, _ = asking(HELD)
+    fetch.receive(linked(0, count=1), NOW + LINE_S - 1)
+
+    assert fetch.deadline == NOW + LINE_S - 1 + PATIENCE_S
+
+
+def broken_links() -> dict[str, Link]:
+    """By why they are refused."""
+    good = link(KEYS, base())
+    (certificate,) = good.sums
+    first, *others = certificate.sums
+    forged = resigned(first, stranger(), pieces=(bytes([1]) * 32,))
+    masked = ResultCertificate(certificate.sid, 7, (), (), (), ())
+    few = session_of(KEYS[:2], base())
+    unsigned = replace(good.group, signature=bytes(64))
+    return {
+        "without its one certificate": Link(good.group, (), ()),
+        "its one certificate": Link(good.group, (masked,), good.sums),
+        "one certificate": Link(replace(good.group, readys=()), (), good.sums),
+        "bad group signature": Link(unsigned, (), good.sums),
+        "a GROUP of 2": link_of(few, KEYS[:2]),
+        "another swarm": link(KEYS, base(), task="other"),
+        "link of another swarm": link(KEYS, base(), parameters=bytes(32)),
+        "the certificate of another session": Link(good.group, (), link(KEYS, base(1)).sums),
+        "bad sum signature": Link(good.group, (), (replace(certificate, sums=(forged, *others)),)),
+        "other senders": Link(good.group, (), (replace(certificate, sums=tuple(others)),)),
+        "of another length": link_of(good.group, KEYS, pieces=2),
+        "of the other kind": Link(good.group, (masked,), ()),
+    }
+
+
+@pytest.mark.parametrize("why", broken_links())
+def test_a_link_that_proves_nothing_is_refused(why):
+    fetch, _ = asking(HELD)
+    refused(fetch, linked(0, links=(broken_links()[why],)), why)
+    fetch.receive(linked(0), NOW)
+
+    assert len(fetch._links) == 1
+
+
+def test_where_sums_are_masked_groups_of_four_have_a_masked_certificate():
+    four = members(4)
+    masked = settings(four[0], masked=MaskedSettings(4.0, None))
+    summed = link(four, base())
+    check_link(summed, settings(four[0]))
+    check_link(link(KEYS, base()), masked)
+    with pytest.raises(RemoteProtocolError, match="of the other kind"):
+        check_link(summed, masked)
+    none = Link(summed.group, (ResultCertificate(summed.certificate.sid, 15, (), (), (), ()),), ())
+    with pytest.raises(RemoteProtocolError, match="a certificate of another group"):
+        check_link(none, masked)
+
+
+# -- votes ---------------------------------------------------------------------------------------------
+
+
+def test_where_votes_count_a_certificate_has_a_quorum():
+    common = group(KEYS)
+    named = of_keys((TWO, THREE))
+    past = Past(common, base(), {}, ballot_of(common.readys, (), named))
+    check_votes(past, (ONE, min(TWO, THREE)))
+    with pytest.raises(RemoteProtocolError, match="without a quorum of the electors"):
+        check_votes(past, (ONE, max(TWO, THREE)))
+
+    check_votes(replace(past, ballot=None), ())

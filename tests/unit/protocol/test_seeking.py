@@ -4,15 +4,21 @@ from dataclasses import replace
 
 import pytest
 
+from protocol.electorate import of_names
 from protocol.errors import RemoteProtocolError
-from protocol.messages import Group
+from protocol.identity import NodeKey
+from protocol.messages import Announce, Group, Ready
+from protocol.names import NO_ELECTORS, RESIGNED
 from protocol.seeking import MAX_REGROUPED, Phase, Seeker, check_group, group_round
 from tests.parts import (
     NOW,
+    announce,
     base,
+    endpoint,
     group,
     group_of,
     members,
+    patience,
     rand,
     ready,
     resigned,
@@ -27,17 +33,28 @@ ME, SECOND, THIRD, FOURTH = KEYS
 COORDINATOR = SECOND.public
 
 
-def seeker() -> Seeker:
-    found = Seeker(settings(ME), standing())
+def seeking(**changes) -> Seeker:
+    own, where = settings(ME, **changes), standing()
+    return Seeker(own, where, patience(own, where))
+
+
+def seeker(**changes) -> Seeker:
+    found = seeking(**changes)
     found.begin(vector(0), rand(0), 0.0, NOW)
     return found
 
 
-def asked() -> tuple[Seeker, Group]:
-    """A seeker whose READY is out, and the GROUP that answers it."""
-    found = seeker()
+def asked(**changes) -> tuple[Seeker, Group]:
+    """A seeker whose READY is out, and the GROUP that answers it: three who count with the same electors."""
+    found = seeker(**changes)
     mine = found.ask(COORDINATOR, NOW)
-    return found, group_of([mine, *(ready(key, COORDINATOR) for key in (SECOND, THIRD))], SECOND)
+    return found, group_of([mine, *(alike(mine, key) for key in (SECOND, THIRD))], SECOND)
+
+
+def alike(mine: Ready, key: NodeKey, **changes) -> Ready:
+    """Another member's READY, which says the same of electors as this node's."""
+    same = {"electors": mine.electors, "weak": mine.weak, **changes}
+    return ready(key, COORDINATOR, **same)
 
 
 # -- the one READY -------------------------------------------------------------------------------------
@@ -54,7 +71,7 @@ def test_an_offer_waits_for_t_group():
 
 
 def test_an_offer_waits_for_others_that_may_still_be_in_a_session_within_the_cap():
-    found = Seeker(settings(ME, group_timeout_s=20.0), standing())
+    found = seeking(group_timeout_s=20.0)
     for _ in range(3):
         found.begin(vector(0), rand(0), 0.0, NOW)
         found.ask(COORDINATOR, NOW)
@@ -168,7 +185,7 @@ def test_an_answer_to_another_ready_is_refused():
 
 
 def test_without_an_offer_nothing_is_asked_accepted_or_found():
-    found = Seeker(settings(ME), standing())
+    found = seeking()
     found.void()
 
     assert (found.coordinator, found.silent(NOW), found.holds(bytes(16))) == (None, None, False)
@@ -224,11 +241,76 @@ def test_a_group_without_the_current_ready_is_refused():
         found.check(answer, 3)
 
 
-def test_a_group_of_half_of_the_known_members_or_fewer_is_refused():
+def test_a_group_with_a_quorum_of_electors_is_joined_however_many_are_known():
+    for named in (KEYS[:3], KEYS, KEYS[1:3]):
+        found, answer = asked(electorate=of_names(endpoint(key) for key in named))
+        found.check(answer, 64)
+
+
+FEW = of_names(f"127.0.0.1:{port}" for port in range(5))
+"""Electors that none of these nodes is."""
+
+
+def test_a_group_without_a_quorum_of_electors_is_refused_however_few_are_known():
+    found, answer = asked(electorate=FEW)
+    with pytest.raises(RemoteProtocolError, match="3 of 3 known members that offer: no quorum of electors"):
+        found.check(answer, 3)
+
+
+def test_where_all_are_willing_a_group_without_a_quorum_is_more_than_half_of_the_known():
+    found, answer = asked(electorate=FEW)
+    willing = [resigned(one, key, weak=True) for one, key in zip(answer.readys, KEYS, strict=False)]
+    found.offer.current = replace(found.offer.current, ready=willing[0])
+    found.check(group_of(willing, SECOND), 5)
+    with pytest.raises(RemoteProtocolError, match="3 of 6 known members that offer: no quorum"):
+        found.check(group_of(willing, SECOND), 6)
+    with pytest.raises(RemoteProtocolError, match="no quorum"):
+        found.check(group_of([*willing[:2], answer.readys[2]], SECOND), 3)
+
+
+def test_whose_owner_forbids_it_joins_no_group_without_a_quorum():
+    found, answer = asked(electorate=FEW, weak=False)
+    assert not answer.readys[0].weak
+    willing = [resigned(one, key, weak=True) for one, key in zip(answer.readys, KEYS, strict=False)]
+    found.offer.current = replace(found.offer.current, ready=willing[0])
+    with pytest.raises(RemoteProtocolError, match="no quorum"):
+        found.check(group_of(willing, SECOND), 3)
+
+
+def test_where_owners_named_different_electors_nobody_waits_for_a_quorum_of_the_first_base():
     found, answer = asked()
-    found.check(answer, 5)
-    with pytest.raises(RemoteProtocolError, match="3 of 6 known members that offer: not more than half"):
-        found.check(answer, 6)
+    other = alike(answer.readys[0], THIRD, electors=FEW.digest, weak=False)
+    found.check(group_of([*answer.readys[:2], other], SECOND), 5)
+    with pytest.raises(RemoteProtocolError, match="no quorum"):
+        found.check(group_of([*answer.readys[:2], other], SECOND), 6)
+
+
+def test_a_ready_says_whom_its_node_counts_with_and_whom_it_gave_up():
+    lost = b"127.0.0.1:1"
+    own, where = settings(ME, electorate=FEW), standing(gone=frozenset((lost, b"127.0.0.1:0")))
+    found = Seeker(own, where, patience(own, where))
+    found.begin(vector(0), rand(0), 0.0, NOW)
+    mine = found.ask(COORDINATOR, NOW)
+    assert (mine.electors, mine.weak, mine.gone) == (FEW.digest, False, (b"127.0.0.1:0", lost))
+
+    own, where = settings(ME, electorate=None), standing(held=base(1))
+    unnamed = Seeker(own, where, patience(own, where))
+    unnamed.begin(vector(0), rand(0), 0.0, NOW)
+    mine = unnamed.ask(COORDINATOR, NOW)
+    assert (mine.electors, mine.weak) == (NO_ELECTORS, True)
+
+
+def excusing(excused: Announce) -> Group:
+    whole = group(KEYS[:3])
+    return group_of(whole.readys, ME, excused=(excused,))
+
+
+def test_who_is_excused_said_so_in_this_swarm_and_on_this_anchor():
+    check_group(excusing(announce(FOURTH, open=(RESIGNED,), base=base(1))), group(KEYS[:3]).readys[0])
+    for changes in ({"task": "other"}, {"parameters": bytes(32)}, {"base": base(1, anchor=1)}):
+        refused(excusing(announce(FOURTH, open=(RESIGNED,), **changes)), "of another swarm or anchor")
+    forged = resigned(announce(FOURTH, open=(RESIGNED,)), stranger())
+    refused(excusing(forged), "bad announce signature")
 
 
 def refused(broken: Group, match: str, mine: int = 0) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from protocol import codec
 from protocol.actions import (
+    Adopted,
     Closed,
     Completed,
     Evidence,
@@ -18,19 +19,27 @@ from protocol.actions import (
     Healed,
     Note,
     Notice,
+    OpenVote,
     Reason,
     Send,
     Serve,
+    Unbind,
+    Vote,
 )
+from protocol.codec import MAX_OPEN
+from protocol.electorate import of_keys, of_names
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.lengths import most_additive, most_masked
+from protocol.lineage import Line
 from protocol.machines import too_long
 from protocol.masked_messages import Join, Total
+from protocol.matchmaking import LINGER_CAP_S
 from protocol.messages import (
     Accepted,
     BasePiece,
     Certificate,
     CertificateRequest,
+    Electors,
     Group,
     Hello,
     Ready,
@@ -39,7 +48,9 @@ from protocol.messages import (
     Share,
     Sum,
 )
+from protocol.names import NO_ELECTORS, RESIGNED
 from protocol.recovery import PATIENCE_S, Past
+from protocol.releasing import WRONG_SECRET
 from protocol.seeking import MAX_TRIES
 from protocol.session import Session
 from protocol.tolerance import MaskedSettings
@@ -56,6 +67,7 @@ from tests.parts import (
     heard,
     kinds,
     members,
+    no_line,
     only,
     outbox,
     rand,
@@ -555,6 +567,7 @@ def test_a_late_joiner_adopts_what_the_majority_shows():
     for key in (TWO, THREE):
         actions = heard(one, Hello(announce(key, base=better), bytes(16), False, PARAMETERS), NOW)
     assert outbox(actions, endpoint(TWO))[-1].sid == better.digest
+    heard(one, no_line(better), NOW)
     done = heard(one, BasePiece(better.digest, 0, held.tobytes()), NOW)
     assert "Adopted" in kinds(done)
     one.adopted(better, NOW)
@@ -900,3 +913,243 @@ def test_a_fetch_that_heals_is_stored_before_the_next_offer_goes_out():
 
     assert "Ready" not in [type(m).__name__ for a in actions if isinstance(a, Send) for m in a.messages]
     assert wires.ends(Healed) == []
+
+
+# -- electors, votes and lines -------------------------------------------------------------------------
+
+
+def test_each_base_stands_in_the_line_of_the_sessions_before():
+    wires = swarm().offer().offer()
+    lines = {end.sid: end.line for _, end in wires.ends(Completed)}
+    (first, second) = lines.values()
+
+    assert (first.anchor, second.anchor) == (1, 2)
+    assert first.electors == second.electors == of_keys(key.public for key in KEYS[:3])
+    assert [link.certificate.sid for link in second.links] == [list(lines)[1]], (
+        "the first one became needless"
+    )
+    assert {wires[key]._standing.line for key in KEYS[:3]} == {second}
+
+
+@pytest.mark.parametrize("masked", [None, MaskedSettings(4.0, None, 0)])
+def test_who_was_away_takes_a_base_by_its_line(masked):
+    """The last of five; nobody is trusted for it, though it knew the first base alone."""
+    keys = members(5)
+    wires = Wires(keys, masked=masked).open()
+    wires.dropped = lambda from_, to, _: endpoint(keys[4]) in (from_, to)
+    wires.tick(1, *keys[:4]).offer(*keys[:4])
+    while not wires.ends(Completed):
+        wires.tick(1, *keys[:4])
+    wires.offer(*keys[:4])
+    while len(wires.ends(Completed)) < 8:
+        wires.tick(1, *keys[:4])
+    wires.dropped = lambda *_: False
+    for _ in range(60):
+        wires.tick(1)
+
+    ((where, adopted),) = wires.ends(Adopted)
+    assert (where, adopted.trusted, adopted.base) == (endpoint(keys[4]), (), wires[keys[0]].base)
+    assert wires[keys[4]]._standing.line == wires[keys[0]]._standing.line
+
+
+def test_a_certificate_leads_to_the_same_line():
+    wires = to_sums(swarm())
+    wires.dropped = lambda _from, to, message: to == endpoint(THREE) and isinstance(message, Sum)
+    healed = swarm()
+    healed.dropped = wires.dropped
+    healed.offer()
+    healed.dropped = lambda *_: False
+    healed.tick(15)
+    ((where, end),) = healed.ends(Healed)
+
+    assert where == endpoint(THREE)
+    assert end.line == healed[ONE]._standing.line
+
+
+def test_a_vote_is_bound_until_the_result_is_stored():
+    wires = to_sums(swarm())
+    votes = [told.vote for _, told in wires.told if isinstance(told, Vote)]
+    assert len(votes) == 3
+    assert [set(wires[key]._standing.votes) for key in KEYS[:3]] == [{votes[0].sid}] * 3
+    assert {vote.anchor for vote in votes} == {0}
+
+    wires = swarm().offer()
+    assert [wires[key]._standing.votes for key in KEYS[:3]] == [{}] * 3
+
+
+def test_a_result_that_could_not_be_stored_frees_the_vote():
+    """The shell tells the base that it has: the mean led to no number."""
+    wires = swarm()
+    wires.store = False
+    wires.offer()
+    one = wires[ONE]
+    (sid,) = one._standing.votes
+    assert Unbind(sid) in one.adopted(INITIAL, NOW)
+    assert one._standing.votes == {}
+
+
+def test_votes_of_a_lower_anchor_and_resignations_are_sorted_out_at_a_restart():
+    group = group_of([ready(key, ONE.public, base=INITIAL) for key in KEYS[:3]], ONE)
+    votes = [OpenVote(b"o" * 32, 0, group), OpenVote(b"n" * 32, 1, group), OpenVote(RESIGNED, 1)]
+    held = base(1, anchor=1)
+    where = standing(1, held, votes={vote.sid: vote for vote in votes})
+    one = Session(settings(ONE), where, {}, rand(0))
+
+    assert set(where.votes) == {b"n" * 32, RESIGNED}
+    assert set(one._healer.past) == {b"n" * 32}
+    assert one._healer.past[b"n" * 32].ballot is not None
+
+
+def test_a_group_that_needs_votes_is_refused_where_too_many_are_open():
+    two, readys = asking()
+    for number in range(MAX_OPEN):
+        two._standing.votes[bytes([number]) * 32] = OpenVote(bytes([number]) * 32, 0)
+    with pytest.raises(RemoteProtocolError, match="too many are open"):
+        heard(two, group_of(readys, ONE), NOW)
+    assert two.status.phase == "group"
+    del two._standing.votes[bytes(32)]
+    heard(two, group_of(readys, ONE), NOW)
+
+    assert two.status.phase == "shares"
+
+
+def test_a_coordinator_that_stands_elsewhere_is_told_whom_one_counts_with():
+    held = base(2, 7, anchor=2)
+    electors = of_keys(key.public for key in KEYS[1:])
+    two = Session(settings(TWO), standing(2, held, line=Line(2, electors)), {}, rand(0))
+    two.open(NOW)
+    heard(two, Hello(announce(ONE, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    told, asked = outbox(two.offer(vector(0), rand(0), NOW), endpoint(ONE))
+    assert (told, asked.electors) == (Electors(electors.members, 0), electors.digest)
+
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    with pytest.raises(RemoteProtocolError, match="does not count with"):
+        one.receive(told, TWO.public, NOW)
+    with pytest.raises(RemoteProtocolError, match="does not count with"):
+        one.receive(told, None, NOW)
+    heard(one, Hello(announce(TWO, base=held), bytes(16), False, PARAMETERS), NOW)
+    one.receive(told, TWO.public, NOW)
+    asked = {"base": held, "electors": electors.digest, "weak": False, "counter": COUNTER + 1}
+    for key in KEYS[1:]:
+        heard(one, ready(key, ONE.public, **asked), NOW)
+    sent = one.tick(NOW + LINGER_CAP_S)
+    assert [message for message in outbox(sent, endpoint(TWO)) if isinstance(message, Group)]
+
+
+def test_a_coordinator_without_electors_of_its_own_collects_for_others():
+    one = session(ONE, seeds=(), electorate=None)
+    one.open(NOW)
+    for key in KEYS[1:]:
+        heard(one, ready(key, ONE.public, base=INITIAL), NOW)
+    sent = one.tick(NOW + LINGER_CAP_S)
+
+    assert [message for message in outbox(sent, endpoint(TWO)) if isinstance(message, Group)]
+
+
+def test_one_that_follows_takes_no_electors():
+    one = session(ONE, seeds=(), following=True)
+    one.open(NOW)
+    heard(one, Hello(announce(TWO, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    with pytest.raises(RemoteProtocolError, match="does not count with"):
+        one.receive(Electors((), 3), TWO.public, NOW)
+
+
+def test_at_a_tracker_a_node_that_knows_no_electors_names_none():
+    tracker = stranger()
+    one = session(ONE, tracker=TRACKER)
+    (question,) = outbox(one.open(NOW), TRACKER)
+    heard(one, roster_of(tracker, question.nonce), NOW)
+    (asked,) = outbox(one.offer(vector(0), rand(0), NOW), TRACKER)
+
+    assert (asked.electors, asked.coordinator) == (NO_ELECTORS, tracker.public)
+
+
+def lied_to(what: str, reason: Reason) -> tuple[Wires, list]:
+    """Member one, bound in a session that ends with this for it, and what it does then."""
+    wires = to_sums(swarm())
+    one = wires[ONE]
+    (sid,) = one._standing.votes
+    actions = [Evidence(TWO.public, what, ()), Failed(reason, 1, (TWO.public,), sid)]
+    return wires, one._of_machine(actions, NOW)
+
+
+@pytest.mark.parametrize(
+    ("what", "reason", "is_free"),
+    [
+        ("words", Reason.WRONG_COUNT, True),
+        (WRONG_SECRET, Reason.CAUGHT, True),
+        ("a total that is wrong", Reason.CAUGHT, False),
+        ("words", Reason.MASKS_TIMEOUT, False),
+    ],
+)
+def test_a_vote_is_freed_by_an_end_that_is_the_same_for_all(what, reason, is_free):
+    """One that was caught lying to this node may have let the others finish, with its vote."""
+    wires, actions = lied_to(what, reason)
+
+    assert ("Unbind" in kinds(actions)) is is_free
+    assert (wires[ONE]._standing.votes == {}) is is_free
+
+
+def test_what_is_fetched_and_has_no_result_frees_the_vote():
+    wires = to_sums(swarm())
+    one = wires[ONE]
+    (sid,) = one._standing.votes
+    one._of_machine([Unbind(sid)], NOW)
+
+    assert one._standing.votes == {}
+
+
+def test_a_machine_that_ends_without_a_session_frees_nothing():
+    wires = to_sums(swarm())
+    one = wires[ONE]
+    one._of_machine([Failed(Reason.WRONG_COUNT, 1, (), None)], NOW)
+
+    assert len(one._standing.votes) == 1
+
+
+def test_a_late_sum_on_a_base_that_is_neither_this_nor_the_last_one_is_not_taken():
+    wires = to_sums(swarm())
+    wires.tick(15)
+    one = wires[ONE]
+    ((_, vote),) = wires[TWO]._standing.votes.items()
+    (message,) = vote.parts
+    one._standing.base, one._standing.previous = base(2, anchor=0), base(1, anchor=0)
+
+    with pytest.raises(RemoteProtocolError, match="not this node's"):
+        heard(one, message, NOW)
+
+
+def test_an_owner_that_named_lost_electors_is_heard_until_the_anchor_changes():
+    lost = frozenset((endpoint(FOUR).encode(),))
+    wires = swarm(electorate=of_names(endpoint(key) for key in KEYS))
+    for key in KEYS[:3]:
+        wires[key]._standing.gone = lost
+    wires.offer()
+    end = wires.ends(Completed)[0][1]
+
+    assert [one.gone for one in end.group.readys] == [tuple(lost)] * 3
+    assert [wires[key]._standing.gone for key in KEYS[:3]] == [frozenset()] * 3
+
+
+def test_two_of_five_go_on_where_the_others_resigned_but_not_where_they_are_silent():
+    """The votes of four that follow are for nobody; the fifth elector is one of three that offer."""
+    keys = members(6)
+    named = of_names(endpoint(key) for key in keys[:5])
+    silent = Wires(keys, electorate=named).open()
+    silent.dropped = lambda from_, to, _: bool({from_, to} & {endpoint(key) for key in keys[2:5]})
+    silent.offer(keys[0], keys[1], keys[5])
+    silent.tick(20)
+    assert silent.ends(Completed) == []
+
+    wires = Wires(keys, electorate=named, min_participants=3).open()
+    wires.follow(keys[2], keys[3], keys[4])
+    wires.offer(keys[0], keys[1], keys[5])
+    for _ in range(20):
+        wires.tick(1)
+    ends = wires.ends(Completed)
+    assert len(ends) == 3
+    assert {end.line.anchor for _, end in ends} == {1}
+    assert {vote.sid for _, told in wires.told if isinstance(told, Vote) for vote in [told.vote]} >= {
+        RESIGNED
+    }

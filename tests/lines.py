@@ -1,0 +1,48 @@
+"""Links of a line, well signed, and the bases that they lead to: no session need run for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from protocol import codec
+from protocol.identity import NodeKey
+from protocol.lineage import included_in
+from protocol.messages import Base, Certificate, Group, Link, Sum
+from tests.parts import base, group_of, ready
+
+
+def session_of(keys: Sequence[NodeKey], on: Base, **changes: Any) -> Group:
+    """A group of these on this base, closed by the first of them; `changes` go to each READY."""
+    return group_of((ready(key, keys[0].public, base=on, **changes) for key in keys), keys[0])
+
+
+def link_of(group: Group, keys: Sequence[NodeKey], pieces: int = 1) -> Link:
+    """The link that this group leads to, where shares are summed; `keys`: its members', in key order."""
+    sid, contributors = codec.session_id(group), codec.contributors_hash(tuple(key.public for key in keys))
+    sums = (Sum(sid, key.public, contributors, (bytes(32),) * pieces, b"", 0) for key in keys)
+    signed = tuple(codec.sign(one, key) for one, key in zip(sums, keys, strict=True))
+    return Link(group, (), (Certificate(sid, signed),))
+
+
+def link(keys: Sequence[NodeKey], on: Base, **changes: Any) -> Link:
+    """A session of these on this base, and its certificate."""
+    return link_of(session_of(keys, on, **changes), keys)
+
+
+def made(by: Link, strong: bool = True, digest: bytes = b"\1" * 32) -> Base:
+    """The base that this session made."""
+    before = by.group.readys[0].announce.base
+    generation = before.generation + 1
+    anchor = generation if strong else before.anchor
+    return Base(generation, digest, len(included_in(by)), by.certificate.sid, anchor)
+
+
+def chain(groups: Sequence[Sequence[NodeKey]]) -> tuple[list[Link], list[Base]]:
+    """Strong bases, one after another from the first one on, each made by one of these groups."""
+    links: list[Link] = []
+    bases = [base()]
+    for keys in groups:
+        links.append(link(keys, bases[-1]))
+        bases.append(made(links[-1]))
+    return links, bases
