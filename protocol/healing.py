@@ -107,10 +107,19 @@ class Healer:
         return self._members.anyone_above(self._standing.round, self._standing.base)
 
     def remember(self, sid: Sid, past: Past) -> None:
-        """Keep what is needed to check, and to serve, the certificate of a session."""
+        """Keep what is needed to check, and to serve, the certificate of a session.
+
+        Those that a vote is open in are kept beside the last ones: their results may still come.
+        """
         self.past[sid] = past
-        while len(self.past) > REMEMBERED_SESSIONS:
-            self.past.popitem(last=False)
+        decided = [known for known in self.past if known not in self._standing.votes]
+        for oldest in decided[:-REMEMBERED_SESSIONS]:
+            del self.past[oldest]
+
+    def stands_on(self, sid: Sid) -> bool:
+        """Whether this node has the base that a session builds on, so that its result is of use."""
+        past = self.past.get(sid)
+        return past is not None and past.base in (self._standing.base, self._standing.previous)
 
     def look(self, now: float) -> list[Action]:
         """Start fetching a better base, if the members show one and nothing is being fetched."""
@@ -122,10 +131,10 @@ class Healer:
 
     def finish(self, sid: Sid, certificate: ResultCertificate, sources: Iterable[Key], now: float) -> list[Action]:
         """A certificate that this node opened itself, afterwards: fetch the totals that it is for."""
-        past, masked = self.past.get(sid), self._settings.masked
-        bases = (self._standing.base, self._standing.previous)
-        if self._fetch is not None or past is None or masked is None or past.base not in bases:
+        masked = self._settings.masked
+        if self._fetch is not None or masked is None or not self.stands_on(sid):
             return []
+        past = self.past[sid]
         for source in sources:
             if self._fresh(past.base, source, True, now):
                 fetch = ResultFetch(past, sid, source, self._settings, masked, certificate)

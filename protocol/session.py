@@ -94,6 +94,10 @@ class Session:
         self._healer = Healer(settings, standing, self._members, self._patience)
         for sid, known in past.items():
             self._healer.remember(sid, known)
+        for sid, vote in standing.votes.items():
+            if vote.group is not None:
+                base, ballot = vote.group.readys[0].announce.base, self._voting.ballot(vote.group)
+                self._healer.remember(sid, Past(vote.group, base, {}, ballot))
         self._line: Line = standing.line
         """The line of the base that is being stored."""
         self._coordination = Coordination(settings, standing, self._hellos, self._patience)
@@ -332,7 +336,8 @@ class Session:
         if self._machine is not None and self._machine.takes(message):
             return self._bulk(message, by, now)
         late = self._late.get(message.sid)
-        if late is not None and self._machine is None and not (self._healer.busy or self._storing):
+        is_idle = self._machine is None and not (self._healer.busy or self._storing)
+        if late is not None and is_idle and self._healer.stands_on(message.sid):
             return self._took(late.take_sum(message))
         if self._healer.busy:
             return self._fetched(message, now)
