@@ -116,10 +116,10 @@ class Healer:
         for oldest in decided[:-REMEMBERED_SESSIONS]:
             del self.past[oldest]
 
-    def stands_on(self, sid: Sid) -> bool:
-        """Whether this node has the base that a session builds on, so that its result is of use."""
-        past = self.past.get(sid)
-        return past is not None and past.base in (self._standing.base, self._standing.previous)
+    def has_base_of(self, sid: Sid) -> bool:
+        """Whether this node has the base that a session builds on: with an open vote it keeps that."""
+        past, standing = self.past.get(sid), self._standing
+        return past is not None and (sid in standing.votes or past.base in (standing.base, standing.previous))
 
     def look(self, now: float) -> list[Action]:
         """Start fetching a better base, if the members show one and nothing is being fetched."""
@@ -132,7 +132,7 @@ class Healer:
     def finish(self, sid: Sid, certificate: ResultCertificate, sources: Iterable[Key], now: float) -> list[Action]:
         """A certificate that this node opened itself, afterwards: fetch the totals that it is for."""
         masked = self._settings.masked
-        if self._fetch is not None or masked is None or not self.stands_on(sid):
+        if self._fetch is not None or masked is None or not self.has_base_of(sid):
             return []
         past = self.past[sid]
         for source in sources:
@@ -160,13 +160,10 @@ class Healer:
     def _by_certificate(self, now: float) -> CertificateFetch | ResultFetch | None:
         mine = self._standing.base
         for base, source in self._members.showing(self._standing.round):
-            past = self.past.get(base.sid)
             if base.rank <= mine.rank:
                 return None
-            if past is None or past.base not in (mine, self._standing.previous):
-                continue
-            if self._fresh(base, source, True, now):
-                return self._fetch_for(past, base.sid, source)
+            if self.has_base_of(base.sid) and self._fresh(base, source, True, now):
+                return self._fetch_for(self.past[base.sid], base.sid, source)
         return None
 
     def _fetch_for(self, past: Past, sid: Sid, source: Key) -> CertificateFetch | ResultFetch:

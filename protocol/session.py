@@ -337,7 +337,7 @@ class Session:
             return self._bulk(message, by, now)
         late = self._late.get(message.sid)
         is_idle = self._machine is None and not (self._healer.busy or self._storing)
-        if late is not None and is_idle and self._healer.stands_on(message.sid):
+        if late is not None and is_idle and self._healer.has_base_of(message.sid):
             return self._took(late.take_sum(message))
         if self._healer.busy:
             return self._fetched(message, now)
