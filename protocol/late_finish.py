@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from protocol import codec
-from protocol.actions import Action, Evidence, Healed, OpenVote, Send
+from protocol.actions import Action, Evidence, Healed, Keep, OpenVote, Send
 from protocol.additive import check_piece
 from protocol.electorate import Ballot
 from protocol.errors import RemoteProtocolError
@@ -82,7 +82,7 @@ class LateFinish:
         return []
 
     def take_sum(self, message: Sum) -> list[Action]:
-        """A piece of a sum of this session; ends with Healed."""
+        """A piece of a sum of this session, which is kept: others ask for it afterwards; ends with Healed."""
         header, known = message.header, self._sums.get(message.sender)
         if message.sender not in self._members:
             raise RemoteProtocolError("a late sum of somebody who is not in this session")
@@ -97,10 +97,11 @@ class LateFinish:
             self._total.add(own.sender, own.index, own.payload)
             self._sums[own.sender] = own.header
         if self._total.missing():
-            return []
+            return [Keep((message,))]
         certificate = Certificate(self._vote.sid, tuple(self._sums[key] for key in self._members))
         mean = self._total.mean()
-        return [Healed(self._group, self._vote.sid, mean, self._members, certificate, message.sender)]
+        healed = Healed(self._group, self._vote.sid, mean, self._members, certificate, message.sender)
+        return [Keep((message,)), healed]
 
     def _own_pieces(self) -> tuple[Sum, ...]:
         return tuple(self._vote.parts)
