@@ -79,6 +79,10 @@ STEPS: Table[Phase, Event] = {
 """There are no other steps."""
 
 
+_Try = tuple[bytes, Key, bool]
+"""The digest of a base, who is asked for it, and whether for its certificate."""
+
+
 class Healer:
     """Looks at what the members show and runs one fetch at a time."""
 
@@ -88,7 +92,8 @@ class Healer:
         self._members = members
         self._patience = patience
         self._fetch: CertificateFetch | ResultFetch | BaseFetch | None = None
-        self._tried: dict[tuple[bytes, Key, bool], float] = {}
+        self._tried: dict[_Try, float] = {}
+        self._trying: _Try | None = None
         self._retry_at: float | None = None
         self._course = Course(STEPS, Phase.IDLE)
         self._answered: dict[Key, Answered] = {}
@@ -151,10 +156,11 @@ class Healer:
 
     def _fresh(self, base: Base, source: Key, certified: bool, now: float) -> bool:
         """Whether this source has not failed us for this base lately."""
-        if now < self._tried.get((base.digest, source, certified), now):
+        attempt = (base.digest, source, certified)
+        if now < self._tried.get(attempt, now):
             self._retry_at = now + RETRY_S
             return False
-        self._tried[base.digest, source, certified] = now + RETRY_S
+        self._trying = attempt
         return True
 
     def _by_certificate(self, now: float) -> CertificateFetch | ResultFetch | None:
@@ -253,7 +259,9 @@ class Healer:
 
     def _stop(self, why: Event, now: float) -> None:
         self._course.step(why)
-        self._fetch = None
+        if self._trying is not None and why is Event.FAILED:
+            self._tried[self._trying] = now + RETRY_S
+        self._fetch = self._trying = None
         self._retry_at = now + RETRY_S
 
     @property
