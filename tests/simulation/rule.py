@@ -4,8 +4,8 @@ A swarm of at most six: bit p of a set is peer p, and a lower number is a lower 
 up and can talk hears the others, takes a better base, joins a group; members of sessions release, complete,
 give up or die. What a real network decides, a seeded generator decides here, and more freely than a network
 would: any READYs may be missing from a group, any releases may reach anybody or nobody, a session may stand
-still while its other members go on, and any base of a higher rank may be taken at any time. What has to come
-about comes about: after two failed rounds the highest base in reach is taken; where nothing fails, a group
+still while its other members go on, a weak group may form before patience is over, and any base of a higher
+rank may be taken at any time. What has to come about comes about: after two failed rounds the highest base in reach is taken; where nothing fails, a group
 forms and completes.
 
 Durable, over a restart, are a peer's base and the one before, its open votes with its own releases, whether it
@@ -58,9 +58,7 @@ def is_quorum(electors: int, voters: int, without: int) -> bool:
 def _table(*, halves: bool) -> bytes:
     """is_quorum of all (electors, voters, without); `halves`: any half is enough."""
     sets = range(1 << MOST)
-    half = [
-        [2 * (voters & left).bit_count() >= left.bit_count() > 0 for left in sets] for voters in sets
-    ]
+    half = [[2 * (voters & left).bit_count() >= left.bit_count() > 0 for left in sets] for voters in sets]
     return bytes(
         half[voters][electors & ~without] if halves else is_quorum(electors, voters, without)
         for electors in sets
@@ -267,7 +265,9 @@ class Swarm:
 
     def _is_due(self) -> bool:
         up, resigned = self._up & ~self._follows, 0
-        newest = max((self._base[peer] for peer in _each(self._up)), key=lambda base: self._rank[base], default=0)
+        newest = max(
+            (self._base[peer] for peer in _each(self._up)), key=lambda base: self._rank[base], default=0
+        )
         anchor = self._anchor[newest]
         voters = 0
         for peer in _each(self._up):
@@ -342,7 +342,10 @@ class Swarm:
             elif self._seat[other] != sid and self._anchor_number(other) <= sitting.anchor:
                 out |= 1 << other
         self._got[peer][sid], self._out[peer][sid] = got, out
-        has_base = self._fault is not Fault.BASELESS or sitting.parent in (self._base[peer], self._before[peer])
+        has_base = self._fault is not Fault.BASELESS or sitting.parent in (
+            self._base[peer],
+            self._before[peer],
+        )
         if has_base and self._seat[peer] == NONE and self._opens(sitting, got):
             self._complete(peer, sid)
         elif not self._opens(sitting, sitting.members & ~out):
@@ -422,7 +425,9 @@ class Swarm:
             if on[base].bit_count() >= LEAST and self._begin_sitting(base, on[base], side, is_strong=True):
                 return on[base]
         base = max(on, key=lambda base: (on[base].bit_count(), self._rank[base]))
-        if on[base].bit_count() < LEAST or not all(self._is_willing(peer) for peer in _each(on[base])):
+        is_hasty = not self._calm and not self._bits(2)
+        is_patient = all(self._is_willing(peer) for peer in _each(on[base]))
+        if on[base].bit_count() < LEAST or not (is_patient or is_hasty):
             return 0
         self._begin_sitting(base, on[base], side, is_strong=False)
         return on[base]
