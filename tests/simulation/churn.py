@@ -95,7 +95,7 @@ def leave_and_return(order: Sequence[int], between_s: float) -> Plan:
 # -- what a run came to ----------------------------------------------------------------------------
 
 PATIENT_FOR = 4
-"""In so many rounds a quorum that can talk must have made a base: two to take the newest one, and two more."""
+"""In so many rounds a quorum that can talk has made a base: two to take the newest one, and two more."""
 
 
 def strong_lost(network: Network) -> int:

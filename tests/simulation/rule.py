@@ -1,15 +1,15 @@
-"""The rule of electors and binding votes alone, on small ints: no keys, no messages, thousands of plans a second.
+"""The rule of electors and binding votes alone, on small ints: no keys, no messages, and very many plans.
 
 A swarm of at most six: bit p of a set is peer p, and a lower number is a lower key. A step is a round: who is
 up and can talk hears the others, takes a better base, joins a group; members of sessions release, complete,
 give up or die. What a real network decides, a seeded generator decides here, and more freely than a network
 would: any READYs may be missing from a group, any releases may reach anybody or nobody, a session may stand
 still while its other members go on, a weak group may form before patience is over, and any base of a higher
-rank may be taken at any time. What has to come about comes about: after two failed rounds the highest base in reach is taken; where nothing fails, a group
-forms and completes.
+rank may be taken at any time. What has to come about comes about: after two failed rounds the highest base in
+reach is taken; where nothing fails, a group forms and completes.
 
-Durable, over a restart, are a peer's base and the one before, its open votes with its own releases, whether it
-follows and has resigned; everything else is lost.
+Durable, over a restart, are a peer's base and the one before, its open votes with its own releases, whether
+it follows and has resigned; everything else is lost.
 
 Left out: who is known to whom, so that a weak group needs three willing peers and no majority of the known;
 lines and certificates, so that whatever base is shown can be proved; amnesty; a tracker.
@@ -80,7 +80,7 @@ def _quorums(*, halves: bool) -> bytes:
 class Era:
     """For some rounds the same peers are up, and those of `side` can not talk with the others.
 
-    `goodbye`: those of `gone` never come back. `follows`: from now on these follow.
+    `follows`: from now on these follow.
     """
 
     rounds: int
@@ -91,7 +91,7 @@ class Era:
 
 @dataclass(frozen=True)
 class Churn:
-    """Who is up when, of how many; `dropouts`: of masked sums (None: as many as there may be), or shares.
+    """Who is up when, of how many; `masked`: whether t releases suffice, or all must have said their sum.
 
     The last era is calm: nothing fails in it but who is away.
     """
@@ -252,7 +252,7 @@ class Swarm:
         return Found(strong, len(self._strong) - 1 - strong, forks, lost, tuple(progress), len(ends))
 
     def _must_end(self, era: Era) -> None:
-        """The last era: where a quorum of free electors is up, a strong base is made; where not, none need be."""
+        """The last era: where a quorum of free electors is up, a strong base is made."""
         tip = self._tip
         self._round(era)
         is_due = self._tip == tip and self._is_due()
@@ -295,7 +295,7 @@ class Swarm:
             self._seat[peer] = NONE
         if self._fault is Fault.FORGETFUL:
             self._open[peer] = 0
-        self._got[peer] = {sid: bit for sid in _each(self._open[peer])}
+        self._got[peer] = dict.fromkeys(_each(self._open[peer]), bit)
         self._out[peer] = {}
         self._failed[peer] = 0
 
@@ -476,9 +476,8 @@ class Swarm:
         sitting, bits, calm = self._sittings[sid], self._bits, self._calm
         inside = sitting.inside
         whole = inside == sitting.members and not (inside & side and inside & ~side)
-        if calm:
-            speak = inside if whole else 0
-        else:
+        speak = inside if whole else 0
+        if not calm:
             speak = inside & (bits(MOST) | bits(MOST)) if bits(2) else 0
         for peer in _each(speak & ~sitting.released):
             sitting.released |= 1 << peer

@@ -12,8 +12,10 @@ from itertools import product
 
 import pytest
 
+from protocol.messages import Base
 from scenarios.network import START_S, Network
-from scenarios.plans import Plan, random_plan
+from scenarios.plans import Conditions, Plan, Timeouts, random_plan
+from scenarios.rules import Rules, Violation
 from tests.simulation.churn import (
     FIRST_BACK_S,
     Trouble,
@@ -52,7 +54,9 @@ def checked(plan: Plan, seed: int) -> Network:
 # -- the faults of the rule before ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("plan", "seed"), COMMON_MEMBER, ids=["crash 131", "crash 1", "random 110", "random 322"])
+@pytest.mark.parametrize(
+    ("plan", "seed"), COMMON_MEMBER, ids=["crash 131", "crash 1", "random 110", "random 322"]
+)
 def test_a_group_that_one_member_finished_is_not_made_again_by_the_others(plan, seed):
     """All agree, one stores the mean, and the others fall back: they are bound, and finish it late."""
     network = checked(plan, seed)
@@ -161,6 +165,23 @@ def test_random_plans_lose_no_strong_base(first):
         checked(random_plan(seed), seed)
 
 
+def test_who_could_go_on_and_does_not_is_seen_to_be_stuck():
+    """Messages take longer than any group may: all are up, all their rounds fail."""
+    slow = Plan(4, 6, Conditions(delay_s=(3.0, 4.0)), timeouts=Timeouts(group_s=2.0))
+    assert is_stuck(run(slow, 1))
+
+
+def test_two_strong_bases_beside_each_other_are_seen():
+    rules = Rules(Plan(4, 1), 5)
+    first = Base(0, b"0" * 32, 0, b"0" * 32, 0)
+    one, other = (Base(1, name * 32, 3, name * 32, 1) for name in (b"a", b"b"))
+    rules.parents.update({one: first, other: first})
+    rules.stored(0, one, first)
+    with pytest.raises(Violation, match="seed 5: peer 1 stores a strong base beside another: a fork"):
+        rules.stored(1, other, first)
+    assert rules.lost([other]) == ([one], [])
+
+
 # -- seeds at which the machines failed once -----------------------------------------------------------
 
 
@@ -171,7 +192,7 @@ def test_who_starts_anew_can_take_the_late_result_of_its_open_vote(seed):
 
 
 def test_who_finished_late_serves_the_sums_of_all_to_the_others():
-    """Mixed plan 11: one of three had all sums; the others fetched its certificate, and no sum but its own."""
+    """Mixed plan 11: one of three had all sums; the others got its certificate, and no sum but its own."""
     network = checked(churn_plan(11, Trouble.MIXED), 11)
     assert {peer.base.generation for peer in network.peers if peer.index in (3, 5, 6)} == {7}
 
