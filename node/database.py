@@ -23,7 +23,8 @@ Fact = str | int | bytes | None
 _VERSION = 3
 _TAKEN_OVER = (1, 2)
 _VOTES = """create table vote (
-    sid blob primary key, anchor integer not null, frame blob, proof blob, release blob) without rowid;"""
+    sid blob primary key, anchor integer not null, frame blob, proof blob, release blob,
+    base_file text) without rowid;"""
 _SCHEMA = f"""
 begin immediate;
 create table fact (name text primary key, value) without rowid;

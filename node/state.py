@@ -333,13 +333,29 @@ class State:
 
     @_alone
     def vector_of(self, base: Base) -> Floats | None:
-        """The vector of the current base or the one before it."""
+        """The vector of the current base, of the one before it, or of one that an open vote builds on."""
         if base == self.base:
             return self.base_vector
-        name = self._database.fact("previous_file")
-        return (
-            self._files.get(name, self.dimension) if base == self.previous and isinstance(name, str) else None
-        )
+        name = self._file_of(base)
+        return None if name is None else self._files.get(name, self.dimension)
+
+    def _file_of(self, base: Base) -> str | None:
+        """Which file holds a base that is still here."""
+        names = [self._database.fact(name) for name in ("base_file", "previous_file")]
+        known = {held: name for held, name in zip((self.base, self.previous), names, strict=True) if held}
+        found = known.get(base)
+        return found if isinstance(found, str) else self._voted_on().get(base)
+
+    def _voted_on(self) -> dict[Base, str]:
+        """The bases that open votes build on, and their files."""
+        rows = self._database.rows("select sid, base_file from vote where base_file is not null")
+        files = {_bytes(sid): str(name) for sid, name in rows}
+        groups = {sid: vote.group for sid, vote in self.votes.items()}
+        return {
+            group.readys[0].announce.base: files[sid]
+            for sid, group in groups.items()
+            if group is not None and sid in files
+        }
 
     @_alone
     def base_piece(self, digest: bytes, index: int) -> bytes | memoryview | None:
@@ -421,9 +437,11 @@ class State:
         """This node's vote is bound, or it resigned: on the disk when this is over."""
         parts = (vote.group, vote.proof, vote.release)
         frames = [None if part is None else codec.encode(part).join() for part in parts]
+        readys = () if vote.group is None else vote.group.readys
+        on = self._file_of(readys[0].announce.base) if readys else None
         with self._database.step() as connection:
-            row = (vote.sid, vote.anchor, *frames)
-            connection.execute("insert or replace into vote values (?, ?, ?, ?, ?)", row)
+            row = (vote.sid, vote.anchor, *frames, on)
+            connection.execute("insert or replace into vote values (?, ?, ?, ?, ?, ?)", row)
         self.votes[vote.sid] = vote
 
     @_alone
@@ -599,7 +617,8 @@ class State:
         """Delete vectors that nothing names any more, and of `certificates` what is of no kept session."""
         names = ("base_file", "previous_file", "spent", "fresh", "good")
         facts = [self._database.fact(name) for name in names]
-        self._files.keep_only(name for name in facts if isinstance(name, str))
+        kept_files = [*facts, *self._voted_on().values()]
+        self._files.keep_only(name for name in kept_files if isinstance(name, str))
         while len(self.sessions) > KEPT_SESSIONS:
             self.sessions.pop(next(iter(self.sessions)))
         kept = {_parts_name(sid) for sid in (*self.sessions, *self.votes)}

@@ -100,7 +100,11 @@ class OpenVote:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """Before anything after this action is carried out: record durably that this node's vote is bound."""
+    """Before anything after this action is carried out: record durably that this node's vote is bound.
+
+    The base that its session builds on is kept as long as the vote is open, whatever bases come meanwhile:
+    who voted may be the only ones who can still make the result.
+    """
 
     vote: OpenVote
 

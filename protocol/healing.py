@@ -83,6 +83,10 @@ STEPS: Table[Phase, Event] = {
 """There are no other steps."""
 
 
+_Try = tuple[bytes, Key, bool]
+"""The digest of a base, who is asked for it, and whether for its certificate."""
+
+
 class Healer:
     """Looks at what the members show and runs one fetch at a time."""
 
@@ -92,7 +96,8 @@ class Healer:
         self._members = members
         self._patience = patience
         self._fetch: CertificateFetch | ResultFetch | BaseFetch | None = None
-        self._tried: dict[tuple[bytes, Key, bool], float] = {}
+        self._tried: dict[_Try, float] = {}
+        self._trying: _Try | None = None
         self._failures: dict[Key, tuple[int, float]] = {}
         """Who showed a base that it did not give: how often in a row, and until when it is not asked."""
         self._retry_at: float | None = None
@@ -122,10 +127,10 @@ class Healer:
         for other in over[: max(0, len(self.past) - REMEMBERED_SESSIONS)]:
             del self.past[other]
 
-    def is_of_use(self, sid: Sid) -> bool:
-        """Whether a result of this session can be taken: it builds on this node's base, or the one before."""
-        past = self.past.get(sid)
-        return past is not None and past.base in (self._standing.base, self._standing.previous)
+    def has_base_of(self, sid: Sid) -> bool:
+        """Whether this node has the base that a session builds on: with an open vote it keeps that."""
+        past, standing = self.past.get(sid), self._standing
+        return past is not None and (sid in standing.votes or past.base in (standing.base, standing.previous))
 
     def look(self, now: float) -> list[Action]:
         """Start fetching a better base, if the members show one and nothing is being fetched."""
@@ -138,7 +143,7 @@ class Healer:
     def finish(self, certificate: ResultCertificate, sources: Iterable[Key], now: float) -> list[Action]:
         """A certificate that this node opened itself, afterwards: fetch the totals that it is for."""
         sid, masked = certificate.sid, self._settings.masked
-        if self._fetch is not None or masked is None or not self.is_of_use(sid):
+        if self._fetch is not None or masked is None or not self.has_base_of(sid):
             return []
         past = self.past[sid]
         source = next((source for source in sources if self._fresh(past.base, source, True, now)), None)
@@ -156,22 +161,20 @@ class Healer:
 
     def _fresh(self, base: Base, source: Key, certified: bool, now: float) -> bool:
         """Whether this source has not failed us for this base lately."""
-        if now < self._tried.get((base.digest, source, certified), now):
+        attempt = (base.digest, source, certified)
+        if now < self._tried.get(attempt, now):
             self._retry_at = now + RETRY_S
             return False
-        self._tried[base.digest, source, certified] = now + RETRY_S
+        self._trying = attempt
         return True
 
     def _by_certificate(self, now: float) -> CertificateFetch | ResultFetch | None:
         mine = self._standing.base
         for base, source in self._members.showing(self._standing.round):
-            past = self.past.get(base.sid)
             if base.rank <= mine.rank:
                 return None
-            if past is None or not self.is_of_use(base.sid):
-                continue
-            if self._fresh(base, source, True, now):
-                return self._fetch_for(past, base.sid, source)
+            if self.has_base_of(base.sid) and self._fresh(base, source, True, now):
+                return self._fetch_for(self.past[base.sid], base.sid, source)
         return None
 
     def _fetch_for(self, past: Past, sid: Sid, source: Key) -> CertificateFetch | ResultFetch:
@@ -267,7 +270,9 @@ class Healer:
         self._course.step(why)
         if isinstance(self._fetch, BaseFetch):
             self._count(self._fetch.source, why, now)
-        self._fetch = None
+        if self._trying is not None and why is Event.FAILED:
+            self._tried[self._trying] = now + RETRY_S
+        self._fetch = self._trying = None
         self._retry_at = now + RETRY_S
 
     def _count(self, source: Key, why: Event, now: float) -> None:

@@ -367,7 +367,7 @@ class Matchmaker:
         """Whose READYs fit together, in the order of their coming.
 
         Those with a quorum on the highest base that has one; else those whose base most show, the higher one
-        on a tie.
+        on a tie: of them those who are willing to go on without a quorum, if anybody is.
         """
         by_base: dict[Base, list[Key]] = {}
         for key in sorted(room.readys, key=lambda key: (room.readys[key][1], key)):
@@ -380,7 +380,13 @@ class Matchmaker:
                     return alike
         if not by_base:
             return ()
-        return tuple(by_base[max(by_base, key=lambda base: (len(by_base[base]), base.rank))])
+        return self._willing(room, by_base[max(by_base, key=lambda base: (len(by_base[base]), base.rank))])
+
+    def _willing(self, room: Room, keys: list[Key]) -> tuple[Key, ...]:
+        """Those who would join a weak group: who has not waited enough does not keep it from the others."""
+        electors = {room.readys[key][0].electors for key in keys}
+        willing = tuple(key for key in keys if room.readys[key][0].weak)
+        return willing if willing and len(electors) == 1 else tuple(keys)
 
     def _alike(self, room: Room, keys: list[Key]) -> list[tuple[Key, ...]]:
         """Those that count with the same electors."""

@@ -361,7 +361,7 @@ class Session:
     def _sum(self, message: Sum, by: Key | None, now: float) -> list[Action]:
         if self._machine is not None and self._machine.takes(message):
             return self._bulk(message, by, now)
-        late = self._late.get(message.sid) if self._healer.is_of_use(message.sid) else None
+        late = self._late.get(message.sid) if self._healer.has_base_of(message.sid) else None
         if late is not None and self._machine is None and not (self._healer.busy or self._storing):
             return self._took(late.take_sum(message))
         if self._healer.busy:

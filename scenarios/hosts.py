@@ -32,6 +32,7 @@ class Host(ABC):
         self.gone = False
         """Dead, or hung, for good."""
         self.life = 0
+        self.started_at = -math.inf
         self.sends = 0
         self.hung_until = -math.inf
         self._armed: float | None = None
@@ -52,6 +53,7 @@ class Host(ABC):
     def start(self) -> None:
         """Begin a life."""
         self.alive, self.life, self._armed, self.hung_until = True, self.life + 1, None, -math.inf
+        self.started_at = self.network.now
         self.boot()
 
     def die(self) -> None:

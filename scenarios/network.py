@@ -82,8 +82,7 @@ class Network:
 
     def run(self) -> Network:
         """Until every peer is done or gone; Violation if a rule breaks or nothing ends."""
-        for host in self.hosts:
-            self.after(self.random.uniform(0, 0.2), host, host.start)
+        self._start()
         for _ in range(self.plan.step_budget):
             if not self._events or all(peer.done or peer.gone for peer in self.peers):
                 break
@@ -92,6 +91,17 @@ class Network:
         if stuck:
             self.rules.violated(f"peers {stuck} are not done after {self.elapsed_s:.0f} virtual seconds")
         return self
+
+    def run_for(self, seconds: float) -> Network:
+        """For so many virtual seconds, whoever is done by then."""
+        self._start()
+        while self._events and self._events[0][0] < START_S + seconds:
+            self._step()
+        return self
+
+    def _start(self) -> None:
+        for host in self.hosts:
+            self.after(self.random.uniform(0, 0.2), host, host.start)
 
     def _step(self) -> None:
         """The next event; what falls due at a hung host waits until it goes on."""

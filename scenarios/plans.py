@@ -90,6 +90,15 @@ class Late:
     until_s: float
 
 
+@dataclass(frozen=True)
+class Leave:
+    """At a time the process of peer `peer` says goodbye and ends; it is started again, or never (None)."""
+
+    peer: int
+    at_s: float
+    back_at_s: float | None
+
+
 Liar = Callable[[NodeKey, str, Message], tuple[Message, ...]]
 """(the liar's key, endpoint, what it should send there) -> what it sends there."""
 
@@ -145,6 +154,8 @@ class Plan:
     step_budget: int = 400_000
     follows: tuple[tuple[int, int], ...] = ()
     """(peer, round): from this round on the peer's budget is spent; it offers nothing, and follows."""
+    leaves: tuple[Leave, ...] = ()
+    """Whose owner stops it, in good order."""
     alike: bool = True
     """Whether all name the same electors of the first base; else no group has a quorum, and no vote binds."""
     weak: bool = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,6 +56,7 @@ from protocol.session import Session
 from protocol.standing import Settings, Standing
 from protocol.vectors import Floats, base_digest, piece, raw
 from scenarios.hosts import Host
+from scenarios.plans import Leave
 from scenarios.rules import SLOT, Outcome
 
 if TYPE_CHECKING:
@@ -113,6 +115,9 @@ class SimulatedPeer(Host):
         past = {sid: Past(group, base, {}) for sid, (group, base, _) in self.disk.certificates.items()}
         self.session = Session(self._settings(), standing, past, self.network.random.randbytes(32))
         self._standing = standing
+        for leave in self.network.plan.leaves:
+            if leave.peer == self.index and leave.at_s > self.network.elapsed_s:
+                self.network.after(leave.at_s - self.network.elapsed_s, self, partial(self._leave, leave))
         self.carry_out(self.session.open(now))
         self._train()
 
@@ -273,12 +278,26 @@ class SimulatedPeer(Host):
         self._train()
 
     def _exit(self) -> None:
-        """Say goodbye, and end as a process does."""
+        """After the last round."""
+        self._say_goodbye()
+        if self.alive:
+            self.done = True
+            self.network.end(self)
+
+    def _leave(self, leave: Leave) -> None:
+        """Its owner stops it, and perhaps starts it again."""
+        self._say_goodbye()
+        if self.alive:
+            self.network.end(self)
+            self.gone = leave.back_at_s is None
+            if leave.back_at_s is not None:
+                self.network.after(leave.back_at_s - self.network.elapsed_s, self, self.start)
+
+    def _say_goodbye(self) -> None:
+        """What a process does before it ends; the plan may have it die of it."""
         self.carry_out(self.session.leave(self.network.now))
         if self.alive:
             self.network.rules.waited(self.index, self.network.now - self._progress_at, self.session.round)
-            self.done = True
-            self.network.end(self)
 
     # -- serving -----------------------------------------------------------------------------------
 

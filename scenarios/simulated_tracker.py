@@ -23,6 +23,11 @@ class SimulatedTracker(Host):
         self._introducer = Introducer(self.key, network.plan.min_participants, None, self._named)
 
     @property
+    def first_electors(self) -> tuple[Key, ...]:
+        """Whom it named as electors of the first base; nobody yet: empty."""
+        return next(iter(self._named.values()), ())
+
+    @property
     def machine(self) -> Machine:
         """The machine of this life."""
         return self._introducer

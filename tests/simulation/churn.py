@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from enum import StrEnum
 
+from protocol.actions import Reason
+from protocol.electorate import Electorate, of_keys, of_names
 from protocol.layout import ALL_TO_ALL_BYTES
 from protocol.tolerance import MaskedSettings
-from scenarios.plans import SEEDS, Conditions, Crash, Partition, Plan, split
+from scenarios.network import START_S, Network
+from scenarios.plans import SEEDS, Conditions, Crash, Leave, Partition, Plan, split
+from scenarios.simulated_peer import SimulatedPeer
 
 
 class Trouble(StrEnum):
@@ -63,3 +68,79 @@ def _cuts(rng: random.Random, peers: int) -> list[Partition]:
         cuts.append(split(order[:size], order[size:], at, at + for_s))
         at += for_s + rng.uniform(0.5, 10)
     return cuts
+
+
+def long_cut(until_s: float, rounds: int = 40, train_s: tuple[float, float] = (1.0, 2.0)) -> Plan:
+    """Eight, of whom three are cut off the others at 3 s, for longer than they remember each other."""
+    cut = split(range(5), range(5, 8), 3.0, until_s)
+    conditions = Conditions(delay_s=(0.001, 0.02), partitions=(cut,))
+    return Plan(8, rounds, conditions, masked=MaskedSettings(4.0, None, 0), train_s=train_s)
+
+
+FIRST_LEAVES_S = 6.0
+FIRST_BACK_S = 30.0
+
+
+def leave_and_return(order: Sequence[int], between_s: float) -> Plan:
+    """Six of whom each in turn leaves; from 30 s on they are started again, in this order."""
+    leaves = tuple(
+        Leave(peer, FIRST_LEAVES_S + 3.0 * peer, FIRST_BACK_S + between_s * order.index(peer))
+        for peer in range(6)
+    )
+    conditions = Conditions(delay_s=(0.001, 0.02))
+    masked = MaskedSettings(4.0, None, 0)
+    return Plan(6, 30, conditions, masked=masked, train_s=(1.0, 1.5), leaves=leaves)
+
+
+# -- what a run came to ----------------------------------------------------------------------------
+
+PATIENT_FOR = 4
+"""In so many rounds a quorum that can talk has made a base: two to take the newest one, and two more."""
+
+
+def strong_lost(network: Network) -> int:
+    """How many strong bases nobody's disk holds, or a base that was built on them."""
+    return len(network.rules.lost(peer.base for peer in network.peers)[0])
+
+
+def is_stuck(network: Network) -> bool:
+    """Whether a quorum of free electors of the newest anchor could talk, and all its last rounds failed.
+
+    Counted are those that ended, from when the last one was started and the last partition was over.
+    """
+    ended = network.finishers()
+    if not ended:
+        return False
+    newest = max((peer.base for peer in ended), key=lambda base: base.rank)
+    holder = next(peer for peer in ended if peer.base == newest)
+    electorate = _electorate_of(network, holder)
+    free = [peer for peer in ended if not peer.disk.votes and _has_failed(network, peer)]
+    voters = {electorate.elector_at(peer.key.public, peer.endpoint) for peer in free} - {None}
+    return len(free) >= network.plan.min_participants and electorate.is_quorum(
+        {voter for voter in voters if voter is not None}
+    )
+
+
+def _electorate_of(network: Network, holder: SimulatedPeer) -> Electorate:
+    line = holder.disk.lines.get(holder.base.digest)
+    if line is not None and line.electors is not None:
+        return line.electors
+    if network.tracker is not None:
+        return of_keys(network.tracker.first_electors)
+    return of_names(peer.endpoint for peer in network.peers)
+
+
+def _has_failed(network: Network, peer: SimulatedPeer) -> bool:
+    """Whether this peer's last rounds all failed, after everything that the plan has happen."""
+    starts = [host.started_at for host in network.hosts]
+    ends = [START_S + cut.until_s for cut in network.plan.conditions.partitions]
+    since = [
+        outcome.reason
+        for outcome in network.rules.outcomes
+        if outcome.peer == peer.index and outcome.at_s > max([*starts, *ends])
+    ]
+    return (
+        len(since) >= PATIENT_FOR
+        and all(since[-PATIENT_FOR:])
+        and Reason.SWARM_FINISHED not in since[-PATIENT_FOR:]
+    )

@@ -23,6 +23,7 @@ from node.spend_file import Charge, SpendFile
 from node.state import KEPT_SESSIONS, Kept, State
 from protocol.actions import OpenVote
 from protocol.electorate import of_keys
+from protocol.identity import NodeKey
 from protocol.lineage import FIRST, Line
 from protocol.masked_messages import JoinHead, Release, ReleaseHead, ResultCertificate, TotalPiece
 from protocol.messages import (
@@ -37,6 +38,7 @@ from protocol.messages import (
 )
 from protocol.names import LINEAGE, NOBODY, RESIGNED
 from protocol.vectors import PIECE_WORDS, base_digest
+from tests.parts import ready
 
 PARAMETERS = bytes(32)
 KEY = b"k" * 32
@@ -927,6 +929,23 @@ def test_a_vote_that_can_count_no_more_is_gone_for_good(tmp_path):
     state.unbind(SID)
     assert not state.votes
     assert not reopened(state, tmp_path).votes
+
+
+def test_the_base_that_an_open_vote_builds_on_stays_whatever_comes_meanwhile(tmp_path):
+    """Weak bases may come and go before those who voted meet again."""
+    state = opened(tmp_path)
+    on = state.base
+    key = NodeKey(bytes([1]) * 32)
+    group = replace(GROUP, readys=(ready(key, key.public, base=on),))
+    state.bind(replace(bound(1), group=group))
+    for generation in (1, 2, 3):
+        state.adopt(base(generation, generation), vector(generation), generation, None, ())
+    assert np.array_equal(state.vector_of(on), vector(0))
+    state = reopened(state, tmp_path)
+    assert np.array_equal(state.vector_of(on), vector(0))
+    state.unbind(SID)
+    state.adopt(base(4, 4), vector(4), 4, None, ())
+    assert state.vector_of(on) is None
 
 
 def test_the_parts_of_a_session_stay_as_long_as_a_vote_is_bound_to_it(tmp_path):

@@ -1,0 +1,184 @@
+"""The rule alone, over very many plans: no strong base beside another, and a free quorum goes on.
+
+Checked are the quorums of tests.simulation.rule against protocol.electorate, all of them up to five electors;
+that each planted fault is found; and, on the same churn, what the rule comes to against what the real
+machines come to in the simulator: of each era of 200 s whether a strong base was made in it, whether
+any was lost or made beside another, and that all hold one at the end. How many bases are made in an era is
+not compared: a round of the rule has no length.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from protocol.electorate import Electorate
+from scenarios.network import START_S, Network
+from scenarios.plans import Conditions, Leave, Partition, Plan, split
+from tests.simulation.churn import strong_lost
+from tests.simulation.rule import (
+    CALM_ROUNDS,
+    Broken,
+    Churn,
+    Era,
+    Fault,
+    Swarm,
+    Trouble,
+    campaign,
+    churn_of,
+    is_quorum,
+)
+
+EACH_IN_CI = 3000
+IN_SOAK = 1_000_000
+SOAK_AT_ONCE = 20_000
+FIRST_OF_SOAK = 1_000_000
+
+
+def plans(trouble: Trouble, count: int) -> int:
+    """How many of these, where `count` are run of a usual kind: a long partition takes as long as twenty."""
+    return count if trouble is not Trouble.LONG else count // 20
+
+
+@pytest.mark.parametrize("trouble", Trouble)
+def test_no_strong_base_stands_beside_another_and_a_free_quorum_goes_on(trouble):
+    found = campaign(range(plans(trouble, EACH_IN_CI)), trouble)
+    assert sum(each.strong for each in found) > len(found)
+    assert sum(each.lost for each in found) == 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(0, IN_SOAK // len(Trouble), SOAK_AT_ONCE))
+@pytest.mark.parametrize("trouble", Trouble)
+def test_a_million_plans(trouble, first):
+    start = FIRST_OF_SOAK + first
+    found = campaign(range(start, start + plans(trouble, SOAK_AT_ONCE)), trouble)
+    assert sum(each.lost for each in found) == 0
+
+
+WHERE_FOUND = {
+    Fault.UNBOUND: (Trouble.CRASH, 500),
+    Fault.HALVES: (Trouble.CUT, 1000),
+    Fault.WEAK_ELECTS: (Trouble.LONG, 50),
+    Fault.FORGETFUL: (Trouble.CRASH, 500),
+    Fault.BASELESS: (Trouble.LONG, 500),
+}
+"""Of what trouble so many plans show the fault."""
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_a_planted_fault_is_found(fault):
+    trouble, count = WHERE_FOUND[fault]
+    with pytest.raises(Broken, match=r"seed \d+: "):
+        campaign(range(count), trouble, fault)
+    campaign(range(min(count, 200)), trouble)
+
+
+def test_one_seed_is_one_course():
+    assert Swarm(churn_of(7, Trouble.MIXED), 7).run() == Swarm(churn_of(7, Trouble.MIXED), 7).run()
+    assert len({str(churn_of(seed, Trouble.MIXED)) for seed in range(20)}) == 20
+
+
+def test_quorums_are_those_of_the_protocol():
+    names = [bytes([number]) for number in range(5)]
+
+    def named(members: int) -> list[bytes]:
+        return [name for number, name in enumerate(names) if members >> number & 1]
+
+    for electors, voters, without in product(range(32), repeat=3):
+        counted = voters & ~without  # who votes did not resign
+        theirs = Electorate(tuple(named(electors))).is_quorum(named(counted), named(without))
+        assert is_quorum(electors, counted, without) == theirs, (electors, counted, without)
+
+
+# -- against the real machines -------------------------------------------------------------------------
+
+ERA_S = 200.0
+TRAIN_S = (12.0, 15.0)
+"""Shorter than T_group, so that those who are not in step meet in it."""
+ROUNDS_OF_AN_ERA = 8
+"""Of the rule; of the machines an era holds about fourteen that succeed, or six that fail."""
+
+
+def calm_churn(seed: int) -> Churn:
+    """Four to six of whom, era by era, other ones are up, and perhaps cut in two; nothing fails besides."""
+    rng = random.Random(seed)
+    peers = rng.randint(4, 6)
+    everybody = (1 << peers) - 1
+    eras = [Era(ROUNDS_OF_AN_ERA, everybody)]
+    for _ in range(2):
+        up = everybody & ~(rng.getrandbits(peers) & rng.getrandbits(peers))
+        eras.append(Era(ROUNDS_OF_AN_ERA, up, rng.getrandbits(peers) if rng.random() < 0.5 else 0))
+    return Churn(peers, (*eras, Era(CALM_ROUNDS, everybody)), masked=False, is_rough=False)
+
+
+def plan_of(churn: Churn, seed: int) -> Plan:
+    """The same for the simulator: who is not up in an era leaves at its beginning, and returns after it.
+
+    Bit p is the peer with the p-th lowest key of this seed: half of the electors suffice with the first one.
+    """
+    peers = Network(Plan(churn.peers, 1), seed).peers
+    churn = _renamed(churn, [peer.index for peer in sorted(peers, key=lambda peer: peer.key.public)])
+    leaves: list[Leave] = []
+    cuts: list[Partition] = []
+    for number, era in enumerate(churn.eras):
+        from_s, until_s = number * ERA_S, (number + 1) * ERA_S
+        for peer in range(churn.peers):
+            was_up = number == 0 or churn.eras[number - 1].up >> peer & 1
+            if was_up and not era.up >> peer & 1:
+                later = range(number + 1, len(churn.eras))
+                back = next(each for each in later if churn.eras[each].up >> peer & 1)
+                leaves.append(Leave(peer, from_s, back * ERA_S))
+        side = [peer for peer in range(churn.peers) if era.side >> peer & 1]
+        others = [peer for peer in range(churn.peers) if not era.side >> peer & 1]
+        if side and others:
+            cuts.append(split(side, others, from_s, until_s))
+    conditions = Conditions(delay_s=(0.001, 0.02), partitions=tuple(cuts))
+    rounds = 1000  # nobody comes to its last round
+    return Plan(churn.peers, rounds, conditions, train_s=TRAIN_S, leaves=tuple(leaves))
+
+
+def _renamed(churn: Churn, names: list[int]) -> Churn:
+    def renamed(members: int) -> int:
+        return sum(1 << name for bit, name in enumerate(names) if members >> bit & 1)
+
+    eras = (replace(era, up=renamed(era.up), side=renamed(era.side)) for era in churn.eras)
+    return replace(churn, eras=tuple(eras))
+
+
+def made_at(network: Network) -> list[float]:
+    """When each strong base was first held by a member of its session."""
+    strong = {base.sid for base in network.rules.parents if base.is_strong}
+    ended: dict[bytes, float] = {}
+    for outcome in network.rules.outcomes:
+        if outcome.sid in strong and outcome.reason is None:
+            ended.setdefault(outcome.sid, outcome.at_s - START_S)
+    return list(ended.values())
+
+
+def check_alike(seed: int) -> None:
+    churn = calm_churn(seed)
+    found = Swarm(churn, seed).run()
+    network = Network(plan_of(churn, seed), seed).run_for(ERA_S * len(churn.eras))
+    made = made_at(network)
+    progress = tuple(
+        any(number * ERA_S <= at < (number + 1) * ERA_S for at in made) for number in range(len(churn.eras))
+    )
+    assert progress == found.progress, f"seed {seed}: {churn}"
+    assert (strong_lost(network), found.lost) == (0, 0), f"seed {seed}"
+    ends = {peer.base.anchor for peer in network.peers}
+    assert (len(ends), found.ends) == (1, 1), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_real_machines_come_to_the_same(seed):
+    check_alike(seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(6, 200))
+def test_the_real_machines_come_to_the_same_over_and_over(seed):
+    check_alike(seed)
