@@ -503,10 +503,16 @@ class Session:
         return [*actions, *self._closed(now)]
 
     def _vote(self, now: float) -> list[Action]:
-        """Free the votes that can count no more; and who has an open one may finish what it is bound to."""
+        """Free the votes that can count no more; and who has an open one may finish what it is bound to.
+
+        The others hear of it at once, and a READY that shows what was open before is made anew.
+        """
         actions = self._voting.look(now)
         self._late.keep(self._standing.votes, self._voting.ballot)
-        return actions
+        if not actions:
+            return []
+        self._seeker.void()
+        return [*actions, *self._broadcast(now)]
 
     def _finish_late(self, now: float) -> list[Action]:
         """Fetch what the releases of a session open that ended without a result."""
