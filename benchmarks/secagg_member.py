@@ -27,6 +27,7 @@ from node.tls import make_tls
 from node.transport import Transport
 from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
 from protocol.codec import parameters_hash
+from protocol.electorate import of_names
 from protocol.identity import NodeKey
 from protocol.masked_messages import ResultCertificate
 from protocol.messages import NO_SID, Base, Group, Message
@@ -72,6 +73,7 @@ class Place:
             sums_timeout_s=PHASE_TIMEOUT_S,
             instance=os.urandom(16),
             last_round=2**31,  # ended from outside
+            electorate=of_names(self.endpoints),
         )
 
 
@@ -220,4 +222,6 @@ class Member:
 
     def _next_base(self, completed: Completed) -> Base:
         generation = self._session.base.generation + 1
-        return Base(generation, hashlib.sha256(completed.sid).digest(), self._cell.n, completed.sid)
+        digest = hashlib.sha256(completed.sid).digest()
+        anchor = 0 if completed.line is None else completed.line.anchor
+        return Base(generation, digest, self._cell.n, completed.sid, anchor)
