@@ -134,7 +134,9 @@ class Healer:
             return []
         return self._begin(self._by_certificate(now) or self._by_line(now), now)
 
-    def finish(self, sid: Sid, certificate: ResultCertificate, sources: Iterable[Key], now: float) -> list[Action]:
+    def finish(
+        self, sid: Sid, certificate: ResultCertificate, sources: Iterable[Key], now: float
+    ) -> list[Action]:
         """A certificate that this node opened itself, afterwards: fetch the totals that it is for."""
         masked = self._settings.masked
         if self._fetch is not None or masked is None or not self.has_base_of(sid):
