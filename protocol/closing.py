@@ -13,7 +13,10 @@ LINGER_S = 10.0
 
 
 class Closing:
-    """Waits for the others' confirmation, which is their announcement of this node's base and round."""
+    """Waits for the others' confirmation, which is their announcement of this node's base and round.
+
+    Who shows an open vote in a session in which this node has one, too, may still finish it with this node.
+    """
 
     def __init__(self, standing: Standing, members: Members) -> None:
         self._standing = standing
@@ -37,4 +40,7 @@ class Closing:
             return False
         base, round = self._standing.base, self._standing.round
         live = (self._members.get(key) for key in self._members.live(round))
-        return all(a is None or (a.base == base and a.round >= round) for a in live)
+        bound = {sid for sid, vote in self._standing.votes.items() if vote.group is not None}
+        return all(
+            a is None or (a.base == base and a.round >= round and bound.isdisjoint(a.open)) for a in live
+        )
