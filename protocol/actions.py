@@ -102,8 +102,8 @@ class OpenVote:
 class Vote:
     """Before anything after this action is carried out: record durably that this node's vote is bound.
 
-    The base that its session builds on is kept as long as the vote is open, whatever bases come meanwhile: who
-    voted may be the only ones who can still make the result.
+    The base that its session builds on is kept as long as the vote is open, whatever bases come meanwhile:
+    who voted may be the only ones who can still make the result.
     """
 
     vote: OpenVote

@@ -389,7 +389,7 @@ class Matchmaker:
         return self._willing(room, by_base[max(by_base, key=lambda base: (len(by_base[base]), base.rank))])
 
     def _willing(self, room: Room, keys: list[Key]) -> tuple[Key, ...]:
-        """Those who would join a weak group: who has not waited long enough does not keep it from the others."""
+        """Those who would join a weak group: who has not waited long enough keeps nobody from it."""
         electors = {room.readys[key][0].electors for key in keys}
         willing = tuple(key for key in keys if room.readys[key][0].weak)
         return willing if willing and len(electors) == 1 else tuple(keys)
