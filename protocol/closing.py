@@ -13,7 +13,10 @@ LINGER_S = 10.0
 
 
 class Closing:
-    """Waits for the others' confirmation, which is their announcement of this node's base and round."""
+    """Waits for the others' confirmation, which is their announcement of this node's base and round.
+
+    Who shows an open vote in a session in which this node has one, too, may still finish it with this node.
+    """
 
     def __init__(self, standing: Standing, members: Members) -> None:
         self._standing = standing
@@ -28,16 +31,16 @@ class Closing:
         """
         self.until = now + max(LINGER_S, others_need_s + PATIENCE_S)
 
-    def is_over(self, expects: bool, now: float) -> bool:
-        """Whether this node may go; before its time not while it `expects` a base itself.
+    def is_over(self, fetching: bool, now: float) -> bool:
+        """Whether this node may go; before its time not while it is itself `fetching` or storing a base."""
+        return self.until is not None and (now >= self.until or self._confirmed(fetching))
 
-        It does where it fetches or stores one, and where its vote is bound: others may finish that session.
-        """
-        return self.until is not None and (now >= self.until or self._confirmed(expects))
-
-    def _confirmed(self, expects: bool) -> bool:
-        if expects:
+    def _confirmed(self, fetching: bool) -> bool:
+        if fetching:
             return False
         base, round = self._standing.base, self._standing.round
         live = (self._members.get(key) for key in self._members.live(round))
-        return all(a is None or (a.base == base and a.round >= round) for a in live)
+        bound = {sid for sid, vote in self._standing.votes.items() if vote.group is not None}
+        return all(
+            a is None or (a.base == base and a.round >= round and bound.isdisjoint(a.open)) for a in live
+        )

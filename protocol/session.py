@@ -572,9 +572,8 @@ class Session:
 
     def _closed(self, now: float) -> list[Action]:
         """The end, once: every live peer has what this node has, or has had the time for it."""
-        bound = any(vote.group is not None for vote in self._standing.votes.values())
-        expects = self._healer.busy or self._storing or bound
-        if self._course.phase is not Phase.CLOSING or not self._closing.is_over(expects, now):
+        fetching = self._healer.busy or self._storing
+        if self._course.phase is not Phase.CLOSING or not self._closing.is_over(fetching, now):
             return []
         self._course.step(Event.CONFIRMED)
         return [Closed()]

@@ -15,7 +15,9 @@ from itertools import product
 
 import pytest
 
-from protocol.electorate import Electorate
+from protocol.electorate import Electorate, of_keys, strong_ballot
+from protocol.messages import Announce, Base, Group, Ready
+from protocol.names import RESIGNED
 from scenarios.network import START_S, Network
 from scenarios.plans import Conditions, Leave, Partition, Plan, split
 from tests.simulation.churn import strong_lost
@@ -92,6 +94,39 @@ def test_quorums_are_those_of_the_protocol():
         counted = voters & ~without  # who votes did not resign
         theirs = Electorate(tuple(named(electors))).is_quorum(named(counted), named(without))
         assert is_quorum(electors, counted, without) == theirs, (electors, counted, without)
+
+
+def announced(peer: int, opened: tuple[bytes, ...]) -> Announce:
+    base = Base(1, bytes(32), 3, bytes(32), 1)
+    key, swarm = bytes([peer]) * 32, ("rule", bytes(32))
+    return Announce(
+        key, f"127.0.0.1:{7000 + peer}", *swarm, 3, bytes(16), 1, 1, 1, base, False, False, opened
+    )
+
+
+def test_groups_have_a_quorum_here_where_they_have_one_in_the_protocol():
+    """Of members some have open votes; of the others some have resigned, and their words are in the group."""
+    rng = random.Random(3)
+    found = []
+    for _ in range(2000):
+        electors, members, opened, resigned = (rng.getrandbits(6) for _ in range(4))
+        resigned &= ~members
+        electorate = of_keys(bytes([peer]) * 32 for peer in range(6) if electors >> peer & 1)
+        readys = tuple(
+            Ready(
+                announced(peer, (b"s" * 32,) if opened >> peer & 1 else ()),
+                *(bytes(32), bytes(16), bytes(32)),
+                electors=electorate.digest,
+            )
+            for peer in range(6)
+            if members >> peer & 1
+        )
+        excused = tuple(announced(peer, (RESIGNED,)) for peer in range(6) if resigned >> peer & 1)
+        group = Group(readys, 0, bytes(32), excused)
+        here = is_quorum(electors, members & ~opened & electors, resigned)
+        assert here == (strong_ballot(group, electorate) is not None), (electors, members, opened, resigned)
+        found.append(here)
+    assert 100 < sum(found) < 1900
 
 
 # -- against the real machines -------------------------------------------------------------------------
