@@ -71,7 +71,7 @@ STEPS: Table[Phase, Event] = {
     (Phase.IDLE, Event.SHOWN): Step(
         Phase.FETCHING,
         "a CertificateRequest to one who shows it, then a PieceRequest for each piece; who was not in the "
-        "session that made it asks for each BasePiece alone",
+        "session that made it asks for each LineagePiece, and then for each BasePiece",
     ),
     (Phase.FETCHING, Event.FETCHED): Step(
         Phase.IDLE,

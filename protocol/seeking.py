@@ -54,7 +54,9 @@ STEPS: Table[Phase, Event] = {
         Phase.WAITING, "T_group begins; for an offer whose session never began it goes on"
     ),
     (Phase.WAITING, Event.ASK): Step(
-        Phase.ASKED, "Ready to it, and to the one before, from which that takes it back"
+        Phase.ASKED,
+        "Ready to it, with the Electors if it stands on another base, and to the one before, from which that "
+        "takes it back",
     ),
     (Phase.WAITING, Event.EXPIRED): Step(Phase.IDLE, _OWN),
     (Phase.ASKED, Event.ACCEPTED): Step(Phase.ACCEPTED, "the coordinator holds the Ready"),
