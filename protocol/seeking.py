@@ -1,6 +1,7 @@
 """Finding a group for an offer: READY to one coordinator, the next one when it does not answer.
 
-Each try has a new ephemeral key and nonce. Only a GROUP that holds the READY of the current try counts.
+Each try has a new ephemeral key and nonce. Only a GROUP that holds the READY of the current try counts. To a
+coordinator that may not know whom this node counts with, Electors says it first.
 """
 
 from __future__ import annotations
@@ -55,8 +56,7 @@ STEPS: Table[Phase, Event] = {
     ),
     (Phase.WAITING, Event.ASK): Step(
         Phase.ASKED,
-        "Ready to it, with the Electors if it stands on another base, and to the one before, from which that "
-        "takes it back",
+        "Ready to it, and to the one before, from which that takes it back",
     ),
     (Phase.WAITING, Event.EXPIRED): Step(Phase.IDLE, _OWN),
     (Phase.ASKED, Event.ACCEPTED): Step(Phase.ACCEPTED, "the coordinator holds the Ready"),
