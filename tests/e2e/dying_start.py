@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
         else:
             trial.mkdir()
         prepared = prepare(parse_arguments([word.replace("{}", str(trial)) for word in words]))
-        first, where = _start(prepared, partial(_arm, number, trial))
+        first, where = _start(prepared, partial(arm, number, trial))
         second, why = _start(prepared, lambda: None)
         told = {"trial": str(trial), "first": first, "at": where, "second": second, "why": why}
         print(json.dumps(told), flush=True)
@@ -79,7 +79,7 @@ async def _ends_at_once(engine: Any, agreed: Any) -> bool:
     return False
 
 
-def _arm(last: int, folder: Path) -> None:
+def arm(last: int, folder: Path) -> None:
     """From here on this process counts its steps under `folder`, and kills itself before the last one."""
     seen = 0
 
