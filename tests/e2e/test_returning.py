@@ -1,6 +1,6 @@
-"""Nodes leave one by one and are started again with the same command: all are in one sum again, soon.
+"""Nodes leave one by one, or are killed over and over, and are started again: all are in one sum again, soon.
 
-The newest model is then held by the few that left last; everybody else has an older one.
+Who left last holds the newest model; everybody else has an older one.
 """
 
 from __future__ import annotations
@@ -9,20 +9,24 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import msgpack
 import pytest
 
-from tests.e2e.processes import Process
-from tests.e2e.swarm import Swarm, fact
+from tests.e2e.processes import Event, Process
+from tests.e2e.swarm import Swarm, fact, history
 
 FOR_EVER = 100_000
 LEAST = 3
 BACK_WITHIN_S = 60.0
 TRIALS = 20
 BETWEEN_ROUNDS = 2
+KILLS, KILLING_S = 77, 120.0
+CALM_WITHIN_S = 30.0
+pause = threading.Event()  # is never set: what is waited for is time
 
 
 def goes_on(node: Process, rounds: int) -> None:
@@ -98,3 +102,35 @@ def test_they_come_back_twenty_times_in_a_row_on_a_busy_machine(make_swarm, coun
         for seed in range(TRIALS):
             nodes = trial(swarm, nodes, seed)
             print(f"{count} nodes, trial {seed}: generations {sorted(generations(swarm))}")
+
+
+@pytest.mark.soak
+@pytest.mark.slow
+def test_eight_nodes_and_seventy_seven_kills(make_swarm) -> None:
+    """Two minutes without rest; then nobody is touched any more."""
+    swarm: Swarm = make_swarm(8, FOR_EVER)
+    nodes = dict(enumerate(swarm.start_all()))
+    rng = random.Random(77)
+    for _ in range(KILLS):
+        pause.wait(KILLING_S / KILLS)
+        victim = rng.randrange(swarm.count)
+        nodes[victim].send(signal.SIGKILL)
+        assert nodes[victim].status() == -signal.SIGKILL
+        nodes[victim] = swarm.start(victim)
+    seen = {number: len(node.events("round")) for number, node in nodes.items()}
+    for number, node in nodes.items():
+        since = seen[number]
+
+        def is_of_all(event: Event, node: Process = node, since: int = since) -> bool:
+            is_new = event in node.events("round")[since:]
+            return is_new and event["participants"] == swarm.count
+
+        node.event_after("round", is_of_all, CALM_WITHIN_S)
+    for node in nodes.values():
+        node.send(signal.SIGINT)
+    assert {node.status() for node in nodes.values()} == {130}
+    told = [{line["round"]: line for line in history(swarm.out(number))} for number in range(swarm.count)]
+    common = set.intersection(*(set(lines) for lines in told))
+    of_all = [each for each in common if told[0][each]["participants"] == swarm.count]
+    assert len({lines[max(of_all)]["base_digest"] for lines in told}) == 1
+    print(f"{KILLS} kills; rounds {sorted(max(lines) for lines in told)}, the last one of all {max(of_all)}")
