@@ -306,8 +306,10 @@ class Engine:
         return []
 
     def _words_of(self, notice: Notice) -> str:
-        if notice.kind is Note.WAITING:
-            return self.sight.waiting
+        if (
+            notice.kind is Note.WAITING
+        ):  # with what an owner can do; what was in the way may be gone meanwhile
+            return self.sight.waiting or notice.text
         return notice_text(notice, self._plan.parameters)
 
     def _store(self, action: Spend | Vote | Unbind | Keep | RaiseEpoch | TrackerKnown) -> None:

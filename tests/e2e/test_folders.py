@@ -32,7 +32,8 @@ CLOSE = 1e-9
 def copy_of(folder: Path, target: Path) -> Path:
     """As it was on its own disk: git keeps no modes."""
     shutil.copytree(folder, target)
-    (target / "node.key").chmod(0o600)
+    for secret in target.glob("node.key*"):
+        secret.chmod(0o600)
     return target
 
 
