@@ -384,6 +384,8 @@ def test_a_base_with_a_higher_generation_then_more_members_then_the_smaller_dige
     smaller = replace(held, digest=bytes(32))
 
     assert higher.rank > larger.rank > smaller.rank > held.rank
+    anchored = replace(held, generation=1, anchor=1)
+    assert anchored.rank > replace(higher, generation=9, anchor=0).rank, "many weak bases weigh nothing"
 
 
 def test_a_frame_with_a_view_as_payload_joins_to_the_same_bytes():
