@@ -16,7 +16,7 @@ import msgpack
 from node.database import Database, Fact
 from node.errors import ConfigError, shown
 from node.outfolder import STATE
-from node.state import base_in, line_in
+from node.state import base_in, gone_in, line_in
 from protocol import codec
 from protocol.electorate import Electorate
 from protocol.endpoints import is_canonical
@@ -26,7 +26,7 @@ KEY_DIGITS = 16
 
 
 @dataclass(frozen=True)
-class Electors:
+class KnownElectors:
     """As a folder knows them. `electorate`: None where its anchor is a first base.
 
     `endpoints`: where those listened that this node was in a session with.
@@ -71,7 +71,7 @@ def opened(folder: Path) -> Iterator[Database]:
         database.close()
 
 
-def read_electors(database: Database) -> Electors:
+def read_electors(database: Database) -> KnownElectors:
     """What the folder knows."""
     line, before = (line_in(database.fact(name)) for name in ("line", "previous_line"))
     rows = database.rows("select frame from session order by number")
@@ -79,12 +79,11 @@ def read_electors(database: Database) -> Electors:
     frames = [codec.decode(frame) for (frame,) in (*rows, *votes) if isinstance(frame, bytes)]
     links = (link.group for link in (*before.whole, *line.whole))
     groups = [*links, *(frame for frame in frames if isinstance(frame, Group))]
-    gone = database.fact("gone")
-    return Electors(
+    return KnownElectors(
         key=_bytes(database.fact("key")),
         base=base_in(_bytes(database.fact("base"))),
         electorate=line.electors,
-        gone=frozenset(msgpack.unpackb(gone)) if isinstance(gone, bytes) else frozenset(),
+        gone=gone_in(database.fact("gone")),
         endpoints=endpoints_of(groups),
     )
 
@@ -107,7 +106,7 @@ def quorum_words(electorate: Electorate, without: frozenset[bytes]) -> str:
     return f"{words} make a quorum, or {more - 1} with {first.hex()[:KEY_DIGITS]} among them"
 
 
-def find(written: str, known: Electors) -> bytes:
+def find(written: str, known: KnownElectors) -> bytes:
     """The elector that is meant. ConfigError, which says who there is."""
     electorate = known.electorate
     refused = _refused(written, known)
@@ -135,7 +134,7 @@ def _is_hex(text: str) -> bool:
     return bool(text) and set(text) <= set("0123456789abcdef")
 
 
-def _refused(written: str, known: Electors) -> ConfigError:
+def _refused(written: str, known: KnownElectors) -> ConfigError:
     if known.electorate is None:
         return ConfigError(
             f"--gone {shown(written)} is refused; allowed, for a first model: HOST:PORT as it stands in "

@@ -306,9 +306,8 @@ class Engine:
         return []
 
     def _words_of(self, notice: Notice) -> str:
-        if (
-            notice.kind is Note.WAITING
-        ):  # with what an owner can do; what was in the way may be gone meanwhile
+        """What is in the way comes with what an owner can do, unless it is out of the way by now."""
+        if notice.kind is Note.WAITING:
             return self.sight.waiting or notice.text
         return notice_text(notice, self._plan.parameters)
 
@@ -351,7 +350,7 @@ class Engine:
     async def _take_mean(self, action: Completed | Healed) -> list[Action]:
         """A mean on the base that its group had: the new base; the old one, if the mean is none."""
         self._tell_of(action.group)
-        before = action.group.readys[0].announce.base
+        before = action.group.base
         vector = self._state.vector_of(before)
         if vector is None:
             raise UserError("the base that a certificate builds on is gone")

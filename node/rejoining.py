@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from node.departed import KEY_DIGITS, Electors, find, opened, quorum_words, read_electors, store_gone
+from node.departed import KEY_DIGITS, KnownElectors, find, opened, quorum_words, read_electors, store_gone
 from node.errors import ConfigError, UserError
 from node.options import reachable_path
 from node.outfolder import STATE, Lock
@@ -65,7 +65,7 @@ def _locked(out: Path) -> Lock:
         ) from None
 
 
-def _state(out: Path, known: Electors) -> list[str]:
+def _state(out: Path, known: KnownElectors) -> list[str]:
     """What the folder knows."""
     lines = [f"folder: {out}", f"key: {known.key.hex()[:KEY_DIGITS]}", f"model: {_model(known.base)}"]
     electorate = known.electorate
@@ -95,13 +95,13 @@ def _made(base: Base) -> str:
     return f"those who made {anchor}, of generation {base.anchor}"
 
 
-def _mark(elector: bytes, known: Electors) -> str:
+def _mark(elector: bytes, known: KnownElectors) -> str:
     if elector == known.key:
         return ", this node"
     return ", gone for good" if elector in known.gone else ""
 
 
-def _advice(out: Path, known: Electors) -> str:
+def _advice(out: Path, known: KnownElectors) -> str:
     name = "HOST:PORT" if known.electorate is None else "NAME"
     return (
         f"{command(out)} --gone {name} ... would store that an elector is gone for good: then this node "
@@ -109,7 +109,7 @@ def _advice(out: Path, known: Electors) -> str:
     )
 
 
-def _meant(written: Sequence[str], known: Electors) -> frozenset[bytes]:
+def _meant(written: Sequence[str], known: KnownElectors) -> frozenset[bytes]:
     """Who is named. ConfigError."""
     if NONE not in written:
         return frozenset(find(one, known) for one in written)
@@ -118,7 +118,7 @@ def _meant(written: Sequence[str], known: Electors) -> frozenset[bytes]:
     return frozenset()
 
 
-def _outcome(known: Electors, gone: frozenset[bytes]) -> list[str]:
+def _outcome(known: KnownElectors, gone: frozenset[bytes]) -> list[str]:
     """What it comes to."""
     lines = [f"gone for good: {', '.join(map(known.named, sorted(gone)))}"]
     return lines if known.electorate is None else [*lines, f"then {quorum_words(known.electorate, gone)}"]

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from node.state import State
 from node.traffic import Counts
+from protocol import names
 from protocol.codec import MAX_FRAME_BYTES
 from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import BasePiece, CertificateRequest, Message, PieceRequest, Request, Sid, Sum
@@ -108,7 +109,7 @@ def answer(state: State, request: CertificateRequest | PieceRequest) -> Message 
         case CertificateRequest(sid=sid):
             kept = state.sessions.get(sid)
             return kept.certificate if kept else None
-        case PieceRequest(of=b"lineage", sid=digest, index=index):
+        case PieceRequest(of=names.LINEAGE, sid=digest, index=index):
             return state.link_to(digest, index)
         case PieceRequest(of=b"", sid=digest, index=index):
             return _base_piece(state, digest, index)

@@ -100,6 +100,11 @@ def _packed_link(link: Link) -> bytes:
     return codec.encode(LineagePiece(NO_SID, 0, 1, (link,))).join()
 
 
+def gone_in(data: object) -> frozenset[bytes]:
+    """The electors that a folder's owner said are gone for good; nobody, where it has no such word."""
+    return frozenset(msgpack.unpackb(data)) if isinstance(data, bytes) else frozenset()
+
+
 def line_in(data: object) -> Line:
     """A line as it is stored; that of a first base where none is."""
     if not isinstance(data, bytes):
@@ -213,8 +218,7 @@ class State:
         self.previous = base_in(previous) if isinstance(previous, bytes) else None
         self.line = line_in(self._database.fact("line"))
         self._previous_line = line_in(self._database.fact("previous_line"))
-        gone = self._database.fact("gone")
-        self.gone = frozenset(msgpack.unpackb(gone)) if isinstance(gone, bytes) else frozenset[bytes]()
+        self.gone = gone_in(self._database.fact("gone"))
         """The electors of this anchor that the owner said are gone for good."""
         self._judged = self._database.fact("judged")
         self.spent = self._vector("spent")
@@ -351,11 +355,7 @@ class State:
         rows = self._database.rows("select sid, base_file from vote where base_file is not null")
         files = {_bytes(sid): str(name) for sid, name in rows}
         groups = {sid: vote.group for sid, vote in self.votes.items()}
-        return {
-            group.readys[0].announce.base: files[sid]
-            for sid, group in groups.items()
-            if group is not None and sid in files
-        }
+        return {group.base: files[sid] for sid, group in groups.items() if group is not None and sid in files}
 
     @_alone
     def base_piece(self, digest: bytes, index: int) -> bytes | memoryview | None:
@@ -486,7 +486,7 @@ class State:
             self._database.set_facts(ending=ending.to_text() if ending else None)
             self._database.set_facts(previous=_packed(self.base), previous_file=before)
             self._database.set_facts(memory=json.dumps(memory))
-            self._database.set_facts(line=_packed_line(line), previous_line=_packed_line(self.line))
+            self._database.set_facts(previous_line=self._database.fact("line"), line=_packed_line(line))
             if base.anchor != self.base.anchor:
                 self._database.set_facts(gone=None)
                 connection.execute("delete from vote where anchor < ?", (base.anchor,))

@@ -209,9 +209,8 @@ class Additive:
         sends = [Send(key, whole, bulk=True) for key in self._others]
         if self.seat.ballot is None:
             return [spend, *sends, Keep(whole), *self._result()]
-        anchor = self.seat.group.readys[0].announce.base.anchor
-        own = OpenVote(self.sid, anchor, self.seat.group, Certificate(self.sid, (header,)), parts=whole)
-        vote = Vote(own)
+        group, own = self.seat.group, Certificate(self.sid, (header,))
+        vote = Vote(OpenVote(self.sid, group.base.anchor, group, own, parts=whole))
         return [spend, Keep(whole), vote, *sends, *self._result()]
 
     def _own_header(self, partial: Vector) -> Sum:

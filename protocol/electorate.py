@@ -15,12 +15,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from protocol.messages import Announce, Group, Key, Ready
 from protocol.names import NO_ELECTORS, RESIGNED
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Electorate:
     """The electors of an anchor: `members` are node keys, or endpoints where keys are not known yet.
 
@@ -30,7 +31,7 @@ class Electorate:
     members: tuple[bytes, ...] = ()
     least: int = 0
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """What READYs name it by: SHA-256 of all of it."""
         whole = hashlib.sha256(b"murmuration/1/electors" + self.least.to_bytes(4, "big"))
@@ -120,6 +121,6 @@ def weak_allowed(group: Group, known: int) -> bool:
 
     Where owners named different electors for a first base there never is a quorum: then nobody need wait.
     """
-    is_first = group.readys[0].announce.base.anchor == 0
+    is_first = group.base.anchor == 0
     differ = is_first and len({ready.electors for ready in group.readys}) > 1
     return 2 * len(group.readys) > known and (differ or all(ready.weak for ready in group.readys))

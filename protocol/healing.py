@@ -333,11 +333,11 @@ def _leads_to(links: tuple[Link, ...], strong: tuple[Link, ...], base: Base) -> 
         return False
     if not links:
         return True
-    is_on_anchor = base.is_strong or links[-1].group.readys[0].announce.base.anchor == base.anchor
+    is_on_anchor = base.is_strong or links[-1].group.base.anchor == base.anchor
     return is_on_anchor and _made_by(links[-1]) == (base.sid, base.generation, base.members)
 
 
 def _made_by(link: Link) -> tuple[Sid, int, int]:
     """The session, the generation and the number of members of the base that it made."""
-    parent = link.group.readys[0].announce.base
+    parent = link.group.base
     return link.certificate.sid, parent.generation + 1, len(included_in(link))

@@ -97,7 +97,7 @@ class LateFinish:
         check_piece(message, self._settings.summed)
         self._total.add(message.sender, message.index, message.payload)
         self._sums[message.sender] = header
-        for own in self._own_pieces() if self._settings.key.public not in self._sums else ():
+        for own in self._vote.parts if self._settings.key.public not in self._sums else ():
             self._total.add(own.sender, own.index, own.payload)
             self._sums[own.sender] = own.header
         kept = Keep((message,))
@@ -106,9 +106,6 @@ class LateFinish:
         certificate = Certificate(self._vote.sid, tuple(self._sums[key] for key in self._members))
         mean = self._total.mean()
         return [kept, Healed(self._group, self._vote.sid, mean, self._members, certificate, message.sender)]
-
-    def _own_pieces(self) -> tuple[Sum, ...]:
-        return tuple(self._vote.parts)
 
 
 class LateFinishes:

@@ -105,7 +105,7 @@ def follow(links: Iterable[Link], known: Iterable[Anchored]) -> Electorate | Non
     """
     starts, reached = tuple(known), tuple[Anchored, ...]()
     for link in links:
-        on = link.group.readys[0].announce.base.anchor
+        on = link.group.base.anchor
         from_here = (electors for anchor, electors in (*starts, *reached) if anchor <= on)
         is_signed = any(is_signed_by(link, electors) for electors in from_here)
         reached = (_made_by(link),) if is_signed else ()
@@ -113,4 +113,4 @@ def follow(links: Iterable[Link], known: Iterable[Anchored]) -> Electorate | Non
 
 
 def _made_by(link: Link) -> Anchored:
-    return link.group.readys[0].announce.base.generation + 1, of_keys(included_in(link))
+    return link.group.base.generation + 1, of_keys(included_in(link))

@@ -211,9 +211,8 @@ class Masking:
         seat = self._seat
         if seat.ballot is None:
             return []
-        anchor = seat.group.readys[0].announce.base.anchor
         proof = self._releasing.unopened(choice)
-        return [Vote(OpenVote(seat.sid, anchor, seat.group, proof, release))]
+        return [Vote(OpenVote(seat.sid, seat.group.base.anchor, seat.group, proof, release))]
 
     def _complete(self, certificate: ResultCertificate, now: float) -> list[Action]:
         """The secrets are open: with the totals that they are for, that is the result."""

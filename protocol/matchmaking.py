@@ -311,12 +311,12 @@ class Matchmaker:
     def _excusable(self, room: Room, readys: tuple[Ready, ...]) -> tuple[Announce, ...]:
         """The electors that resigned on this anchor."""
         anchor, inside = readys[0].announce.base.anchor, {ready.key for ready in readys}
-        resigned = (
+        resigned = [
             announce
-            for key, announce in sorted(room.announced.items())
+            for key, announce in room.announced.items()
             if announce.open == (RESIGNED,) and announce.base.anchor == anchor and key not in inside
-        )
-        return tuple(resigned)[:MAX_MEMBERS]
+        ]
+        return tuple(sorted(resigned, key=lambda announce: announce.key))[:MAX_MEMBERS]
 
     def _electorate(self, room: Room, readys: tuple[Ready, ...]) -> Electorate | None:
         """With whom all of these count, if that is known here."""

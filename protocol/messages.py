@@ -184,6 +184,11 @@ class Group:
     electors: tuple[Key, ...] = ()
     signature: bytes = b""
 
+    @property
+    def base(self) -> Base:
+        """What its members stand on, all of them (protocol.seeking.check_group)."""
+        return self.readys[0].announce.base
+
 
 @dataclass(frozen=True, slots=True)
 class Electors:

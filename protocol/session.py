@@ -120,7 +120,7 @@ class Session:
         self._voting.adopted()
         for sid, vote in self._standing.votes.items():
             if vote.group is not None:
-                on, ballot = vote.group.readys[0].announce.base, self._voting.ballot(vote.group)
+                on, ballot = vote.group.base, self._voting.ballot(vote.group)
                 self._healer.remember(sid, Past(vote.group, on, {}, ballot))
 
     # -- what the shell calls ----------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from protocol import codec
+from protocol import codec, names
 from protocol.actions import (
     Action,
     Adopted,
@@ -250,7 +250,7 @@ class SimulatedPeer(Host):
     def _take_mean(self, action: Completed | Healed) -> None:
         """The base that a session's mean leads to, stored with its certificate."""
         self.network.rules.proved(self.index, action)
-        before = action.group.readys[0].announce.base
+        before = action.group.base
         vector = self.disk.bases[before.digest] + action.mean[: self.network.plan.dimension]
         digest = base_digest(codec.parameters_hash(PARAMETERS), before.generation + 1, vector)
         line = action.line or FIRST
@@ -305,7 +305,7 @@ class SimulatedPeer(Host):
         match action.request:
             case CertificateRequest(sid=sid) if sid in self.disk.certificates:
                 self.send_all(action.to, (self.disk.certificates[sid][2],))
-            case PieceRequest(of=b"lineage", sid=digest, index=index) if digest in self.disk.lines:
+            case PieceRequest(of=names.LINEAGE, sid=digest, index=index) if digest in self.disk.lines:
                 links = self.disk.lines[digest].whole
                 piece_of = LineagePiece(digest, index, len(links), links[index : index + 1])
                 self.send_all(action.to, (piece_of,))
