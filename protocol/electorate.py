@@ -39,6 +39,10 @@ class Electorate:
             whole.update(len(member).to_bytes(4, "big") + member)
         return whole.digest()
 
+    @cached_property
+    def _known(self) -> frozenset[bytes]:
+        return frozenset(self.members)
+
     def elector(self, announce: Announce) -> bytes | None:
         """Which elector this node is; None: none."""
         return self.elector_at(announce.key, announce.endpoint)
@@ -47,16 +51,15 @@ class Electorate:
         """Which elector the node with this key is that listens there; None: none."""
         if self.least:
             return key
-        return next((name for name in (key, endpoint.encode()) if name in self.members), None)
+        return next((name for name in (key, endpoint.encode()) if name in self._known), None)
 
     def is_quorum(self, voters: Collection[bytes], without: Collection[bytes] = ()) -> bool:
         """Whether these electors are enough; `without`: those who resigned, or are gone for good."""
         if self.least:
             return len(voters) >= self.least
-        left = [member for member in self.members if member not in without]
-        votes = sum(member in voters for member in left)
-        has_first = any(member in voters for member in left if member == self.members[0])
-        return 2 * votes > len(left) or (2 * votes == len(left) and has_first)
+        left = self._known.difference(without)
+        votes = left.intersection(voters)
+        return 2 * len(votes) > len(left) or (0 < 2 * len(votes) == len(left) and self.members[0] in votes)
 
 
 def of_keys(keys: Iterable[Key]) -> Electorate:

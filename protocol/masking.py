@@ -321,6 +321,8 @@ class Masking:
 
     def _give_up_if_hopeless(self) -> list[Action]:
         """More are lost than this group tolerates."""
+        if not self._viewing.gone:
+            return []
         releasing, there = self._releasing, frozenset(self._seat.members) - self._viewing.gone
         could_release = len(there | releasing.released)
         could_acknowledge = len(there | releasing.acknowledged)

@@ -392,10 +392,16 @@ class Session:
         return [self._with_line(action) for action in actions]
 
     def _with_line(self, action: Action) -> Action:
-        if isinstance(action, Adopted):
-            self._line = action.line
-        if not isinstance(action, Completed | Healed):
-            return action
+        match action:
+            case Adopted(line=line):
+                self._line = line
+                return action
+            case Completed() | Healed():
+                return self._with_new_line(action)
+            case _:
+                return action
+
+    def _with_new_line(self, action: Completed | Healed) -> Completed | Healed:
         past = self._healer.past[action.sid]
         is_masked = isinstance(action.certificate, ResultCertificate)
         proof = ((action.certificate,), ()) if is_masked else ((), (action.certificate,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from protocol import codec
 from protocol.actions import OpenVote
@@ -59,7 +60,7 @@ class Settings:
         """The dimension of offers, sums and means; without its slots a mean is one of bases."""
         return self.dimension + self.slots
 
-    @property
+    @cached_property
     def parameters_hash(self) -> bytes:
         """What announcements carry in place of the text."""
         return codec.parameters_hash(self.parameters)
