@@ -49,9 +49,10 @@ class Electorate:
 
     def elector_at(self, key: Key, endpoint: str) -> bytes | None:
         """Which elector the node with this key is that listens there; None: none."""
-        if self.least:
+        if self.least or key in self._known:
             return key
-        return next((name for name in (key, endpoint.encode()) if name in self._known), None)
+        name = endpoint.encode()
+        return name if name in self._known else None
 
     def is_quorum(self, voters: Collection[bytes], without: Collection[bytes] = ()) -> bool:
         """Whether these electors are enough; `without`: those who resigned, or are gone for good."""

@@ -8,7 +8,7 @@ base of a higher anchor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from protocol import codec, shamir
 from protocol.actions import Action, Evidence, Healed, Keep, OpenVote, Send
@@ -109,28 +109,41 @@ class LateFinish:
 
 
 class LateFinishes:
-    """Those of all open votes, by session; they come and go with the votes."""
+    """Those of the open votes that somebody else shows, or said something of; they go with the votes.
 
-    def __init__(self, settings: Settings) -> None:
+    `votes` are those that are open now. `ballot_of`: how votes are counted in a group.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        votes: Mapping[Sid, OpenVote],
+        ballot_of: Callable[[Group], Ballot | None],
+    ) -> None:
         self._settings = settings
+        self._votes = votes
+        self._ballot_of = ballot_of
         self._of: dict[Sid, LateFinish] = {}
 
-    def keep(self, votes: dict[Sid, OpenVote], ballot_of: Callable[[Group], Ballot | None]) -> None:
-        """These votes are open, and no others; `ballot_of` says how votes are counted in a group."""
-        for sid, vote in votes.items():
-            ballot = None if sid in self._of or vote.group is None else ballot_of(vote.group)
-            if vote.group is not None and ballot is not None:
-                self._of[sid] = LateFinish(vote, vote.group, ballot, self._settings)
-        for sid in [sid for sid in self._of if sid not in votes]:
+    def forget_closed(self) -> None:
+        """The votes that are open no more need no end."""
+        for sid in [sid for sid in self._of if sid not in self._votes]:
             del self._of[sid]
 
     def get(self, sid: Sid) -> LateFinish | None:
-        """The one of a session."""
+        """The one of a session; None where this node has no vote in it that could end it."""
+        vote = self._votes.get(sid)
+        if vote is None or vote.group is None or sid in self._of:
+            return self._of.get(sid)
+        ballot = self._ballot_of(vote.group)
+        if ballot is not None:
+            self._of[sid] = LateFinish(vote, vote.group, ballot, self._settings)
         return self._of.get(sid)
 
     def give(self, announce: Announce, now: float) -> list[Action]:
         """What this node said, to a member that shows the same open sessions."""
-        return [action for late in self._of.values() for action in late.give(announce, now)]
+        shown = [self.get(sid) for sid in announce.open]
+        return [action for late in shown if late is not None for action in late.give(announce, now)]
 
     @property
     def opened(self) -> tuple[tuple[ResultCertificate, tuple[Key, ...]], ...]:

@@ -104,9 +104,11 @@ class Matchmaker:
 
     def room(self, swarm: tuple[str, bytes]) -> Room:
         """The room of a swarm; RemoteProtocolError if there are too many."""
-        if swarm not in self._rooms and len(self._rooms) >= MAX_ROOMS:
-            raise RemoteProtocolError(f"more than {MAX_ROOMS} swarms")
-        return self._rooms.setdefault(swarm, Room(named=self._named.get(swarm, ())))
+        if swarm not in self._rooms:
+            if len(self._rooms) >= MAX_ROOMS:
+                raise RemoteProtocolError(f"more than {MAX_ROOMS} swarms")
+            self._rooms[swarm] = Room(named=self._named.get(swarm, ()))
+        return self._rooms[swarm]
 
     def learn(self, swarm: tuple[str, bytes], electorate: Electorate) -> None:
         """Somebody counts with these electors."""

@@ -186,6 +186,8 @@ class Releasing:
     def opened(self) -> ResultCertificate | Evidence | None:
         """What t releases of the same choice open; evidence against a dealer whose shares do not fit."""
         releases = tuple(self._releases.values())
+        if len(releases) < self._tolerance.threshold:
+            return None
         for choice in dict.fromkeys(_choice(release) for release in releases):
             alike = [release for release in releases if _choice(release) == choice]
             enough = len(alike) >= self._tolerance.threshold

@@ -95,7 +95,7 @@ class Session:
         self._patience = Patience(settings, standing, self._members)
         self._watch = Watch(settings, standing, self._members, self._patience, self.addresses.named)
         self._voting = Voting(settings, standing, self._members, self._patience)
-        self._late = LateFinishes(settings)
+        self._late = LateFinishes(settings, standing.votes, self._voting.ballot)
         self._healer = Healer(settings, standing, self._members, self._patience)
         for sid, known in past.items():
             self._healer.remember(sid, known)
@@ -563,7 +563,7 @@ class Session:
     def _vote(self, now: float) -> list[Action]:
         """Free the votes that can count no more, or resign, and say so; who is bound may still finish."""
         actions = self._voting.look(now)
-        self._late.keep(self._standing.votes, self._voting.ballot)
+        self._late.forget_closed()
         if not actions:
             return []
         self._seeker.void()  # its READY says what was open

@@ -72,15 +72,16 @@ class Voting:
     def _is_dead(self, vote: OpenVote, now: float) -> bool:
         """Whether too few can still release in this session, or no quorum of those whose votes count."""
         group = vote.group
-        ballot = self.ballot(group) if group is not None else None
-        if group is None or ballot is None:
+        if group is None:
             return False
         gone, round = self._patience.gone(now), group_round(group)
-        can = [
-            ready.key
-            for ready in group.readys
-            if not (self._is_out(ready, vote, round) or ballot.voters.get(ready.key) in gone)
-        ]
+        inside = [ready.key for ready in group.readys if not self._is_out(ready, vote, round)]
+        if not gone and len(inside) == len(group.readys):
+            return False  # all may release yet
+        ballot = self.ballot(group)
+        if ballot is None:
+            return False
+        can = [key for key in inside if ballot.voters.get(key) not in gone]
         return len(can) < threshold(group, self._settings) or not ballot.is_quorum(can)
 
     def _is_out(self, ready: Ready, vote: OpenVote, round: int) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from scenarios.processes import PRELOAD, warm_up
-from tests.e2e.processes import ROOT, Nursery
+from tests.e2e.namespaces import Conditions, NotPossible, Wire
+from tests.e2e.processes import ROOT, Nursery, Process
 from tests.e2e.swarm import Swarm
 
 
@@ -34,5 +35,37 @@ def make_swarm(nursery: Nursery, tmp_path: Path):
         count: int, rounds: int, *overrides: str, tracker: str | None = None, listed: int | None = None
     ) -> Swarm:
         return Swarm(nursery, tmp_path, count, rounds, overrides, tracker, listed)
+
+    return make
+
+
+MakeWire = Callable[[int, int, Conditions], Wire]
+
+
+@pytest.fixture
+def make_wire() -> Iterator[MakeWire]:
+    wires: list[Wire] = []
+
+    def make(count: int, seed: int, conditions: Conditions) -> Wire:
+        try:
+            wires.append(Wire(count, seed, conditions))
+        except NotPossible as why:
+            pytest.skip(f"network namespaces are not to be had here: {why}")
+        return wires[-1]
+
+    yield make
+    for wire in wires:
+        wire.close()
+
+
+@pytest.fixture
+def make_nodes(make_wire: MakeWire, make_swarm) -> Callable[..., tuple[Swarm, Wire, list[Process]]]:
+    """A node in each namespace."""
+
+    def make(count: int, rounds: int, conditions: Conditions, *overrides: str):
+        wire = make_wire(count, 7, conditions)
+        swarm = make_swarm(count, rounds, *overrides)
+        swarm.endpoints = wire.endpoints
+        return swarm, wire, [swarm.start_in(number, wire.namespaces[number]) for number in range(count)]
 
     return make

@@ -65,6 +65,10 @@ class Swarm:
     def start(self, number: int, *more: str, orders: Orders | None = None) -> Process:
         return self.nursery.fork(*self.argv(number, *more), orders=orders)
 
+    def start_in(self, number: int, namespace: str) -> Process:
+        """A node in a namespace of its own; anyone who reaches it may join."""
+        return self.start(number, "--open", orders=Orders(namespace=namespace))
+
     def start_all(self, orders: dict[int, Orders] | None = None) -> list[Process]:
         """All of them; `orders` by number."""
         self.nodes = [self.start(number, orders=(orders or {}).get(number)) for number in range(self.count)]

@@ -5,60 +5,25 @@ from __future__ import annotations
 import json
 import signal
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import pytest
 
 from tests.e2e.chaos import Deadlines, means_agree, sound
-from tests.e2e.dying_peer import Orders
-from tests.e2e.namespaces import Conditions, NotPossible, Wire, enter
-from tests.e2e.processes import Process
-from tests.e2e.swarm import MASKED, Swarm, get, history, one_digest
+from tests.e2e.namespaces import Conditions, enter
+from tests.e2e.swarm import MASKED, get, history, one_digest
 
 DEADLINES = Deadlines(group_s=20.0, shares_s=6.0, sums_s=6.0)
 LONG_S = 170.0
 
 T = TypeVar("T")
-MakeWire = Callable[[int, int, Conditions], Wire]
-
-
-@pytest.fixture
-def make_wire() -> Iterator[MakeWire]:
-    wires: list[Wire] = []
-
-    def make(count: int, seed: int, conditions: Conditions) -> Wire:
-        try:
-            wires.append(Wire(count, seed, conditions))
-        except NotPossible as why:
-            pytest.skip(f"network namespaces are not to be had here: {why}")
-        return wires[-1]
-
-    yield make
-    for wire in wires:
-        wire.close()
-
-
-def start(swarm: Swarm, wire: Wire, number: int) -> Process:
-    """A node in its own namespace; anyone who reaches it may join."""
-    return swarm.start(number, "--open", orders=Orders(namespace=wire.namespaces[number]))
-
-
-@pytest.fixture
-def make_nodes(make_wire: MakeWire, make_swarm) -> Callable[..., tuple[Swarm, Wire, list[Process]]]:
-    def make(count: int, rounds: int, conditions: Conditions, *overrides: str):
-        wire = make_wire(count, 7, conditions)
-        swarm = make_swarm(count, rounds, MASKED, *DEADLINES.overrides, *overrides)
-        swarm.endpoints = wire.endpoints
-        return swarm, wire, [start(swarm, wire, number) for number in range(count)]
-
-    return make
 
 
 def test_delay_and_loss(make_nodes) -> None:
     """20 to 30 ms each way, one packet in fifty lost: every round ends in a mean, or in time without one."""
-    swarm, wire, nodes = make_nodes(5, 6, Conditions(0.02, 0.01, 0.02))
+    swarm, wire, nodes = make_nodes(5, 6, Conditions(0.02, 0.01, 0.02), MASKED, *DEADLINES.overrides)
     one_digest([node.ends_well(LONG_S) for node in nodes])
     outcomes = sound(swarm, DEADLINES)
     means_agree(swarm)
@@ -72,7 +37,7 @@ def test_a_partition_that_heals(make_nodes) -> None:
 
     Nothing says that the others are gone: packets just stop. Two of six are never a group.
     """
-    swarm, wire, nodes = make_nodes(6, 16, Conditions(0.005, 0.005))
+    swarm, wire, nodes = make_nodes(6, 16, Conditions(0.005, 0.005), MASKED, *DEADLINES.overrides)
     minority, majority = nodes[:2], nodes[2:]
     nodes[5].event("round", round=3)
     wire.cut((0, 1), (2, 3, 4, 5))
@@ -92,11 +57,11 @@ def test_a_partition_that_heals(make_nodes) -> None:
 
 
 def test_a_peer_killed_behind_a_slow_wire_comes_back(make_nodes) -> None:
-    swarm, wire, nodes = make_nodes(5, 8, Conditions(0.02, 0.01, 0.01))
+    swarm, wire, nodes = make_nodes(5, 8, Conditions(0.02, 0.01, 0.01), MASKED, *DEADLINES.overrides)
     nodes[0].event("round", round=2)
     nodes[4].send(signal.SIGKILL)
     assert nodes[4].status() == -signal.SIGKILL
-    nodes[4] = start(swarm, wire, 4)
+    nodes[4] = swarm.start_in(4, wire.namespaces[4])
     one_digest([node.ends_well(LONG_S) for node in nodes])
     sound(swarm, DEADLINES)
     means_agree(swarm)
@@ -115,7 +80,7 @@ def seen_from(namespace: str, look: Callable[[], T]) -> T:
 
 def test_off_loopback_the_page_asks_for_its_token(make_nodes) -> None:
     """Another node reaches the port, and is told nothing that came from data; the owner's token opens."""
-    swarm, wire, nodes = make_nodes(3, 10_000, Conditions())
+    swarm, wire, nodes = make_nodes(3, 10_000, Conditions(), MASKED, *DEADLINES.overrides)
     started = nodes[0].event("started")
     file = swarm.out(0) / "page.token"
     assert started["page"] == f"https://{swarm.endpoints[0]}/ (its token: {file})"

@@ -333,17 +333,20 @@ def test_sums_of_strangers_or_of_other_shares_are_refused():
 def test_they_come_and_go_with_the_votes_that_count():
     wires = summed()
     ((sid, vote),) = wires[ONE]._standing.votes.items()
-    lates = LateFinishes(settings(ONE))
-    ballot = wires[ONE]._voting.ballot
-    resignation = OpenVote(bytes(32), 0)
-    lates.keep({sid: vote, bytes(32): resignation}, ballot)
+    votes = {sid: vote, bytes(32): OpenVote(bytes(32), 0)}
+    lates = LateFinishes(settings(ONE), votes, wires[ONE]._voting.ballot)
     assert (lates.get(bytes(32)), lates.opened) == (None, ())
     kept = lates.get(sid)
-    lates.keep({sid: vote}, ballot)
+    lates.forget_closed()
     assert lates.get(sid) is kept
     assert kinds(lates.give(showing(wires, TWO), NOW)) == ["Send"]
-    lates.keep({}, ballot)
+    votes.clear()
+    lates.forget_closed()
     assert lates.get(sid) is None
-    lates.keep({sid: vote}, lambda _: None)
 
+
+def test_a_vote_that_does_not_count_here_is_not_finished():
+    wires = summed()
+    lates = LateFinishes(settings(ONE), wires[ONE]._standing.votes, lambda _: None)
+    (sid,) = wires[ONE]._standing.votes
     assert lates.get(sid) is None
