@@ -2,7 +2,8 @@
 
     masked      a lock that is proposed again: of each chunk n products, in n votes a bit for each member
                 a check: of each chunk the signed head of its total
-    additive    a certificate: of each piece a digest in every member's sum
+    additive    a link of the line: a certificate, with of each piece a digest in every member's sum, and
+                the GROUP of its session
 
 A longer vector would be summed for as long as nobody falls silent: who then changes the view, or has to be
 healed, would send what nobody takes in. So it is refused before anything begins.
@@ -27,14 +28,26 @@ from protocol.masked_messages import (
     ViewVote,
 )
 from protocol.member_sets import everybody
-from protocol.messages import Certificate, Message, Sum
+from protocol.messages import (
+    Announce,
+    Base,
+    Certificate,
+    Group,
+    LineagePiece,
+    Link,
+    Message,
+    Ready,
+    Sum,
+)
 from protocol.vectors import PIECE_WORDS, piece_count
 
 _32 = bytes(32)
 """A digest, a key, a session's id."""
 _64 = bytes(64)
 """A signature."""
-
+_TASK, _ENDPOINT = "x" * 64, "x" * 58 + ":65535"
+"""As long as they are taken to be."""
+_BIG = 2**31 - 1
 
 Named = Callable[[int, int], Message]
 """(members, chunks) -> the longest message of its kind, which has no payload."""
@@ -48,7 +61,7 @@ def fits_masked(dimension: int, members: int) -> bool:
 
 def fits_additive(dimension: int, members: int) -> bool:
     """Whether a group of 3 or more can sum (dimension,) vectors in shares."""
-    return _fits(_certificate, members, piece_count(dimension))
+    return _fits(_link, members, piece_count(dimension))
 
 
 def most_masked(members: int) -> int:
@@ -59,7 +72,7 @@ def most_masked(members: int) -> int:
 
 def most_additive(members: int) -> int:
     """The longest vector that fits."""
-    return _most(_certificate, members) * PIECE_WORDS
+    return _most(_link, members) * PIECE_WORDS
 
 
 def _fits(kind: Named, members: int, chunks: int) -> bool:
@@ -99,5 +112,13 @@ def _proposal(members: int, chunks: int) -> Propose:
     return Propose(head, (vote,) * members, (proof,))
 
 
-def _certificate(members: int, pieces: int) -> Certificate:
-    return Certificate(_32, (Sum(_32, _32, _32, (_32,) * pieces, _64, 0),) * members)
+def _link(members: int, pieces: int) -> LineagePiece:
+    """Of a session in which nobody has open votes, and nobody is told to be gone."""
+    certificate = Certificate(_32, (Sum(_32, _32, _32, (_32,) * pieces, _64, 0),) * members)
+    base = Base(_BIG, _32, members, _32, _BIG)
+    limits = (members, _32[:16], _BIG, _BIG, _BIG)
+    announce = Announce(_32, _ENDPOINT, _TASK, _32, *limits, base, False, False, (), _64)
+    ready = Ready(announce, _32, _32[:16], _32, _32, False, (), _64)
+    return LineagePiece(
+        _32, 0, 1, (Link(Group((ready,) * members, _BIG, _32, (), (), _64), (), (certificate,)),)
+    )
