@@ -76,7 +76,7 @@ def test_three_of_eight_go_on_weakly_and_for_good_once_all_owners_say_that_the_r
 
 @pytest.mark.slow  # as above
 def test_a_lone_survivor_makes_no_model_of_its_own(make_swarm):
-    swarm = make_swarm(3, 1000, "aggregation.group_timeout_s=3")
+    swarm = make_swarm(3, 1000, "aggregation.group_timeout_s=1")
     swarm.start_all()
     for number in range(3):
         learned(swarm, number)

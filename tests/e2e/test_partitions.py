@@ -26,10 +26,10 @@ ALL_WITHIN_S = 60.0
 
 def next_round(node: Process, **values: object) -> Event:
     """The first round with these values that ends from now on."""
-    seen = len(node.events("round"))
+    last = max((event["round"] for event in node.events("round")), default=0)
 
     def is_new(event: Event) -> bool:
-        return event in node.events("round")[seen:] and all(event[name] == values[name] for name in values)
+        return event["round"] > last and all(event[name] == values[name] for name in values)
 
     return node.event_after("round", is_new, ROUND_WITHIN_S)
 

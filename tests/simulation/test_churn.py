@@ -2,7 +2,7 @@
 
 The first tests are the faults of the rule that a group need only exceed half of those who are known: with it,
 each of these plans forked, lost what somebody had stored, or stood still. The campaign runs
-4 troubles x 2 (with a tracker, and without) x 24 seeds.
+4 troubles x 2 (with a tracker, and without) x 16 seeds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.simulation.churn import (
 )
 from tests.simulation.runs import outcomes, run
 
-IN_CI = 24
+IN_CI = 16
 AT_ONCE = 8
 IN_SOAK = 50_000
 SOAK_AT_ONCE = 125
