@@ -18,7 +18,7 @@ from benchmarks.memory_member import Cell
 from benchmarks.memory_node import PEERS, node_peak
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError, UserError
-from protocol.shares import MAX_MEMBERS
+from protocol.limits import MAX_MEMBERS
 from protocol.vectors import WORD_BYTES
 
 DIMENSIONS = (1_000_000, 10_000_000)

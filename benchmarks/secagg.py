@@ -18,7 +18,7 @@ from benchmarks.secagg_flower import flower_cpu_s
 from benchmarks.secagg_processes import measure
 from benchmarks.spec import Benchmark, Row
 from node.errors import ConfigError, UserError
-from protocol.shares import MAX_MEMBERS
+from protocol.limits import MAX_MEMBERS
 from protocol.tolerance import LEAST_MEMBERS
 
 SIZES, QUICK_SIZES = (4, 10, 20), (4, 10)

@@ -31,8 +31,8 @@ from node.task import build_model
 from node.tls import WrongPeer, covers, make_dialling
 from node.training import Shapes, shapes
 from protocol.clocks import skew_words
-from protocol.codec import MAX_PARAMETERS_CHARS
 from protocol.introductions import OTHER_KEY
+from protocol.limits import MAX_PARAMETERS_CHARS
 from protocol.names import Key
 
 Level = Literal["ok", "warning", "problem"]

@@ -12,11 +12,12 @@ from node.logs import Log
 from node.traffic import Counts, phase_of
 from protocol import codec
 from protocol.errors import RemoteProtocolError, TooEarly
+from protocol.limits import MAX_HEADER_BYTES
 from protocol.messages import Message
 
 SMALL_BYTES = 64 * 1024
 """Larger frames go as POST bodies, smaller ones on the websocket."""
-MAX_CONTROL_BYTES = 4 + codec.MAX_HEADER_BYTES + SMALL_BYTES
+MAX_CONTROL_BYTES = 4 + MAX_HEADER_BYTES + SMALL_BYTES
 HEARTBEAT_S = 10.0
 
 Receive = Callable[[Message, Back], Awaitable[None]]

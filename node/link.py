@@ -28,10 +28,10 @@ from node.errors import one_line
 from node.intake import SMALL_BYTES, log
 from node.outbox import Budget, Outbox
 from node.posting import Answer, Kind, Poster
-from protocol import codec
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.handshake import read_again
 from protocol.introductions import NOBODY_LISTENS
+from protocol.limits import MAX_FRAME_BYTES
 from protocol.messages import Message
 from protocol.names import Key
 
@@ -459,7 +459,7 @@ def _how_many(messages: Iterable[Message]) -> int:
 def _built_bytes(messages: Iterable[Message]) -> int:
     """What messages that wait unbuilt will hold at once: as they declare, and no more than AHEAD frames."""
     declared = getattr(messages, "size_bytes", None)
-    most = AHEAD * codec.MAX_FRAME_BYTES
+    most = AHEAD * MAX_FRAME_BYTES
     return min(declared, most) if isinstance(declared, int) else most
 
 

@@ -26,6 +26,7 @@ from node.versions import UPGRADE_REQUIRED, Mixed
 from node.visits import Visits, new_websocket, ticket_of
 from protocol import codec
 from protocol.errors import RemoteProtocolError, TooEarly
+from protocol.limits import MAX_FRAME_BYTES
 from protocol.names import Key
 
 MAX_LINE_BYTES = 4096
@@ -67,9 +68,7 @@ class Server:
     async def start(self, listener: socket.socket, routes: Iterable[web.RouteDef]) -> None:
         """Serve on an already bound socket. `routes`: what is answered besides frames (node.web)."""
         doors = Doors(self._counts, self._bounds)
-        app = web.Application(
-            client_max_size=codec.MAX_FRAME_BYTES, middlewares=[_at(doors, self._intake.drop)]
-        )
+        app = web.Application(client_max_size=MAX_FRAME_BYTES, middlewares=[_at(doors, self._intake.drop)])
         app.add_routes([web.get("/v1/link", self._link), web.post(BULK, self._bulk)])
         app.add_routes(routes)
         app[DOORS] = doors
@@ -153,10 +152,10 @@ class Server:
     async def _bulk(self, request: web.Request) -> web.StreamResponse:
         guest = self.doors.guest_of(request)
         length = request.content_length
-        if length is None or length > codec.MAX_FRAME_BYTES:
+        if length is None or length > MAX_FRAME_BYTES:
             self._intake.drop("a body without a length, or over the limit")
             guest.refuse()
-            answer = web.HTTPRequestEntityTooLarge(codec.MAX_FRAME_BYTES, length or 0)
+            answer = web.HTTPRequestEntityTooLarge(MAX_FRAME_BYTES, length or 0)
             answer.force_close()
             raise answer
         key = self._shown(request, guest)

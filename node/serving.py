@@ -14,7 +14,7 @@ from dataclasses import replace
 from node.state import State
 from node.traffic import Counts
 from protocol import names
-from protocol.codec import MAX_FRAME_BYTES
+from protocol.limits import MAX_FRAME_BYTES
 from protocol.masked_messages import ResultCertificate, TotalPiece
 from protocol.messages import BasePiece, CertificateRequest, Message, PieceRequest, Request, Sid, Sum
 from protocol.names import NOBODY, Key

@@ -43,7 +43,7 @@ from node.web import answers
 from protocol.actions import Action, Named, Notice, Send
 from protocol.identity import NodeKey
 from protocol.introducer import Introducer
-from protocol.shares import MAX_MEMBERS
+from protocol.limits import MAX_MEMBERS
 
 _DESCRIPTION = """\
 Introduces peers to each other. It sees who is there and who is ready, signed by each; it never sees

@@ -18,7 +18,21 @@ import msgpack
 
 from protocol import identity
 from protocol.errors import RemoteProtocolError
-from protocol.lincheck import CHECKS
+from protocol.limits import (
+    MAX_BITMAP_BYTES,
+    MAX_ELECTOR_BYTES,
+    MAX_FRAME_BYTES,
+    MAX_HEADER_BYTES,
+    MAX_KNOWN,
+    MAX_MEMBERS,
+    MAX_OPEN,
+    MAX_ORDERED,
+    MAX_PARAMETERS_CHARS,
+    MAX_PAYLOAD_BYTES,
+    MAX_PIECES,
+    MAX_PRODUCT_BYTES,
+    VERSION,
+)
 from protocol.masked_messages import (
     Ack,
     AckVote,
@@ -73,24 +87,7 @@ from protocol.messages import (
     UploadPiece,
 )
 from protocol.reading import Reader, boolean, endpoint, integer, many, octets, text, wrong
-from protocol.sealing import TAG_BYTES
-from protocol.shares import MAX_MEMBERS
-from protocol.vectors import PIECE_BYTES, PIECE_WORDS
 
-VERSION = 5
-MAX_HEADER_BYTES = 256 * 1024
-MAX_CARRY_BYTES = PIECE_WORDS
-MAX_PAYLOAD_BYTES = PIECE_BYTES + max(TAG_BYTES, MAX_CARRY_BYTES)
-MAX_FRAME_BYTES = 4 + MAX_HEADER_BYTES + MAX_PAYLOAD_BYTES
-MAX_PIECES = 4096
-MAX_KNOWN = 256
-MAX_ORDERED = MAX_PIECES
-MAX_PRODUCT_BYTES = 4 * CHECKS * MAX_PIECES
-MAX_BITMAP_BYTES = MAX_MEMBERS * MAX_PIECES // 8
-MAX_PARAMETERS_CHARS = 16 * 1024
-MAX_OPEN = 8
-MAX_ELECTOR_BYTES = 300
-"""A key, or an endpoint."""
 _MAX_INTEGER = 2**53
 _KNOWN_RECORDS = 1024
 _ATOMS = frozenset((bytes, int, str, bool))

@@ -6,10 +6,10 @@ from collections import Counter
 
 from protocol import codec
 from protocol.errors import TooEarly
+from protocol.limits import MAX_MEMBERS
 from protocol.masked_messages import MaskedMessage, session_of
 from protocol.messages import Share, Sid, Sum
 from protocol.names import NOBODY, Key
-from protocol.shares import MAX_MEMBERS
 
 OF_ONE_BYTES = 128 * 1024
 """Room for what one member says before the GROUP reaches this node; bulk beyond it is sent again."""

@@ -15,9 +15,9 @@ from protocol.clocks import THIS_MACHINE, Clocks
 from protocol.electorate import Electorate
 from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
+from protocol.limits import MAX_KNOWN, MAX_MEMBERS
 from protocol.matchmaking import Matchmaker, Waiting
 from protocol.messages import Announce, Electors, Hello, Key, Message, Ready, Refused, Roster
-from protocol.shares import MAX_MEMBERS
 
 FULL = f"{MAX_MEMBERS} peers are in this swarm, as many as can be; larger swarms come later"
 
@@ -112,7 +112,7 @@ class Introducer:
         others = [other for other in known if other.key != announce.key]
         held = self._matchmaker.announced(announce.swarm, announce.key)
         earlier = [held] if held is not None and held.order > announce.order else []
-        shown = tuple([*earlier, *others][: codec.MAX_KNOWN])  # the peer is told where its key was further
+        shown = tuple([*earlier, *others][:MAX_KNOWN])  # the peer is told where its key was further
         return [*notices, Send(announce.endpoint, (self._roster(hello.nonce, shown, now),))]
 
     def _roster(self, nonce: bytes, known: tuple[Announce, ...], now: float) -> Roster:
@@ -136,7 +136,7 @@ class Introducer:
             raise RemoteProtocolError(FULL)
         accepted = self._matchmaker.ready(ready, now)
         actions = [*self._note(ready.announce), *accepted]
-        outranking = self._matchmaker.outranking(ready)[: codec.MAX_KNOWN]
+        outranking = self._matchmaker.outranking(ready)[:MAX_KNOWN]
         if outranking:
             actions.append(Send(ready.key, (self._roster(bytes(16), outranking, now),)))
         return actions

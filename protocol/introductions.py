@@ -28,6 +28,7 @@ from protocol.actions import (
 )
 from protocol.clocks import THIS_MACHINE, Clocks
 from protocol.errors import RemoteProtocolError
+from protocol.limits import MAX_KNOWN
 from protocol.membership import Members
 from protocol.messages import Announce, Hello, Key, Refused, Roster
 from protocol.sealing import derive
@@ -162,7 +163,7 @@ class Introductions:
     def _hello(self, now: float, nonce: bytes, wants_reply: bool, first: tuple[Announce, ...] = ()) -> Hello:
         """`first`: what the other is shown before all that is passed on to a newcomer."""
         announce = self._standing.announce(self._settings)
-        passed_on = 0 if wants_reply else codec.MAX_KNOWN - len(first)
+        passed_on = 0 if wants_reply else MAX_KNOWN - len(first)
         known = (*first, *self.members.announces(self._standing.round, passed_on))
         return self._introduction(announce, nonce, wants_reply, self._settings.parameters, known, now)
 
@@ -196,7 +197,7 @@ class Introductions:
     def show(self, endpoint: str, announces: tuple[Announce, ...], now: float) -> list[Action]:
         """Pass announcements on to a node that should see them."""
         announce = self._standing.announce(self._settings)
-        shown = announces[: codec.MAX_KNOWN]
+        shown = announces[:MAX_KNOWN]
         return [Send(endpoint, (self._introduction(announce, bytes(16), False, "", shown, now),))]
 
     # -- in ----------------------------------------------------------------------------------------

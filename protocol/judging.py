@@ -10,6 +10,7 @@ import numpy as np
 from protocol import lincheck
 from protocol.actions import Evidence
 from protocol.errors import RemoteProtocolError
+from protocol.limits import CHECKS
 from protocol.masked_messages import CheckVote, Masked, MaskedHead, Total
 from protocol.names import Key, Sid
 
@@ -33,8 +34,8 @@ def check_inputs(total: Total, sid: Sid, included: Iterable[Key]) -> None:
 
 
 def of_chunk(products: bytes, index: int) -> tuple[int, ...]:
-    """A vote's `lincheck.CHECKS` products of chunk `index`."""
-    numbers = np.frombuffer(products, dtype="<u4", count=lincheck.CHECKS, offset=4 * lincheck.CHECKS * index)
+    """A vote's `CHECKS` products of chunk `index`."""
+    numbers = np.frombuffer(products, dtype="<u4", count=CHECKS, offset=4 * CHECKS * index)
     return tuple(numbers.tolist())
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from protocol import codec
 from protocol.layout import COUNT_SLOTS, Layout
-from protocol.lincheck import CHECKS
+from protocol.limits import CHECKS, MAX_HEADER_BYTES, MAX_PIECES
 from protocol.masked_messages import (
     AckVote,
     Check,
@@ -76,15 +76,13 @@ def most_additive(members: int) -> int:
 
 
 def _fits(kind: Named, members: int, chunks: int) -> bool:
-    return _header_bytes(kind, members, chunks) <= codec.MAX_HEADER_BYTES
+    return _header_bytes(kind, members, chunks) <= MAX_HEADER_BYTES
 
 
 def _most(kind: Named, members: int) -> int:
     """Of how many chunks a message can speak."""
-    counts = range(1, codec.MAX_PIECES + 1)
-    return bisect_right(
-        counts, codec.MAX_HEADER_BYTES, key=lambda chunks: _header_bytes(kind, members, chunks)
-    )
+    counts = range(1, MAX_PIECES + 1)
+    return bisect_right(counts, MAX_HEADER_BYTES, key=lambda chunks: _header_bytes(kind, members, chunks))
 
 
 def _header_bytes(kind: Named, members: int, chunks: int) -> int:

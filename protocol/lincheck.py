@@ -41,10 +41,10 @@ from numpy.typing import NDArray
 from protocol import stream
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.layout import Layout
+from protocol.limits import CHECKS
 from protocol.sealing import derive
 from protocol.vectors import Words
 
-CHECKS = 3
 COLUMNS = 1024
 _ROWS = 16
 """At a time: 128 KiB of float64, in the core's cache, and too little for BLAS to call other threads."""

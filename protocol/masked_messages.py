@@ -110,7 +110,7 @@ class Total:
 class CheckVote:
     """5, signed: random products of `sender`'s own chunks, for these totals.
 
-    `products`: lincheck.CHECKS little-endian 32-bit numbers for each chunk.
+    `products`: limits.CHECKS little-endian 32-bit numbers for each chunk.
     """
 
     sid: Sid

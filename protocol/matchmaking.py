@@ -25,10 +25,10 @@ from protocol.deadlines import Pace
 from protocol.electorate import Electorate, ballot_of, of_keys, weak_allowed
 from protocol.errors import RemoteProtocolError
 from protocol.identity import NodeKey
+from protocol.limits import MAX_MEMBERS
 from protocol.messages import Accepted, Announce, Base, Group, Key, Ready
 from protocol.names import NO_ELECTORS, RESIGNED
 from protocol.sealing import check_public
-from protocol.shares import MAX_MEMBERS
 from protocol.standing import ANNOUNCE_LIFETIME_S
 
 LINGER_CAP_S = 5.0

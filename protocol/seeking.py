@@ -13,11 +13,11 @@ from protocol import codec
 from protocol.deadlines import Pace
 from protocol.electorate import strong_ballot, weak_allowed
 from protocol.errors import RemoteProtocolError
+from protocol.limits import MAX_MEMBERS
 from protocol.messages import Group, Key, Ready
 from protocol.names import NO_ELECTORS
 from protocol.patience import Patience
 from protocol.sealing import Ephemeral, check_public, derive
-from protocol.shares import MAX_MEMBERS
 from protocol.standing import Settings, Standing
 from protocol.steps import Course, Step, Table
 from protocol.vectors import Floats

@@ -36,7 +36,6 @@ from protocol.actions import (
 from protocol.addressing import Addresses
 from protocol.clocks import THIS_MACHINE
 from protocol.closing import Closing
-from protocol.codec import MAX_OPEN
 from protocol.coordination import Coordination
 from protocol.deadlines import PhasePaces
 from protocol.early import Early
@@ -48,6 +47,7 @@ from protocol.introductions import Introductions
 from protocol.late_finish import LateFinishes
 from protocol.lateness import Lateness
 from protocol.lightness import is_light
+from protocol.limits import MAX_OPEN
 from protocol.lineage import Line, after
 from protocol.machine import SessionMachine
 from protocol.machines import farewell, machine_for, too_long

@@ -22,8 +22,6 @@ from protocol.errors import NotFiniteError, RemoteProtocolError
 from protocol.fixedpoint import FixedPoint
 from protocol.vectors import Floats, Vector, piece, piece_bytes, piece_count, pieces
 
-MAX_MEMBERS = 64
-
 
 class Shares(Protocol):
     """Arithmetic and wire form of one kind, for groups of a fixed size. All vectors are (d,)."""

@@ -9,6 +9,7 @@ import numpy as np
 from protocol import lincheck
 from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
+from protocol.limits import CHECKS
 from protocol.lincheck import Carries, Coefficients
 from protocol.masked_messages import CheckVote, TotalPiece
 from protocol.names import Key, Sid
@@ -108,7 +109,7 @@ class Totals:
 
 def product_bytes(layout: Layout) -> int:
     """How long the products of a check are."""
-    return 4 * lincheck.CHECKS * layout.chunks
+    return 4 * CHECKS * layout.chunks
 
 
 def payload_bytes(length: int, members: int) -> int:

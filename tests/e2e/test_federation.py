@@ -15,6 +15,7 @@ from rich.console import Console
 from node.config import load_task
 from node.errors import UserError
 from protocol import codec, tagging
+from protocol.limits import MAX_FRAME_BYTES
 from protocol.messages import Done, Enlist, UploadPiece
 from scenarios.attackers import Attackers, LabelFlip, SignFlip
 from scenarios.cells import Cell, Outcome
@@ -196,7 +197,7 @@ def test_garbage_at_the_open_ports_is_dropped_and_the_rounds_go_on(place: Place)
             for port in map(Port, ends[:2]):
                 port.raw(bytes(range(256)) * 64)
                 answers.extend(port.post(frame) for frame in (*frames, b"nonsense"))
-                answers.append(port.post(bytes(codec.MAX_FRAME_BYTES + 1)))
+                answers.append(port.post(bytes(MAX_FRAME_BYTES + 1)))
                 port.say(b"nonsense", "text", *frames)
 
     told, cell = Told(shout), replace(PLAIN.lasting(150), arm="long")

@@ -21,6 +21,7 @@ import pytest
 from node.versions import SUBPROTOCOL
 from protocol import codec
 from protocol.identity import NodeKey
+from protocol.limits import MAX_FRAME_BYTES
 from protocol.messages import Group, Hello, Ready, Share, Sum
 from tests.e2e.dying_peer import Fate, Orders, read_record
 from tests.e2e.processes import HOST
@@ -190,7 +191,7 @@ def test_oversized(make_swarm, tmp_path: Path) -> None:
     with drops(swarm, 1, "over the limit"):
         assert port.say(bytes(1 << 20)) in {1006, 1009}  # closed by the node, perhaps before all was sent
     with drops(swarm, 1, "over the limit"):
-        assert port.post(bytes(codec.MAX_FRAME_BYTES + 1)) == 413
+        assert port.post(bytes(MAX_FRAME_BYTES + 1)) == 413
     with drops(swarm, 1, "over the limit"):
         head = b"POST /v1/bulk HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999\r\n\r\n"
         assert b" 413 " in port.raw(head + b"x")

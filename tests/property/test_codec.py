@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from protocol import codec
 from protocol.errors import RemoteProtocolError
+from protocol.limits import MAX_HEADER_BYTES, MAX_PIECES, VERSION
 from protocol.messages import Message
 from tests.samples import SAMPLES
 
@@ -60,7 +61,7 @@ def test_garbage_is_refused(frame):
 
 @given(st.integers(-1, len(codec._TYPES)), st.lists(PLAIN, max_size=13), st.binary(max_size=40))
 def test_any_fields_for_any_type_are_read_or_refused(kind, values, after):
-    survives(framed(msgpack.packb([codec.VERSION, kind, *values]), after))
+    survives(framed(msgpack.packb([VERSION, kind, *values]), after))
 
 
 @given(st.sampled_from(FRAMES), st.data())
@@ -86,7 +87,7 @@ def test_a_message_with_any_other_field_is_read_as_such_or_refused(message: Mess
     names = [field.name for field in fields(message) if field.name != "payload"]
     changed = replace(message, **{data.draw(st.sampled_from(names)): data.draw(PLAIN)})
     try:
-        header = msgpack.packb([codec.VERSION, codec._TYPES.index(type(message)), *codec._plain(changed)])
+        header = msgpack.packb([VERSION, codec._TYPES.index(type(message)), *codec._plain(changed)])
     except (ValueError, OverflowError):
         return
     survives(framed(header))
@@ -114,13 +115,13 @@ def test_huge_lengths_inside_a_header_allocate_little(marker, rest):
 )
 def test_deep_nesting_is_refused_within_bounded_memory(opening):
     """msgpack's own stack ends at 1024 levels, each of at most MAX_PIECES places: 34 MB at most."""
-    header = (opening * codec.MAX_HEADER_BYTES)[: codec.MAX_HEADER_BYTES]
+    header = (opening * MAX_HEADER_BYTES)[:MAX_HEADER_BYTES]
 
     def refused() -> None:
         with pytest.raises(RemoteProtocolError):
             codec.decode(framed(header))
 
-    assert peak_bytes(refused) < 8 * 1024 * codec.MAX_PIECES + 2**20
+    assert peak_bytes(refused) < 8 * 1024 * MAX_PIECES + 2**20
 
 
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: str(len(frame)))

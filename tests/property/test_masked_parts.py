@@ -7,9 +7,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from protocol import lincheck, masks
+from protocol import masks
 from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
+from protocol.limits import CHECKS
 from protocol.lincheck import Coefficients, add_up, pack, packed_bytes, unpack
 from protocol.shamir import PRIME, combine, from_bytes, split, to_bytes, weights
 from protocol.stream import Stream
@@ -204,5 +205,5 @@ def test_the_check_refuses_two_words_changed_places(case, seed, data):
 def test_primes_are_three_different_ones_of_31_bits(seed):
     primes = Coefficients(seed, Layout(3, 4)).primes
 
-    assert len(set(primes)) == lincheck.CHECKS
+    assert len(set(primes)) == CHECKS
     assert all(2**30 < prime < 2**31 and pow(11, prime - 1, prime) == 1 for prime in primes)

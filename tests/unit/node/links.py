@@ -23,6 +23,7 @@ from node.visits import Visits
 from protocol import codec, handshake
 from protocol import masked_messages as masked
 from protocol.identity import NodeKey
+from protocol.limits import MAX_FRAME_BYTES
 from protocol.messages import Accepted
 
 ONE, OTHER, THIRD = (NodeKey(bytes([number]) * 32) for number in (1, 2, 3))
@@ -114,7 +115,7 @@ async def standing(*ends):
 @asynccontextmanager
 async def far_side(*routes, ssl=None):
     """A server that is no node, or a wrong one; where it listens."""
-    app = web.Application(client_max_size=codec.MAX_FRAME_BYTES)
+    app = web.Application(client_max_size=MAX_FRAME_BYTES)
     app.add_routes(routes)
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=0.1)
     await runner.setup()

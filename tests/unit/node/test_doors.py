@@ -25,6 +25,7 @@ from node.traffic import Counts
 from node.versions import SUBPROTOCOL
 from protocol import codec
 from protocol.identity import NodeKey
+from protocol.limits import MAX_FRAME_BYTES
 from protocol.messages import Accepted
 from tests.unit.node.links import THIRD, a_server, anybody, prove
 
@@ -320,7 +321,7 @@ async def test_what_is_announced_and_does_not_come_takes_no_memory():
         tracemalloc.start()
         try:
             for _ in range(40):
-                await here.connect(head(codec.MAX_FRAME_BYTES) + bytes(10))
+                await here.connect(head(MAX_FRAME_BYTES) + bytes(10))
             while here.at("body_bytes") < 40 * STEP_BYTES:
                 await turn()
             assert tracemalloc.get_traced_memory()[0] < 40 * 200_000
@@ -374,7 +375,7 @@ async def test_a_body_that_is_sent_as_it_is_may_say_so():
 @pytest.mark.parametrize(
     "said",
     [
-        head(codec.MAX_FRAME_BYTES + 1),
+        head(MAX_FRAME_BYTES + 1),
         CHUNKED + b"4\r\nabcd\r\n0\r\nx: y\r\n\r\n",
         head(5, path="/hello", method="GET") + bytes(5),
         head(5, path="/nowhere") + bytes(5),
@@ -389,10 +390,10 @@ async def test_a_body_that_nobody_reads_is_refused(said):
 
 async def test_what_is_refused_is_counted_once_however_much_of_it_comes():
     async with served(PATIENT) as here:
-        reader, writer = await here.connect(head(4 * codec.MAX_FRAME_BYTES))
+        reader, writer = await here.connect(head(4 * MAX_FRAME_BYTES))
         with suppress(ConnectionError):
             for _ in range(24):
-                writer.write(bytes(codec.MAX_FRAME_BYTES // 6))
+                writer.write(bytes(MAX_FRAME_BYTES // 6))
                 await writer.drain()
         assert b" 413 " in await closed(reader)
         assert here.counts.dropped == {"a body without a length, or over the limit": 1}

@@ -23,6 +23,7 @@ from node.restraint import Held, Restraint
 from node.task import build_model
 from node.training import Interrupted, Trainer, read_vector
 from protocol import codec, tagging
+from protocol.limits import MAX_FRAME_BYTES
 from protocol.messages import Enlist, UploadPiece
 
 # What aiohttp says of a test that posts one string of bytes.
@@ -319,7 +320,7 @@ async def test_garbage_and_strangers_are_dropped_and_counted_and_the_rounds_go_o
             codec.encode(m).join() for m in (strange, tagging.tag(mine, bytes(32)), tagging.tag(mine, RUN))
         ]
         async with aiohttp.ClientSession() as session:
-            for frame in (*frames, b"nonsense", bytes(codec.MAX_FRAME_BYTES + 1)):
+            for frame in (*frames, b"nonsense", bytes(MAX_FRAME_BYTES + 1)):
                 async with session.post(f"http://{endpoint}/v1/bulk", data=frame) as answer:
                     statuses.append(answer.status)
 

@@ -16,6 +16,7 @@ from node.tls import WrongPeer, make_tls
 from node.versions import HEADER, SUBPROTOCOL
 from protocol import codec, handshake
 from protocol.errors import RemoteProtocolError, TooEarly
+from protocol.limits import VERSION
 from protocol.messages import Accepted
 from tests.unit.node.links import (
     BULK,
@@ -243,8 +244,8 @@ async def test_who_asks_for_another_version_is_told_so_and_the_owner_too_once(pr
                 async with dialled(there.endpoint, protocols):
                     pass
             assert refused.value.status == 426
-            assert refused.value.headers[HEADER] == str(codec.VERSION)
-        both = f"speaks {theirs} of the protocol, this node speaks {codec.VERSION}"
+            assert refused.value.headers[HEADER] == str(VERSION)
+        both = f"speaks {theirs} of the protocol, this node speaks {VERSION}"
         assert there.warnings == [f"a node that comes from 127.0.0.1 {both}: update the older of the two"]
         assert there.dropped == {"a link of another version of the protocol": 3}
 
@@ -266,7 +267,7 @@ async def test_a_dialler_that_is_refused_for_its_version_says_whose_is_which(hea
         here.transport.send(endpoint, (small(1),))
         assert await here.lost.get() == (
             endpoint,
-            f"speaks {theirs} of the protocol, this node speaks {codec.VERSION}: update the older of the two",
+            f"speaks {theirs} of the protocol, this node speaks {VERSION}: update the older of the two",
         )
         assert here.lost.empty()
 

@@ -12,8 +12,8 @@ from aiohttp import web
 
 from node.serving import AT_ONCE, MAX_SERVED_BYTES, MAX_WAITING, Serving
 from node.traffic import Counts
-from protocol import codec
 from protocol.actions import Serve
+from protocol.limits import MAX_FRAME_BYTES
 from protocol.masked_messages import TotalPiece
 from protocol.messages import BasePiece, CertificateRequest, PieceRequest
 from protocol.names import NOBODY
@@ -264,7 +264,7 @@ async def test_two_peers_at_one_address_wait_for_each_other_s_answers_no_more_th
 
 
 async def test_so_many_answers_are_under_way_at_once_and_the_rest_is_not_loaded(wire):
-    assert AT_ONCE * codec.MAX_FRAME_BYTES <= MAX_SERVED_BYTES
+    assert AT_ONCE * MAX_FRAME_BYTES <= MAX_SERVED_BYTES
     peers = [str(number) for number in range(AT_ONCE + 10)]
     for number, peer in enumerate(peers):
         wire.serving.ask(peer, piece_of(0, key(number)))

@@ -7,7 +7,8 @@ import pytest
 
 from node.config import load_task
 from node.weighting import BySamples, Uniform, make_weighting
-from protocol.shares import MAX_MEMBERS, ShareSettings
+from protocol.limits import MAX_MEMBERS
+from protocol.shares import ShareSettings
 
 CAP = 200
 WEIGHTED = ("aggregation.weighting=samples", f"aggregation.sample_cap={CAP}")

@@ -9,6 +9,7 @@ import pytest
 
 from protocol import codec
 from protocol.errors import RemoteProtocolError
+from protocol.limits import MAX_BITMAP_BYTES, MAX_FRAME_BYTES, MAX_HEADER_BYTES, MAX_PRODUCT_BYTES, VERSION
 from protocol.masked_messages import (
     Ack,
     AckVote,
@@ -81,7 +82,7 @@ def test_bytes_after_a_message_without_payload_are_refused():
 
 
 def test_a_large_payload_is_a_view_of_its_frame_that_nobody_writes_to_and_a_small_one_holds_no_frame():
-    large, small = codec.MAX_HEADER_BYTES + 1, codec.MAX_HEADER_BYTES
+    large, small = MAX_HEADER_BYTES + 1, MAX_HEADER_BYTES
     for size, kind in ((large, memoryview), (small, bytes)):
         frame = bytearray(codec.encode(BasePiece(bytes(32), 0, bytes(size))).join())
         payload = codec.decode(memoryview(frame)).payload
@@ -101,7 +102,7 @@ def test_a_sid_names_whom_a_group_excuses_and_whom_a_tracker_named():
 
 
 def test_bytes_after_the_header_inside_its_length_are_refused():
-    header = msgpack.packb([codec.VERSION, 3, bytes(16)]) + b"\xc0"
+    header = msgpack.packb([VERSION, 3, bytes(16)]) + b"\xc0"
     with pytest.raises(RemoteProtocolError, match="not msgpack within the limits"):
         codec.decode(framed(header))
 
@@ -114,7 +115,7 @@ def test_a_payload_may_be_a_piece_and_its_carries_and_not_a_byte_more():
         codec.decode(codec.encode(replace(total, payload=total.payload + b"x")).join())
 
 
-@pytest.mark.parametrize("size", [0, 3, codec.MAX_FRAME_BYTES + 1])
+@pytest.mark.parametrize("size", [0, 3, MAX_FRAME_BYTES + 1])
 def test_a_frame_of_an_impossible_length_is_refused(size):
     with pytest.raises(RemoteProtocolError, match="a frame of"):
         codec.decode(bytes(size))
@@ -128,7 +129,7 @@ def test_a_header_longer_than_its_frame_is_refused(length):
 
 def test_a_header_beyond_its_limit_is_refused_before_it_is_read():
     with pytest.raises(RemoteProtocolError, match="cut off or too long"):
-        codec.decode(framed(bytes(codec.MAX_HEADER_BYTES + 1)))
+        codec.decode(framed(bytes(MAX_HEADER_BYTES + 1)))
 
 
 @pytest.mark.parametrize("version", [0, 1, 4, 6, True, 5.0, None, b"\x05", "5", [5]])
@@ -146,7 +147,7 @@ def test_a_header_that_is_no_list_of_version_and_type_is_refused(header):
 @pytest.mark.parametrize("kind", [-1, len(codec._TYPES), 2**40, True, "3", None, [3]])
 def test_an_unknown_type_is_refused(kind):
     with pytest.raises(RemoteProtocolError, match=f"an integer from 0 to {len(codec._TYPES) - 1}"):
-        codec.decode(framed([codec.VERSION, kind, bytes(16)]))
+        codec.decode(framed([VERSION, kind, bytes(16)]))
 
 
 @pytest.mark.parametrize(
@@ -154,13 +155,13 @@ def test_an_unknown_type_is_refused(kind):
 )
 def test_a_field_of_the_wrong_type_or_length_is_refused(nonce):
     with pytest.raises(RemoteProtocolError):
-        codec.decode(framed([codec.VERSION, 3, nonce]))
+        codec.decode(framed([VERSION, 3, nonce]))
 
 
 @pytest.mark.parametrize("fields", [[], [bytes(16), bytes(16)]])
 def test_a_message_with_too_few_or_too_many_fields_is_refused(fields):
     with pytest.raises(RemoteProtocolError, match="the fields of Accepted"):
-        codec.decode(framed([codec.VERSION, 3, *fields]))
+        codec.decode(framed([VERSION, 3, *fields]))
 
 
 BAD_FIELDS = {
@@ -189,7 +190,7 @@ def test_an_announcement_with_a_field_out_of_range_is_refused(field, value):
 
 def test_a_record_that_is_no_list_is_refused():
     with pytest.raises(RemoteProtocolError, match="the fields of Announce"):
-        codec.decode(framed([codec.VERSION, 4, bytes(16), b"announce"]))
+        codec.decode(framed([VERSION, 4, bytes(16), b"announce"]))
 
 
 def test_a_group_of_65_is_refused():
@@ -201,7 +202,7 @@ def test_a_group_of_65_is_refused():
 
 def test_a_list_where_none_is_expected_is_refused():
     with pytest.raises(RemoteProtocolError, match="a list of at most 256"):
-        codec.decode(framed([codec.VERSION, 1, bytes(32), bytes(16), b"no list", 0, bytes(64)]))
+        codec.decode(framed([VERSION, 1, bytes(32), bytes(16), b"no list", 0, bytes(64)]))
 
 
 def sample(kind: type) -> Any:
@@ -270,9 +271,9 @@ BAD_VALUES = {
     "totals": [bytes(31)],
     "index": [-1, 4096, True, 1.0],
     "included": [-1, True, b"\xff", 1.5],
-    "products": ["text", None, 7, bytes(codec.MAX_PRODUCT_BYTES + 1)],
+    "products": ["text", None, 7, bytes(MAX_PRODUCT_BYTES + 1)],
     "view": [-1, 65, True],
-    "holds": [bytes(codec.MAX_BITMAP_BYTES + 1), 3, "f"],
+    "holds": [bytes(MAX_BITMAP_BYTES + 1), 3, "f"],
     "locks": [(ACK_VOTE, ACK_VOTE), (JOIN_VOTE,), 7],
     "reducers": [(64,), (-1,), (True,), (0,) * 4097],
     "votes": [bytes(31)],

@@ -7,8 +7,8 @@ import pytest
 from protocol import codec
 from protocol.early import Early
 from protocol.errors import TooEarly
+from protocol.limits import MAX_MEMBERS
 from protocol.masked_messages import AckVote, Masked, MaskedHead, ViewChange, ViewVote
-from protocol.shares import MAX_MEMBERS
 from tests.parts import members
 
 ONE, TWO = (key.public for key in members(2))

@@ -6,9 +6,9 @@ from protocol.actions import Named, Note, Notice, Reply
 from protocol.electorate import of_names
 from protocol.errors import RemoteProtocolError
 from protocol.introducer import FULL, Introducer
+from protocol.limits import MAX_MEMBERS
 from protocol.messages import Accepted, Electors, Group, Hello, Refused, Roster
 from protocol.names import NO_ELECTORS
-from protocol.shares import MAX_MEMBERS
 from tests.parts import (
     COUNTER,
     NOW,

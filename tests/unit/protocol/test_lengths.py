@@ -7,7 +7,7 @@ import pytest
 from protocol import codec, lengths
 from protocol.errors import RemoteProtocolError
 from protocol.layout import Layout
-from protocol.shares import MAX_MEMBERS
+from protocol.limits import MAX_MEMBERS, MAX_PIECES
 from protocol.vectors import PIECE_WORDS
 
 SIZES = [4, 10, 20, MAX_MEMBERS]
@@ -49,8 +49,8 @@ def test_the_figures_that_the_documents_name():
 
 
 def test_more_pieces_than_an_index_can_name_do_not_fit():
-    assert not lengths.fits_additive(PIECE_WORDS * codec.MAX_PIECES + 1, 3)
-    assert not lengths.fits_masked(PIECE_WORDS * codec.MAX_PIECES, 4)
+    assert not lengths.fits_additive(PIECE_WORDS * MAX_PIECES + 1, 3)
+    assert not lengths.fits_masked(PIECE_WORDS * MAX_PIECES, 4)
 
 
 def test_a_short_vector_has_no_chunks_to_speak_of():

@@ -9,7 +9,8 @@ import pytest
 from protocol import lincheck
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.layout import Layout
-from protocol.lincheck import CHECKS, COLUMNS, Coefficients, add_up, pack, packed_bytes, unpack
+from protocol.limits import CHECKS
+from protocol.lincheck import COLUMNS, Coefficients, add_up, pack, packed_bytes, unpack
 from protocol.vectors import PIECE_WORDS, Words
 
 SEED = bytes(range(32))

@@ -8,10 +8,10 @@ from protocol import codec
 from protocol.actions import Named
 from protocol.electorate import Electorate, of_keys, of_names
 from protocol.errors import RemoteProtocolError
+from protocol.limits import MAX_MEMBERS
 from protocol.matchmaking import LINGER_CAP_S, MAX_ANNOUNCED, MAX_ELECTORATES, MAX_ROOMS, Matchmaker
 from protocol.messages import Accepted, Group
 from protocol.names import NO_ELECTORS, RESIGNED
-from protocol.shares import MAX_MEMBERS
 from tests.parts import COUNTER, NOW, announce, base, endpoint, members, outbox, ready, resigned, stranger
 
 KEYS = members(7)

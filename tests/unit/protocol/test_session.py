@@ -27,10 +27,10 @@ from protocol.actions import (
     Unbind,
     Vote,
 )
-from protocol.codec import MAX_OPEN
 from protocol.electorate import of_keys, of_names
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.lengths import most_additive, most_masked
+from protocol.limits import MAX_OPEN
 from protocol.lineage import Line
 from protocol.machines import too_long
 from protocol.masked_messages import Join, Total
