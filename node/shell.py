@@ -23,9 +23,9 @@ from typing import TypeVar
 from node.back import Back
 from protocol.actions import Action, Reply, Send
 from protocol.errors import RemoteProtocolError
-from protocol.lightness import is_always_light
 from protocol.machine import Machine
 from protocol.messages import Message
+from protocol.session_machine import is_always_light
 
 Event = Callable[[float], list[Action]]
 Deliver = Callable[[Send], None]
@@ -74,7 +74,7 @@ class Shell:
     ) -> None:
         """`heavy`: whether events that are not light take more than some tens of milliseconds: a thread.
 
-        `is_light`: whether the machine takes in a message now as `protocol.lightness` says.
+        `is_light`: whether the machine takes in a message now as `protocol.session_machine` says.
         """
         self._machine = machine
         self._is_light = is_light

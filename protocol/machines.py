@@ -11,12 +11,12 @@ from protocol.electorate import Ballot
 from protocol.fixedpoint import FixedPoint
 from protocol.layout import Layout
 from protocol.lengths import fits_additive, fits_masked, most_additive, most_masked
-from protocol.machine import SessionMachine
 from protocol.masked import DoubleMasked
 from protocol.messages import Announce, Group, Key
 from protocol.sealing import Ephemeral
 from protocol.seat import Seat
 from protocol.seeking import group_round
+from protocol.session_machine import SessionMachine
 from protocol.standing import Settings
 from protocol.tolerance import LEAST_MEMBERS, tolerance
 

@@ -46,10 +46,8 @@ from protocol.healing import Healer
 from protocol.introductions import Introductions
 from protocol.late_finish import LateFinishes
 from protocol.lateness import Lateness
-from protocol.lightness import is_light
 from protocol.limits import MAX_OPEN
 from protocol.lineage import Line, after
-from protocol.machine import SessionMachine
 from protocol.machines import farewell, machine_for, too_long
 from protocol.masked_messages import MaskedMessage, Release, ResultCertificate, TotalPiece, session_of
 from protocol.messages import (
@@ -75,6 +73,7 @@ from protocol.patience import Patience
 from protocol.recovery import Fetched, Past
 from protocol.releasing import WRONG_SECRET
 from protocol.sealing import derive
+from protocol.session_machine import SessionMachine, is_light
 from protocol.session_steps import STEPS, Event, Phase
 from protocol.standing import Settings, Standing
 from protocol.status import Status, status_of

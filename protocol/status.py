@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from protocol.healing import Healer
 from protocol.introductions import Introductions
-from protocol.machine import SessionMachine
 from protocol.messages import Key
 from protocol.seeking import Offer
+from protocol.session_machine import SessionMachine
 
 
 @dataclass(frozen=True)

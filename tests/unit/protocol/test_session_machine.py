@@ -1,8 +1,8 @@
 """What is taken in at once: of totals and releases only the last one has work behind it."""
 
-from protocol.lightness import is_always_light, is_light
 from protocol.masked_messages import Ack, JoinCertificate, Release, Total
 from protocol.messages import Group, Share
+from protocol.session_machine import is_always_light, is_light
 from tests import parts
 from tests.simulation.bare import Swarm
 from tests.simulation.mutations import MEMBERS, begin, machine, real_messages
