@@ -20,15 +20,15 @@ import numpy as np
 
 from benchmarks.secagg_cells import CLIP, MASKED, Cell
 from benchmarks.spec import Benchmark, Figure, figure
-from protocol import lincheck
-from protocol.digesting import bulk_digest
-from protocol.fixedpoint import FixedPoint
-from protocol.identity import NodeKey, verify
-from protocol.layout import Layout
-from protocol.masked_vector import MaskedVector, masks_of
-from protocol.masks import pair_seed, public_key
-from protocol.stream import Stream
-from protocol.vectors import Words
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.masked import linear_check
+from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.mask_keys import pair_seed, public_key
+from protocol.aggregation.masked.vector import MaskedVector, masks_of
+from protocol.crypto.bulk_digest import bulk_digest
+from protocol.crypto.node_key import NodeKey, verify
+from protocol.crypto.prg import Stream
+from protocol.vectors.pieces import Words
 
 CELLS = ((10, 1_000_000), (4, 10_000_000))
 QUICK_CELLS = ((4, 100_000),)
@@ -95,9 +95,9 @@ def _round(n: int, d: int) -> dict[str, float]:
     _timed(spent, "own vector", lambda: [own.message(index) for index in indices])
     chunks = [own.message(index).payload for index in indices]
     _timed(spent, "digests", lambda: [bulk_digest(chunk) for chunk in (*chunks, *chunks)])
-    _timed(spent, "sums", lambda: [lincheck.add_up([chunks[i]] * n, layout.length(i)) for i in mine])
+    _timed(spent, "sums", lambda: [linear_check.add_up([chunks[i]] * n, layout.length(i)) for i in mine])
     carries = [np.zeros(layout.length(index), dtype=np.uint8) for index in indices]
-    coefficients = lincheck.Coefficients(_SEED, layout)
+    coefficients = linear_check.Coefficients(_SEED, layout)
 
     def check() -> None:
         for index in indices:
@@ -118,7 +118,7 @@ def _timed(spent: dict[str, float], name: str, call: Callable[[], object]) -> No
 
 
 def _unmasked(total: Words, seeds: list[bytes], point: FixedPoint) -> None:
-    """As protocol.unmasking does, where nobody is missing."""
+    """As protocol.aggregation.masked.unmasking does, where nobody is missing."""
     streams, part = [Stream(seed) for seed in seeds], 1 << 17
     for first in range(0, len(total), part):
         for stream in streams:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 
-from protocol import codec
-from protocol.identity import NodeKey
-from protocol.messages import NO_SID, Announce, Base, Group, Ready
-from protocol.sealing import Ephemeral
-from protocol.seat import Seat
+from protocol.aggregation.participant import Seat
+from protocol.crypto.node_key import NodeKey
+from protocol.crypto.sealing import Ephemeral
+from protocol.wire import codec
+from protocol.wire.messages import NO_SID, Announce, Base, Group, Ready
 
 PARAMETERS = codec.parameters_hash("{}")
 TIMEOUT_S = 3600.0

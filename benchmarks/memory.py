@@ -18,8 +18,8 @@ from benchmarks.memory_member import Cell
 from benchmarks.memory_node import PEERS, node_peak
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError, UserError
-from protocol.limits import MAX_MEMBERS
-from protocol.vectors import WORD_BYTES
+from protocol.vectors.pieces import WORD_BYTES
+from protocol.wire.limits import MAX_MEMBERS
 
 DIMENSIONS = (1_000_000, 10_000_000)
 MEMBERS = 4

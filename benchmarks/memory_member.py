@@ -16,13 +16,13 @@ import numpy as np
 
 from benchmarks.group import seats
 from benchmarks.residence import OwnPeak, resident_bytes
-from protocol import codec
 from protocol.actions import Action, Completed, Send
-from protocol.additive import Additive
-from protocol.messages import Key, Message, Share, Sum
-from protocol.seat import Seat
-from protocol.shares import Shares, ShareSettings
-from protocol.vectors import Floats, piece_count
+from protocol.aggregation.additive.machine import Additive
+from protocol.aggregation.additive.shares import Shares, ShareSettings
+from protocol.aggregation.participant import Seat
+from protocol.vectors.pieces import Floats, piece_count
+from protocol.wire import codec
+from protocol.wire.messages import Key, Message, Share, Sum
 
 CLIP, MAX_SHARE_VALUE = 4.0, 100.0
 WARM_UP_DIMENSION = 1000

@@ -18,8 +18,8 @@ from benchmarks.secagg_flower import flower_cpu_s
 from benchmarks.secagg_processes import measure
 from benchmarks.spec import Benchmark, Row
 from node.errors import ConfigError, UserError
-from protocol.limits import MAX_MEMBERS
-from protocol.tolerance import LEAST_MEMBERS
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
+from protocol.wire.limits import MAX_MEMBERS
 
 SIZES, QUICK_SIZES = (4, 10, 20), (4, 10)
 DIMENSIONS, QUICK_DIMENSIONS = (100_000, 1_000_000, 10_000_000), (100_000,)

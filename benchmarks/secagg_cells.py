@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from protocol.vectors import WORD_BYTES, Floats
+from protocol.vectors.pieces import WORD_BYTES, Floats
 
 RING, SEED, MASKED, GLOO = "additive-ring", "additive-seed", "masked", "gloo"
 PROTOCOLS = (RING, SEED, MASKED, GLOO)

@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from benchmarks.secagg_cells import Cell
 from benchmarks.secagg_meter import Meter, settle
-from protocol.vectors import WORD_BYTES, Floats
+from protocol.vectors.pieces import WORD_BYTES, Floats
 
 ALL = "all"
 _NOTHING: Mapping[str, int] = {}

@@ -26,16 +26,16 @@ from node.shell import Shell
 from node.tls import make_tls
 from node.transport import Transport
 from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
-from protocol.codec import parameters_hash
-from protocol.electorate import of_names
-from protocol.identity import NodeKey
-from protocol.masked_messages import ResultCertificate
-from protocol.messages import NO_SID, Base, Group, Message
-from protocol.session import Session
-from protocol.shares import ShareSettings
-from protocol.standing import Settings, Standing
-from protocol.tolerance import MaskedSettings
-from protocol.vectors import WORD_BYTES, Floats
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.crypto.node_key import NodeKey
+from protocol.quorum.electorate import of_names
+from protocol.swarm.node import Session
+from protocol.swarm.node_state import Settings, Standing
+from protocol.vectors.pieces import WORD_BYTES, Floats
+from protocol.wire.codec import parameters_hash
+from protocol.wire.masked_messages import ResultCertificate
+from protocol.wire.messages import NO_SID, Base, Group, Message
 
 PHASE_TIMEOUT_S = 900.0
 _PARAMETERS = "{}"

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from benchmarks.residence import OwnPeak, resident_bytes
 from benchmarks.secagg_cells import Cell, Sample
-from protocol.vectors import Floats, raw
+from protocol.vectors.pieces import Floats, raw
 
 
 def trim() -> None:

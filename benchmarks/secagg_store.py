@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from node.parts_file import PartsFile
-from protocol.masked_messages import ResultCertificate, TotalPiece
-from protocol.messages import Certificate, CertificateRequest, Message, PieceRequest, Sid, Sum
-from protocol.names import NOBODY
+from protocol.wire.ids import NOBODY
+from protocol.wire.masked_messages import ResultCertificate, TotalPiece
+from protocol.wire.messages import Certificate, CertificateRequest, Message, PieceRequest, Sid, Sum
 
 _SESSIONS = 2
 

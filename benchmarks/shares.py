@@ -12,9 +12,9 @@ import numpy as np
 
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError
-from protocol.fixedpoint import FixedPoint
-from protocol.shares import Shares, ShareSettings
-from protocol.vectors import Floats, Vector, pieces, raw
+from protocol.aggregation.additive.shares import Shares, ShareSettings
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.vectors.pieces import Floats, Vector, pieces, raw
 
 KINDS = ("seed", "ring", "float")
 SIZES = (3, 10, 30)

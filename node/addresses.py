@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 
 from node.errors import ConfigError, shown
-from protocol.endpoints import canonical, is_wildcard
-from protocol.endpoints import is_loopback as is_loopback  # noqa: PLC0414 - they belong to addresses
-from protocol.endpoints import split_endpoint as split_endpoint  # noqa: PLC0414
+from protocol.wire.endpoints import canonical, is_wildcard
+from protocol.wire.endpoints import is_loopback as is_loopback  # noqa: PLC0414 - they belong to addresses
+from protocol.wire.endpoints import split_endpoint as split_endpoint  # noqa: PLC0414
 
 _KEY = re.compile(r"[0-9a-fA-F]{64}")
 
@@ -25,7 +25,7 @@ class PeerAddress:
 
 
 def parse_endpoint(written: str, option: str, *, any_port: bool = False) -> str:
-    """`written` as protocol.endpoints has it; ConfigError names `option` if it is none.
+    """`written` as protocol.wire.endpoints has it; ConfigError names `option` if it is none.
 
     Port 0, which lets the system choose one, is allowed only with `any_port`.
     """

@@ -2,7 +2,7 @@
 
 A message of a session that the far side has not been told of is worth sending again: in growing intervals,
 and not for ever. Over a POST the answer says so; over a websocket a frame back does, which names the message
-by its number (protocol.handshake). So the last ones that went out on a websocket are kept for a while.
+by its number (protocol.wire.handshake). So the last ones that went out on a websocket are kept for a while.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from node.outbox import Budget
-from protocol.codec import Frame
-from protocol.messages import Message
+from protocol.wire.codec import Frame
+from protocol.wire.messages import Message
 
 AGAIN_FIRST_S = 0.05
 AGAIN_CAP_S = 1.0

@@ -14,7 +14,7 @@ from node.config_values import key_name
 from node.modelfile import LOCAL_PATHS
 from node.schema import Schema
 from node.task_file import plain, toml
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 
 def agreed_text(draft: Task, found: Agreed, base: Base, path: Path) -> str:

@@ -47,7 +47,7 @@ from node.training import Evaluation, Trained, Vector
 from node.vectors import Floats
 from node.weighting import Uniform
 from node.whole_files import replace_file
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 ROUNDS = 10
 """How often a group is sought before a node gives up; with --rounds so often."""

@@ -67,8 +67,8 @@ def totals(
     """From the agreed mean (d,) of the sums of so many `peers`, each divided by `section.records`.
 
     `noise_std` of one peer's sum; `bound`: what no coordinate of an offer exceeded. The rounding of fixed
-    point is that of protocol.fixedpoint (a sum is off by less than n / s, s = 2^31 / (n bound)), that of
-    float32 twice 2^-24 of a sum.
+    point is that of protocol.aggregation.fixed_point (a sum is off by less than n / s, s = 2^31 / (n bound)),
+    that of float32 twice 2^-24 of a sum.
     """
     sums = mean.astype(np.float64) * peers * section.records
     rounding = section.records * bound * peers**2 * 2.0**-31 + float(np.abs(sums).max()) * 2.0**-23

@@ -10,7 +10,7 @@ from pathlib import Path
 from node.modelfile import Card, Tensors, read_tensors, write_model
 from node.vectors import Floats
 from node.whole_files import replace_file
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from node.traffic import Counts
-from protocol.messages import Message
-from protocol.names import Key
+from protocol.wire.ids import Key
+from protocol.wire.messages import Message
 
 NO_WAY_BACK = "a reply to who has no link"
 

@@ -30,10 +30,10 @@ from node.sources import read_source
 from node.task import build_model
 from node.tls import WrongPeer, covers, make_dialling
 from node.training import Shapes, shapes
-from protocol.clocks import skew_words
-from protocol.introductions import OTHER_KEY
-from protocol.limits import MAX_PARAMETERS_CHARS
-from protocol.names import Key
+from protocol.swarm.meeting.clock_skew import skew_words
+from protocol.swarm.meeting.discovery import OTHER_KEY
+from protocol.wire.ids import Key
+from protocol.wire.limits import MAX_PARAMETERS_CHARS
 
 Level = Literal["ok", "warning", "problem"]
 

@@ -32,7 +32,7 @@ from node.errors import ConfigError, one_line, reason, shown
 from node.overrides import Override, apply_override, parse_override
 from node.regular import check_regular
 from node.schema import Schema, agreed_schema, schema_rule
-from protocol.limits import MAX_MEMBERS
+from protocol.wire.limits import MAX_MEMBERS
 
 BUILT_IN_SOURCES = ("digits",)
 METRICS = ("accuracy", "balanced-accuracy", "auc", "r2", "mae")

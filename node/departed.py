@@ -17,10 +17,10 @@ from node.database import Database, Fact
 from node.errors import ConfigError, shown
 from node.outfolder import STATE
 from node.state import base_in, gone_in, line_in
-from protocol import codec
-from protocol.electorate import Electorate
-from protocol.endpoints import is_canonical
-from protocol.messages import Base, Group, Key
+from protocol.quorum.electorate import Electorate
+from protocol.wire import codec
+from protocol.wire.endpoints import is_canonical
+from protocol.wire.messages import Base, Group, Key
 
 KEY_DIGITS = 16
 

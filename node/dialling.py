@@ -30,12 +30,12 @@ from node.intake import HEARTBEAT_S, MAX_CONTROL_BYTES
 from node.posting import Pass
 from node.tls import Tls, WrongPeer, not_met
 from node.versions import SUBPROTOCOL, UPGRADE_REQUIRED, OtherVersion, difference, of_answer
-from protocol import handshake
-from protocol.deadlines import Pace
+from protocol.adaptive_timeouts import Pace
+from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
-from protocol.handshake import NONCE_BYTES
-from protocol.identity import NodeKey
-from protocol.names import Key
+from protocol.wire import handshake
+from protocol.wire.handshake import NONCE_BYTES
+from protocol.wire.ids import Key
 
 CONNECT_FLOOR_S = 1.0
 CONNECT_CAP_S = 5.0

@@ -28,9 +28,9 @@ from node.training import Interrupted
 from node.transport import Transport
 from node.web import answers, asked
 from protocol.actions import Action, Assembled, Closed, Fatal, Gathered, Notice, Send, Train
-from protocol.federation import FederationClient, FederationServer
-from protocol.identity import KEY_BYTES, NodeKey
-from protocol.vectors import WORD_BYTES, Floats
+from protocol.crypto.node_key import KEY_BYTES, NodeKey
+from protocol.federation.server import FederationClient, FederationServer
+from protocol.vectors.pieces import WORD_BYTES, Floats
 
 T = TypeVar("T")
 Gather = Callable[[int, Floats, Sequence[int]], Mapping[int, Floats]]

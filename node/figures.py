@@ -14,7 +14,7 @@ from node.state import State
 from node.traffic import Counts
 from node.training import Evaluation
 from protocol.actions import Completed, Failed
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from node.sight import Sight
 from node.stopping import Stopping
-from protocol.acquaintances import Contact
+from protocol.swarm.inspection import Contact
 
 STILL_MEETING = "still meeting the others"
 Missing = Callable[[], Awaitable[tuple[str, ...]]]

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from node.back import Back
 from node.logs import Log
 from node.traffic import Counts, phase_of
-from protocol import codec
 from protocol.errors import RemoteProtocolError, TooEarly
-from protocol.limits import MAX_HEADER_BYTES
-from protocol.messages import Message
+from protocol.wire import codec
+from protocol.wire.limits import MAX_HEADER_BYTES
+from protocol.wire.messages import Message
 
 SMALL_BYTES = 64 * 1024
 """Larger frames go as POST bodies, smaller ones on the websocket."""

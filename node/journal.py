@@ -10,7 +10,7 @@ from node.artifacts import Record, Summary
 from node.reporting import Reporter, Status, draining_text
 from node.sums import Withstands
 from protocol.actions import Notice
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 KEPT = 100
 PAGE = "page"

@@ -11,7 +11,7 @@ from node.errors import ConfigError, reason
 from node.keyfile import new_seed, read_key, write_key
 from node.options import NodeParser, a_path
 from node.starting import begun, leave
-from protocol.identity import NodeKey
+from protocol.crypto.node_key import NodeKey
 
 _DESCRIPTION = """\
 Prints the public key of the private key in FILE, for the --allow lists and --peers pins of the others.

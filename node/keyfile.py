@@ -13,7 +13,7 @@ from node.addresses import parse_key
 from node.errors import ConfigError, UserError, reason
 from node.regular import check_regular
 from node.whole_files import new_file
-from protocol.identity import KEY_BYTES, NodeKey
+from protocol.crypto.node_key import KEY_BYTES, NodeKey
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 

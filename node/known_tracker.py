@@ -9,7 +9,7 @@ from pathlib import Path
 from node.addresses import PeerAddress, parse_peer
 from node.errors import ConfigError, reason
 from node.regular import check_regular
-from protocol.names import Key
+from protocol.wire.ids import Key
 
 FILE = "tracker.pub"
 _MOST_BYTES = 64 * 1024

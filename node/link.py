@@ -29,11 +29,11 @@ from node.intake import SMALL_BYTES, log
 from node.outbox import Budget, Outbox
 from node.posting import Answer, Kind, Poster
 from protocol.errors import RemoteProtocolError, TooEarly
-from protocol.handshake import read_again
-from protocol.introductions import NOBODY_LISTENS
-from protocol.limits import MAX_FRAME_BYTES
-from protocol.messages import Message
-from protocol.names import Key
+from protocol.swarm.meeting.discovery import NOBODY_LISTENS
+from protocol.wire.handshake import read_again
+from protocol.wire.ids import Key
+from protocol.wire.limits import MAX_FRAME_BYTES
+from protocol.wire.messages import Message
 
 if TYPE_CHECKING:
     from node.transport import Transport

@@ -16,7 +16,7 @@ from node.report import counted
 from node.reporting import Status, draining_text, summary_text
 from node.sums import Withstands
 from protocol.actions import Notice, Reason
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 REFRESH_S = 0.25
 SHOWN_ROUNDS = 8

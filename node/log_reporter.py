@@ -12,7 +12,7 @@ from node.logs import Log
 from node.reporters import SilentReporter
 from node.sums import Withstands
 from protocol.actions import Note, Notice
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 _UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTHER_SWARM})
 _ODD = frozenset({Note.CLOCK, Note.EPOCH})

@@ -22,7 +22,7 @@ from node.config_values import toml_name
 from node.errors import ConfigError, UserError, reason, shown
 from node.regular import check_regular
 from node.whole_files import whole
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 Tensors = Mapping[str, NDArray[np.generic]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from node.errors import ConfigError, UserError, reason
 from node.regular import check_regular
 from node.whole_files import replace_file
-from protocol.messages import Key
+from protocol.wire.messages import Key
 
 Swarm = tuple[str, bytes]
 

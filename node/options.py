@@ -17,7 +17,7 @@ from node.layers import Place, add_config, layered
 from node.logs import LogOptions, add_log_options, log_options
 from node.rows import Rows
 from node.tls import add_tls
-from protocol.limits import MAX_MEMBERS
+from protocol.wire.limits import MAX_MEMBERS
 
 _DESCRIPTION = """\
 A peer of a swarm: it trains a model on its own data and learns with others through

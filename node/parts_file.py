@@ -12,8 +12,8 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from protocol.masked_messages import TotalPiece
-from protocol.messages import Key, Sum
+from protocol.wire.masked_messages import TotalPiece
+from protocol.wire.messages import Key, Sum
 
 _HEAD = struct.Struct("<32sQQ")
 

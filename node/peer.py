@@ -67,12 +67,12 @@ from protocol.actions import (
     Vote,
     WrongTracker,
 )
-from protocol.codec import parameters_hash
-from protocol.identity import NodeKey
-from protocol.lineage import FIRST, Line
-from protocol.messages import Base, Group, Sid
-from protocol.session import Session
-from protocol.vectors import base_digest
+from protocol.crypto.node_key import NodeKey
+from protocol.quorum.lineage import FIRST, Line
+from protocol.swarm.node import Session
+from protocol.vectors.pieces import base_digest
+from protocol.wire.codec import parameters_hash
+from protocol.wire.messages import Base, Group, Sid
 
 T = TypeVar("T")
 
@@ -135,7 +135,7 @@ class Engine:
         self.stopping = Stopping()
         self._had_a_swarm = state.base.generation > 0
         self.is_deserted = False
-        """Whether it ended early because its swarm is gone (protocol.lateness)."""
+        """Whether it ended early because its swarm is gone (protocol.swarm.swarm_finished)."""
         self._meter = Meter(self.transport.counts)
         counts = self.transport.counts
         self.sight = Sight(plan, session, state, mechanism, self._shell, self._meter, counts, folder.path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from node.config import AggregationSection
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 
 @dataclass(frozen=True)

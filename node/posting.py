@@ -18,8 +18,8 @@ import h11
 from node.addresses import parse_endpoint, split_endpoint
 from node.errors import ConfigError
 from node.tls import Tls, WrongPeer
-from protocol import codec
-from protocol.names import Key
+from protocol.wire import codec
+from protocol.wire.ids import Key
 
 MAX_ANSWER_BYTES = 8 * 1024
 _LONGEST_RETRY_DIGITS = 4

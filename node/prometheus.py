@@ -26,9 +26,9 @@ from node.artifacts import Record
 from node.reporters import SilentReporter
 from node.views import NodeView, TrackerView
 from node.web import Shared
-from protocol.acquaintances import Contact
 from protocol.actions import Reason
-from protocol.messages import Group, Message, Refused
+from protocol.swarm.inspection import Contact
+from protocol.wire.messages import Group, Message, Refused
 
 PHASES = ("joining", "idle", "group", "shares", "sums", "following", "catching up", "closing")
 TIMED = ("train", "group", "shares", "sums")

@@ -11,7 +11,7 @@ from node.options import reachable_path
 from node.outfolder import STATE, Lock
 from node.report import counted
 from node.waiting import command
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 NONE = "none"
 _LOUD = """\

@@ -9,7 +9,7 @@ from node.artifacts import Record, Summary
 from node.reporting import Reporter, Status
 from node.sums import Withstands
 from protocol.actions import Notice
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 
 class SilentReporter:

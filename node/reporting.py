@@ -13,7 +13,7 @@ from node.config import describe_difference
 from node.privacy import ledger_text
 from node.sums import Withstands
 from protocol.actions import Fatal, Note, Notice, Reason
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 Status = Callable[[], Awaitable[dict[str, object]]]
 

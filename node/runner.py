@@ -64,13 +64,13 @@ from node.training import Learner, Trainer, shapes
 from node.web import answers
 from node.weighting import Weighting, make_weighting
 from node.weights import loaded_names
-from protocol.codec import parameters_hash
-from protocol.electorate import Electorate, of_names
-from protocol.identity import NodeKey
-from protocol.names import Key
-from protocol.session import Session
-from protocol.shares import ShareSettings
-from protocol.standing import Settings
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.crypto.node_key import NodeKey
+from protocol.quorum.electorate import Electorate, of_names
+from protocol.swarm.node import Session
+from protocol.swarm.node_state import Settings
+from protocol.wire.codec import parameters_hash
+from protocol.wire.ids import Key
 
 Agreed = Callable[[], nn.Module]
 """A copy of the model, with the agreed base in it."""

@@ -24,10 +24,10 @@ from node.tls import Tls
 from node.traffic import Counts
 from node.versions import UPGRADE_REQUIRED, Mixed
 from node.visits import Visits, new_websocket, ticket_of
-from protocol import codec
 from protocol.errors import RemoteProtocolError, TooEarly
-from protocol.limits import MAX_FRAME_BYTES
-from protocol.names import Key
+from protocol.wire import codec
+from protocol.wire.ids import Key
+from protocol.wire.limits import MAX_FRAME_BYTES
 
 MAX_LINE_BYTES = 4096
 """Of a request's first line, and of each of its headers; aiohttp takes 128 of them."""

@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from node.state import State
 from node.traffic import Counts
-from protocol import names
-from protocol.limits import MAX_FRAME_BYTES
-from protocol.masked_messages import ResultCertificate, TotalPiece
-from protocol.messages import BasePiece, CertificateRequest, Message, PieceRequest, Request, Sid, Sum
-from protocol.names import NOBODY, Key
+from protocol.wire import ids
+from protocol.wire.ids import NOBODY, Key
+from protocol.wire.limits import MAX_FRAME_BYTES
+from protocol.wire.masked_messages import ResultCertificate, TotalPiece
+from protocol.wire.messages import BasePiece, CertificateRequest, Message, PieceRequest, Request, Sid, Sum
 
 MAX_WAITING = 16
 """How many requests of one peer wait, the one that is being answered among them."""
@@ -109,7 +109,7 @@ def answer(state: State, request: CertificateRequest | PieceRequest) -> Message 
         case CertificateRequest(sid=sid):
             kept = state.sessions.get(sid)
             return kept.certificate if kept else None
-        case PieceRequest(of=names.LINEAGE, sid=digest, index=index):
+        case PieceRequest(of=ids.LINEAGE, sid=digest, index=index):
             return state.link_to(digest, index)
         case PieceRequest(of=b"", sid=digest, index=index):
             return _base_piece(state, digest, index)

@@ -8,7 +8,8 @@ A machine may change in a thread: whoever reads it meanwhile sees what is half d
 rule for all but the events themselves. A machine is read under the shell's lock: in `send` and `perform`,
 which are called under it, and through `look`. Who can not wait for the lock reads a value that never changes,
 and that the machine or the shell has replaced as a whole: the deadline, which the shell notes at the end of
-each event; what an action holds (protocol.bulk); who may answer at an endpoint (protocol.addressing).
+each event; what an action holds (protocol.wire.bulk); who may answer at an endpoint
+(protocol.swarm.addressing).
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from typing import TypeVar
 
 from node.back import Back
 from protocol.actions import Action, Reply, Send
+from protocol.aggregation.session_machine import is_always_light
 from protocol.errors import RemoteProtocolError
 from protocol.machine import Machine
-from protocol.messages import Message
-from protocol.session_machine import is_always_light
+from protocol.wire.messages import Message
 
 Event = Callable[[float], list[Action]]
 Deliver = Callable[[Send], None]
@@ -74,7 +75,7 @@ class Shell:
     ) -> None:
         """`heavy`: whether events that are not light take more than some tens of milliseconds: a thread.
 
-        `is_light`: whether the machine takes in a message now as `protocol.session_machine` says.
+        `is_light`: whether the machine takes in a message now as `protocol.aggregation.session_machine` says.
         """
         self._machine = machine
         self._is_light = is_light

@@ -20,12 +20,12 @@ from node.state import State
 from node.traffic import Counts
 from node.views import NodeView, Peer, Swarm, TrackerView, Visitor
 from node.waiting import waiting_text
-from protocol.acquaintances import Acquaintance
-from protocol.clocks import skew_words
-from protocol.introducer import Introducer
-from protocol.matchmaking import Waiting
-from protocol.messages import Announce
-from protocol.session import Session
+from protocol.swarm.inspection import Acquaintance
+from protocol.swarm.meeting.clock_skew import skew_words
+from protocol.swarm.meeting.matchmaker import Waiting
+from protocol.swarm.meeting.tracker import Introducer
+from protocol.swarm.node import Session
+from protocol.wire.messages import Announce
 
 KEY_DIGITS = 16
 MAX_PEERS = 256

@@ -23,7 +23,7 @@ from mechanisms.accounting import Event, event_from_text, to_text
 from node.errors import ConfigError, UserError, reason
 from node.regular import check_regular
 from node.whole_files import sync
-from protocol.messages import Key, Sid
+from protocol.wire.messages import Key, Sid
 
 SUFFIX = ".spent"
 _CHECK_DIGITS = 16

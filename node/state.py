@@ -40,15 +40,15 @@ from node.parts_file import PartsFile
 from node.privacy import Receipt
 from node.spend_file import Charge, SpendFile
 from node.vectors import Floats, VectorFiles
-from protocol import codec
 from protocol.actions import OpenVote
-from protocol.electorate import Electorate
-from protocol.lineage import FIRST, Line
-from protocol.masked_messages import Release, ResultCertificate, TotalPiece
-from protocol.messages import NO_SID, Base, Certificate, Group, Key, LineagePiece, Link, Sid, Sum
-from protocol.recovery import Past
-from protocol.standing import Standing
-from protocol.vectors import base_digest, piece, piece_count, raw
+from protocol.quorum.electorate import Electorate
+from protocol.quorum.lineage import FIRST, Line
+from protocol.swarm.node_state import Standing
+from protocol.swarm.recovery.fetch import Past
+from protocol.vectors.pieces import base_digest, piece, piece_count, raw
+from protocol.wire import codec
+from protocol.wire.masked_messages import Release, ResultCertificate, TotalPiece
+from protocol.wire.messages import NO_SID, Base, Certificate, Group, Key, LineagePiece, Link, Sid, Sum
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 
 from node.config import AggregationSection
 from node.errors import ConfigError
-from protocol.lengths import fits_additive, fits_masked, most_additive, most_masked
-from protocol.tolerance import LEAST_MEMBERS, MaskedSettings, tolerance
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, tolerance
+from protocol.aggregation.size_limits import fits_additive, fits_masked, most_additive, most_masked
 
 WORD_BITS = 32
 

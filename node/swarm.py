@@ -24,7 +24,7 @@ from node.notebook import TaskLike, close, data_of, finished, task_of
 from node.options import NodeOptions, parse_arguments
 from node.rows import Rows
 from node.streams import Reading, Stream
-from protocol.limits import MAX_MEMBERS
+from protocol.wire.limits import MAX_MEMBERS
 
 _ANY_PEER = "127.0.0.1:1"  # in place of the peers' addresses, which are known once they listen
 

@@ -30,10 +30,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from node.addresses import is_loopback
+from protocol.crypto.node_key import KEY_BYTES, SIGNATURE_BYTES, NodeKey, verify
 from protocol.errors import RemoteProtocolError
-from protocol.identity import KEY_BYTES, SIGNATURE_BYTES, NodeKey, verify
-from protocol.introductions import OTHER_KEY
-from protocol.names import Key
+from protocol.swarm.meeting.discovery import OTHER_KEY
+from protocol.wire.ids import Key
 
 VOUCHER = x509.ObjectIdentifier("2.25.293712048361209475120384670518392746501")
 """An arc that needs no registration (ITU-T X.667): a random number of 128 bits."""

@@ -41,9 +41,9 @@ from node.tls import add_tls, make_tls, protection, url
 from node.transport import Transport
 from node.web import answers
 from protocol.actions import Action, Named, Notice, Send
-from protocol.identity import NodeKey
-from protocol.introducer import Introducer
-from protocol.limits import MAX_MEMBERS
+from protocol.crypto.node_key import NodeKey
+from protocol.swarm.meeting.tracker import Introducer
+from protocol.wire.limits import MAX_MEMBERS
 
 _DESCRIPTION = """\
 Introduces peers to each other. It sees who is there and who is ready, signed by each; it never sees

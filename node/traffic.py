@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from protocol.masked_messages import (
+from protocol.wire.masked_messages import (
     Ack,
     Check,
     Dispute,
@@ -19,7 +19,7 @@ from protocol.masked_messages import (
     TotalPiece,
     ViewChange,
 )
-from protocol.messages import Message, Share, Sum
+from protocol.wire.messages import Message, Share, Sum
 
 _KINDS_DROPPED = 1000
 _OTHERS = "others"

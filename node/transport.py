@@ -24,10 +24,10 @@ from node.tls import Tls
 from node.traffic import Counts, phase_of
 from node.versions import Mixed
 from node.visits import Visits
-from protocol import codec
-from protocol.identity import NodeKey
-from protocol.messages import Message
-from protocol.names import Key
+from protocol.crypto.node_key import NodeKey
+from protocol.wire import codec
+from protocol.wire.ids import Key
+from protocol.wire.messages import Message
 
 ENCODED = 2
 ENDING_S = 2.0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
-from protocol.limits import VERSION
+from protocol.wire.limits import VERSION
 
 UPGRADE_REQUIRED = 426
 OTHER = "a link of another version of the protocol"

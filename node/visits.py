@@ -23,12 +23,12 @@ from node.intake import HEARTBEAT_S, MAX_CONTROL_BYTES, SMALL_BYTES, Intake, log
 from node.outbox import Budget, Outbox
 from node.traffic import Counts, phase_of
 from node.versions import SUBPROTOCOL
-from protocol import codec, handshake
+from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError, TooEarly
-from protocol.handshake import NONCE_BYTES
-from protocol.identity import NodeKey
-from protocol.messages import Message
-from protocol.names import Key
+from protocol.wire import codec, handshake
+from protocol.wire.handshake import NONCE_BYTES
+from protocol.wire.ids import Key
+from protocol.wire.messages import Message
 
 PROVE_S = 5.0
 """A websocket on which no key was proved in this time is closed."""

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from protocol.obstacle import Obstacle
+from protocol.swarm.votes.obstacle import Obstacle
 
 
 def waiting_text(found: Obstacle | None, out: Path) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from protocol.bulk import Bulk
-from protocol.codec import Signed
-from protocol.lineage import Line
-from protocol.masked_messages import Release, ResultCertificate, TotalPiece
-from protocol.messages import (
+from protocol.quorum.lineage import Line
+from protocol.vectors.pieces import Floats
+from protocol.wire.bulk import Bulk
+from protocol.wire.codec import Signed
+from protocol.wire.masked_messages import Release, ResultCertificate, TotalPiece
+from protocol.wire.messages import (
     Base,
     Certificate,
     CertificateRequest,
@@ -21,7 +22,6 @@ from protocol.messages import (
     Sid,
     Sum,
 )
-from protocol.vectors import Floats
 
 
 class Reason(StrEnum):
@@ -52,7 +52,7 @@ class Send:
     """Send these messages, in order, to a node key (in a machine) or an endpoint (in a session).
 
     `messages` are a value, whatever becomes of the machine: those that are there, or such as are built one by
-    one, as fast as the wire takes them (protocol.bulk).
+    one, as fast as the wire takes them (protocol.wire.bulk).
     """
 
     to: Key | str
@@ -230,7 +230,7 @@ class Note(StrEnum):
     CLOCK = "clock"
     EPOCH = "epoch"
     WAITING = "waiting"
-    """No group forms that may make a strong base (protocol.obstacle)."""
+    """No group forms that may make a strong base (protocol.swarm.votes.obstacle)."""
     WEAK = "weak"
     """A base was made without a quorum of its electors."""
     QUORUM = "quorum"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from protocol.actions import Action
-from protocol.messages import Key, Message
+from protocol.wire.messages import Key, Message
 
 
 class Machine(Protocol):

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from protocol.actions import Action
-from protocol.bulk import Bulk
-from protocol.identity import NodeKey
+from protocol.crypto.node_key import NodeKey
 from protocol.machine import Machine
-from protocol.messages import Message
+from protocol.wire.bulk import Bulk
+from protocol.wire.messages import Message
 
 if TYPE_CHECKING:
     from scenarios.network import Network

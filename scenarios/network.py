@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from protocol import codec
 from protocol.actions import Action, Reply, Send
 from protocol.errors import RemoteProtocolError, TooEarly
-from protocol.messages import Key, Message
+from protocol.wire import codec
+from protocol.wire.messages import Key, Message
 from scenarios.hosts import Host
 from scenarios.plans import Crash, Plan, random_plan
 from scenarios.rules import Rules, Violation

@@ -9,9 +9,11 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from protocol.identity import NodeKey
-from protocol.layout import ALL_TO_ALL_BYTES
-from protocol.masked_messages import (
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
+from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.crypto.node_key import NodeKey
+from protocol.wire.masked_messages import (
     Ack,
     Check,
     Join,
@@ -23,9 +25,7 @@ from protocol.masked_messages import (
     Total,
     ViewChange,
 )
-from protocol.messages import Message, Ready, Share, Sum
-from protocol.shares import ShareSettings
-from protocol.tolerance import MaskedSettings
+from protocol.wire.messages import Message, Ready, Share, Sum
 
 READY = (Ready,)
 SHARES = (Share,)

@@ -26,7 +26,7 @@ import numpy as np
 from node.errors import ConfigError
 from node.listening import DEFAULT, endpoint_of, listen
 from node.starting import INTERRUPTED
-from protocol.limits import MAX_ORDERED
+from protocol.wire.limits import MAX_ORDERED
 from scenarios.cells import Cell, Outcome, Shelf
 from scenarios.dataset import Dataset
 from scenarios.engines import Place, SweepDisplay, cores, one_line

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from protocol.actions import Completed, Evidence, Healed, Spend
-from protocol.masked import GRACE_S
-from protocol.masked_messages import Ack, AckVote, Release, ReleaseHead
-from protocol.messages import Base, Key, Message, Sid
-from protocol.tolerance import LEAST_MEMBERS, Tolerance, tolerance
+from protocol.aggregation.masked.machine import GRACE_S
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, Tolerance, tolerance
+from protocol.wire.masked_messages import Ack, AckVote, Release, ReleaseHead
+from protocol.wire.messages import Base, Key, Message, Sid
 from scenarios.plans import Plan
 
 JOIN_S = 5.0

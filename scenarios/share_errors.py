@@ -2,8 +2,8 @@
 
     update of each peer ──▶ its residual and n - 1 shares ──▶ n partial sums ──▶ their total ──▶ mean
 
-What nodes do between `start` and `Completed` (protocol.additive), without frames and seals; the mean is
-compared with the one in float64. Figures are errors, not accuracies.
+What nodes do between `start` and `Completed` (protocol.aggregation.additive), without frames and seals; the
+mean is compared with the one in float64. Figures are errors, not accuracies.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from itertools import permutations
 import numpy as np
 
 from node.vectors import Floats
-from protocol.shares import Shares, ShareSettings
-from protocol.stream import SEED_BYTES
-from protocol.totals import Total
-from protocol.vectors import Vector, pieces, raw
+from protocol.aggregation.additive.shares import Shares, ShareSettings
+from protocol.aggregation.additive.total import Total
+from protocol.crypto.prg import SEED_BYTES
+from protocol.vectors.pieces import Vector, pieces, raw
 from scenarios.cells import Outcome, Room, salt_of
 from scenarios.inline_engine import one_thread
 from scenarios.peer_cells import AboutSwarm

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from protocol import codec, names
 from protocol.actions import (
     Action,
     Adopted,
@@ -33,11 +32,17 @@ from protocol.actions import (
     Vote,
     WrongTracker,
 )
-from protocol.electorate import Electorate, of_names
-from protocol.lineage import FIRST, Line
 from protocol.machine import Machine
-from protocol.masked_messages import ResultCertificate, TotalPiece
-from protocol.messages import (
+from protocol.quorum.electorate import Electorate, of_names
+from protocol.quorum.lineage import FIRST, Line
+from protocol.swarm.node import Session
+from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.recovery.fetch import Past
+from protocol.vectors.pieces import Floats, base_digest, piece, raw
+from protocol.wire import codec, ids
+from protocol.wire.ids import NOBODY
+from protocol.wire.masked_messages import ResultCertificate, TotalPiece
+from protocol.wire.messages import (
     NO_SID,
     Base,
     BasePiece,
@@ -50,11 +55,6 @@ from protocol.messages import (
     Sid,
     Sum,
 )
-from protocol.names import NOBODY
-from protocol.recovery import Past
-from protocol.session import Session
-from protocol.standing import Settings, Standing
-from protocol.vectors import Floats, base_digest, piece, raw
 from scenarios.hosts import Host
 from scenarios.plans import Leave
 from scenarios.rules import SLOT, Outcome
@@ -305,7 +305,7 @@ class SimulatedPeer(Host):
         match action.request:
             case CertificateRequest(sid=sid) if sid in self.disk.certificates:
                 self.send_all(action.to, (self.disk.certificates[sid][2],))
-            case PieceRequest(of=names.LINEAGE, sid=digest, index=index) if digest in self.disk.lines:
+            case PieceRequest(of=ids.LINEAGE, sid=digest, index=index) if digest in self.disk.lines:
                 links = self.disk.lines[digest].whole
                 piece_of = LineagePiece(digest, index, len(links), links[index : index + 1])
                 self.send_all(action.to, (piece_of,))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocol.actions import Action, Named, Send
-from protocol.introducer import Introducer
 from protocol.machine import Machine
-from protocol.messages import Key
+from protocol.swarm.meeting.tracker import Introducer
+from protocol.wire.messages import Key
 from scenarios.hosts import Host
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from protocol import codec, tagging
 from protocol.actions import Gathered, Send, Train
 from protocol.errors import RemoteProtocolError
-from protocol.federation import FederationClient, FederationServer
-from protocol.messages import Enlist, UploadPiece
-from protocol.vectors import PIECE_WORDS
+from protocol.federation.server import FederationClient, FederationServer, tags
+from protocol.vectors.pieces import PIECE_WORDS
+from protocol.wire import codec
+from protocol.wire.messages import Enlist, UploadPiece
 from tests.parts import NOW, heard
 
 RUN = b"run" * 10 + b"!!"
@@ -28,14 +28,14 @@ def instance(node: int, start: int = 0) -> bytes:
 
 
 def enlist(node: int, start: int = 0, run: bytes = RUN) -> Enlist:
-    return tagging.tag(Enlist(node, instance(node, start), endpoint(node)), run)
+    return tags.tag(Enlist(node, instance(node, start), endpoint(node)), run)
 
 
 def upload(
     node: int, client: int, number: int = 1, payload: bytes = bytes(4 * SMALL), **changes
 ) -> UploadPiece:
     piece = UploadPiece(instance(node), number, client, 0, payload=payload)
-    return tagging.tag(replace(piece, **changes), RUN)
+    return tags.tag(replace(piece, **changes), RUN)
 
 
 def client(node: int = 0, dimension: int = SMALL, start: int = 0) -> FederationClient:

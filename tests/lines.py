@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from protocol import codec
-from protocol.identity import NodeKey
-from protocol.lineage import included_in
-from protocol.messages import Base, Certificate, Group, Link, Sum
+from protocol.crypto.node_key import NodeKey
+from protocol.quorum.lineage import included_in
+from protocol.wire import codec
+from protocol.wire.messages import Base, Certificate, Group, Link, Sum
 from tests.parts import base, group_of, ready
 
 

@@ -10,15 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from protocol import codec
 from protocol.actions import Action, Send
-from protocol.additive import Additive
-from protocol.electorate import Electorate
-from protocol.identity import NodeKey
+from protocol.aggregation.additive.machine import Additive
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.aggregation.participant import Seat
+from protocol.crypto.node_key import NodeKey
+from protocol.crypto.sealing import Ephemeral
 from protocol.machine import Machine
-from protocol.masked_messages import MaskedMessage, sender_of
-from protocol.membership import Members
-from protocol.messages import (
+from protocol.quorum.electorate import Electorate
+from protocol.swarm.meeting.membership import Members
+from protocol.swarm.meeting.patience import Patience
+from protocol.swarm.node_state import Settings, Standing
+from protocol.vectors.pieces import Floats, base_digest
+from protocol.wire import codec
+from protocol.wire.ids import NO_ELECTORS
+from protocol.wire.masked_messages import MaskedMessage, sender_of
+from protocol.wire.messages import (
     NO_SID,
     Announce,
     Base,
@@ -34,13 +41,6 @@ from protocol.messages import (
     Share,
     Sum,
 )
-from protocol.names import NO_ELECTORS
-from protocol.patience import Patience
-from protocol.sealing import Ephemeral
-from protocol.seat import Seat
-from protocol.shares import ShareSettings
-from protocol.standing import Settings, Standing
-from protocol.vectors import Floats, base_digest
 
 NOW = 1_700_000_000.0
 COUNTER = 1_000_000

@@ -1,7 +1,9 @@
 """One signed or tagged sample of every message."""
 
-from protocol import codec, tagging
-from protocol.masked_messages import (
+from protocol.federation import tags
+from protocol.wire import codec
+from protocol.wire.ids import RESIGNED
+from protocol.wire.masked_messages import (
     Ack,
     AckVote,
     Check,
@@ -26,7 +28,7 @@ from protocol.masked_messages import (
     ViewChange,
     ViewVote,
 )
-from protocol.messages import (
+from protocol.wire.messages import (
     Accepted,
     BasePiece,
     Certificate,
@@ -48,7 +50,6 @@ from protocol.messages import (
     Sum,
     UploadPiece,
 )
-from protocol.names import RESIGNED
 from tests.parts import announce, base, group, group_of, members, ready, roster_of
 
 ONE, TWO, THREE = members(3)
@@ -124,10 +125,10 @@ SAMPLES: tuple[Message, ...] = (
     LineagePiece(DIGEST, 64, 65, (Link(group(members(3)), (), (Certificate(SID, (SUM.header,)),)),)),
     Hello(announce(ONE, following=True), NONCE, False, "", (announce(TWO, following=True),)),
     *MASKED_SAMPLES,
-    tagging.tag(Enlist(11, NONCE, "127.0.0.1:9000"), RUN),
-    tagging.tag(Enlisted(NONCE), RUN),
-    tagging.tag(Order(NONCE, 7, (3, 15, 4095)), RUN),
-    tagging.tag(ModelPiece(7, 4095, payload=b"floats"), RUN),
-    tagging.tag(UploadPiece(NONCE, 7, 15, 2, payload=b"floats"), RUN),
-    tagging.tag(Done(NONCE), RUN),
+    tags.tag(Enlist(11, NONCE, "127.0.0.1:9000"), RUN),
+    tags.tag(Enlisted(NONCE), RUN),
+    tags.tag(Order(NONCE, 7, (3, 15, 4095)), RUN),
+    tags.tag(ModelPiece(7, 4095, payload=b"floats"), RUN),
+    tags.tag(UploadPiece(NONCE, 7, 15, 2, payload=b"floats"), RUN),
+    tags.tag(Done(NONCE), RUN),
 )

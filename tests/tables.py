@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 import protocol
-from protocol.steps import Course, Step, Table
+from protocol.transitions import Course, Step, Table
 
 Taken = tuple[Enum, Enum]
 
@@ -17,7 +17,8 @@ Taken = tuple[Enum, Enum]
 def tables() -> dict[str, Table[Any, Any]]:
     """By module and name."""
     modules = [
-        importlib.import_module(f"protocol.{found.name}") for found in pkgutil.iter_modules(protocol.__path__)
+        importlib.import_module(found.name)
+        for found in pkgutil.walk_packages(protocol.__path__, f"{protocol.__name__}.")
     ]
     return {
         f"{module.__name__}.{name}": value

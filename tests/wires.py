@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from protocol import codec
 from protocol.actions import (
     Action,
     Adopted,
@@ -24,13 +23,14 @@ from protocol.actions import (
     Unbind,
     Vote,
 )
-from protocol.electorate import of_names
+from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
-from protocol.identity import NodeKey
-from protocol.lineage import FIRST
-from protocol.messages import Base, BasePiece, CertificateRequest, LineagePiece, Link, Message
-from protocol.names import LINEAGE
-from protocol.session import Session
+from protocol.quorum.electorate import of_names
+from protocol.quorum.lineage import FIRST
+from protocol.swarm.node import Session
+from protocol.wire import codec
+from protocol.wire.ids import LINEAGE
+from protocol.wire.messages import Base, BasePiece, CertificateRequest, LineagePiece, Link, Message
 from tests.parts import NOW, base_of, endpoint, rand, settings, speaker, standing
 
 ZERO = np.zeros(5, dtype="<f4")

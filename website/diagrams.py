@@ -12,7 +12,7 @@ from enum import Enum
 from html import escape
 from typing import Any
 
-from protocol.steps import Table
+from protocol.transitions import Table
 
 BOX_HEIGHT, ROW, TOP, MARGIN, LOOP = 30, 40, 26, 4, 30
 WIDEST, NARROWEST, WIDTH = 160, 108, 672

@@ -8,20 +8,16 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any, get_args
 
-from protocol import (
-    actions,
-    additive,
-    codec,
-    federation_steps,
-    healing,
-    introductions,
-    masked_steps,
-    releasing,
-    seeking,
-    session_steps,
-    viewing,
-)
-from protocol.steps import Table
+from protocol import actions
+from protocol.aggregation.additive import machine as additive
+from protocol.aggregation.masked import phases as masked_phases
+from protocol.aggregation.masked import release, view_change
+from protocol.federation import steps as federation_steps
+from protocol.swarm import phases as swarm_phases
+from protocol.swarm.meeting import discovery, group_seeker
+from protocol.swarm.recovery import catch_up
+from protocol.transitions import Table
+from protocol.wire import codec
 from website.diagrams import drawing
 from website.tables import code, table
 
@@ -67,28 +63,44 @@ class Machine:
         return "\n\n".join(parts)
 
 
+_MASKED = ("machine", "key_setup", "rounds", "reduction", "release", "view_change")
+
 MACHINES = (
     Machine(
         "A node in a swarm",
-        ("session", "following", "closing"),
-        (("Steps of a node's rounds", session_steps.STEPS),),
+        ("swarm.node", "swarm.last_rounds", "swarm.closing"),
+        (("Steps of a node's rounds", swarm_phases.STEPS),),
     ),
-    Machine("Getting to know each other", ("introductions",), (("Steps of joining", introductions.STEPS),)),
-    Machine("Finding a group", ("seeking", "matchmaking"), (("Steps of an offer", seeking.STEPS),)),
-    Machine("The additive machine", ("additive",), (("Steps of an additive session", additive.STEPS),)),
+    Machine(
+        "Getting to know each other", ("swarm.meeting.discovery",), (("Steps of joining", discovery.STEPS),)
+    ),
+    Machine(
+        "Finding a group",
+        ("swarm.meeting.group_seeker", "swarm.meeting.matchmaker"),
+        (("Steps of an offer", group_seeker.STEPS),),
+    ),
+    Machine(
+        "The additive machine",
+        ("aggregation.additive.machine",),
+        (("Steps of an additive session", additive.STEPS),),
+    ),
     Machine(
         "The masked machine",
-        ("masked", "joining", "masking", "summing", "releasing", "viewing"),
+        tuple(f"aggregation.masked.{name}" for name in _MASKED),
         (
-            ("Steps of a masked session", masked_steps.STEPS),
-            ("What a member says of the totals", releasing.STEPS),
-            ("Steps from view to view", viewing.STEPS),
+            ("Steps of a masked session", masked_phases.STEPS),
+            ("What a member says of the totals", release.STEPS),
+            ("Steps from view to view", view_change.STEPS),
         ),
     ),
-    Machine("Catching up", ("healing", "recovery"), (("Steps of a fetch", healing.STEPS),)),
+    Machine(
+        "Catching up",
+        ("swarm.recovery.catch_up", "swarm.recovery.fetch"),
+        (("Steps of a fetch", catch_up.STEPS),),
+    ),
     Machine(
         "A federation with a server",
-        ("federation",),
+        ("federation.server",),
         (
             ("Steps of the server", federation_steps.SERVER),
             ("How a client node stands with its server", federation_steps.LINK),

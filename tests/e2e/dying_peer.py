@@ -20,9 +20,9 @@ from typing import Any, Literal
 
 import msgpack
 
-from protocol import codec
-from protocol.masked_messages import MaskedMessage, session_of
-from protocol.messages import Group, Share, Sum
+from protocol.wire import codec
+from protocol.wire.masked_messages import MaskedMessage, session_of
+from protocol.wire.messages import Group, Share, Sum
 from tests.e2e.namespaces import enter
 
 

@@ -14,9 +14,9 @@ from contextlib import suppress
 import aiohttp
 
 from node.versions import SUBPROTOCOL
-from protocol import codec, handshake
-from protocol.identity import NodeKey
-from protocol.messages import NO_SID, Announce, Base, Hello
+from protocol.crypto.node_key import NodeKey
+from protocol.wire import codec, handshake
+from protocol.wire.messages import NO_SID, Announce, Base, Hello
 
 AT_ONCE = 16
 HELLOS_PER_LINK = 20

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from protocol.identity import NodeKey
+from protocol.crypto.node_key import NodeKey
 from tests.e2e.dying_peer import Orders
 from tests.e2e.processes import ENOUGH_S, Event, Nursery, Process, free_endpoint
 

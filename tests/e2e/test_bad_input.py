@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.identity import NodeKey
+from protocol.crypto.node_key import NodeKey
 from tests.e2e.processes import Nursery, Process, free_endpoint
 from tests.e2e.swarm import SMALL, Swarm, history, one_digest, settings, status, wait_status, write_key
 

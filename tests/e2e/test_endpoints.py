@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from protocol import codec
-from protocol.identity import NodeKey
-from protocol.messages import Hello
+from protocol.crypto.node_key import NodeKey
+from protocol.wire import codec
+from protocol.wire.messages import Hello
 from tests.e2e.processes import ENOUGH_S, HOST
 from tests.e2e.test_open_port import Port
 from tests.parts import announce

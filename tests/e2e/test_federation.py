@@ -14,9 +14,10 @@ from rich.console import Console
 
 from node.config import load_task
 from node.errors import UserError
-from protocol import codec, tagging
-from protocol.limits import MAX_FRAME_BYTES
-from protocol.messages import Done, Enlist, UploadPiece
+from protocol.federation import tags
+from protocol.wire import codec
+from protocol.wire.limits import MAX_FRAME_BYTES
+from protocol.wire.messages import Done, Enlist, UploadPiece
 from scenarios.attackers import Attackers, LabelFlip, SignFlip
 from scenarios.cells import Cell, Outcome
 from scenarios.choices import Clients, MechanismChoice
@@ -181,7 +182,7 @@ def test_garbage_at_the_open_ports_is_dropped_and_the_rounds_go_on(place: Place)
     """Raw bytes, frames that are none, and well-formed ones of somebody without the run's secret."""
     stranger = bytes(range(32))
     frames = [
-        codec.encode(tagging.tag(message, stranger)).join()
+        codec.encode(tags.tag(message, stranger)).join()
         for message in (
             Enlist(0, b"s" * 16, "127.0.0.1:1"),
             UploadPiece(b"s" * 16, 1, 0, 0, payload=bytes(4 * 266)),

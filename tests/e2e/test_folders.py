@@ -18,7 +18,7 @@ import pytest
 from mechanisms.accounting import Ledger, event_from_text, spent
 from node.keyfile import new_seed
 from node.spend_file import SpendFile
-from protocol.identity import NodeKey
+from protocol.crypto.node_key import NodeKey
 from tests.e2e.processes import ROOT, Nursery, Process, free_endpoint
 from tests.e2e.swarm import fact, history, one_digest, rows, settings, wait_status, write_key
 from tests.fixtures.make_folder import SETTINGS, argv

@@ -19,10 +19,10 @@ import aiohttp
 import pytest
 
 from node.versions import SUBPROTOCOL
-from protocol import codec
-from protocol.identity import NodeKey
-from protocol.limits import MAX_FRAME_BYTES
-from protocol.messages import Group, Hello, Ready, Share, Sum
+from protocol.crypto.node_key import NodeKey
+from protocol.wire import codec
+from protocol.wire.limits import MAX_FRAME_BYTES
+from protocol.wire.messages import Group, Hello, Ready, Share, Sum
 from tests.e2e.dying_peer import Fate, Orders, read_record
 from tests.e2e.processes import HOST
 from tests.e2e.swarm import Swarm, get, one_digest

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from protocol.vectors import base_digest
+from protocol.vectors.pieces import base_digest
 from tests.e2e.processes import Nursery, free_endpoint
 from tests.e2e.swarm import ADDITIVE, SMALL, fact, frozen, history, one_digest, rows, settings, summary
 

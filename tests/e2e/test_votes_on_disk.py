@@ -16,13 +16,13 @@ import pytest
 from node.errors import UserError
 from node.state import State
 from protocol.actions import OpenVote
-from protocol.codec import parameters_hash
-from protocol.electorate import of_keys
-from protocol.identity import NodeKey
-from protocol.lineage import Line
-from protocol.masked_messages import Release, ReleaseHead, ResultCertificate
-from protocol.messages import Base, Group
-from protocol.vectors import base_digest
+from protocol.crypto.node_key import NodeKey
+from protocol.quorum.electorate import of_keys
+from protocol.quorum.lineage import Line
+from protocol.vectors.pieces import base_digest
+from protocol.wire.codec import parameters_hash
+from protocol.wire.masked_messages import Release, ReleaseHead, ResultCertificate
+from protocol.wire.messages import Base, Group
 from tests.e2e.dying_start import arm
 from tests.parts import ready
 

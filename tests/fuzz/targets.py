@@ -3,8 +3,8 @@
 import random
 from collections.abc import Callable
 
-from protocol import codec
 from protocol.errors import RemoteProtocolError
+from protocol.wire import codec
 from tests.simulation.mutations import LAYOUTS, feed, real_messages
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol import codec
 from protocol.errors import RemoteProtocolError
-from protocol.limits import MAX_HEADER_BYTES, MAX_PIECES, VERSION
-from protocol.messages import Message
+from protocol.wire import codec
+from protocol.wire.limits import MAX_HEADER_BYTES, MAX_PIECES, VERSION
+from protocol.wire.messages import Message
 from tests.samples import SAMPLES
 
 FRAMES = [codec.encode(message).join() for message in SAMPLES]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from protocol.endpoints import canonical, is_canonical, split_endpoint
+from protocol.wire.endpoints import canonical, is_canonical, split_endpoint
 
 LABELS = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
 HOSTS = st.one_of(

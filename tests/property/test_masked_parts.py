@@ -7,13 +7,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from protocol import masks
+from protocol.aggregation.masked import mask_keys
+from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.linear_check import Coefficients, add_up, pack, packed_bytes, unpack
+from protocol.crypto.prg import Stream
+from protocol.crypto.shamir import PRIME, combine, from_bytes, split, to_bytes, weights
 from protocol.errors import RemoteProtocolError
-from protocol.layout import Layout
-from protocol.limits import CHECKS
-from protocol.lincheck import Coefficients, add_up, pack, packed_bytes, unpack
-from protocol.shamir import PRIME, combine, from_bytes, split, to_bytes, weights
-from protocol.stream import Stream
+from protocol.wire.limits import CHECKS
 
 SEEDS = st.binary(min_size=32, max_size=32)
 SECRETS = st.integers(0, PRIME - 1) | st.sampled_from([0, 1, PRIME - 1, 2**254 - 1])
@@ -93,15 +93,15 @@ def test_any_bytes_are_a_number_of_the_field_or_refused(data):
 @settings(max_examples=25)
 @given(st.lists(SEEDS, min_size=4, max_size=6, unique=True), st.integers(0, 70), st.integers(0, 9), st.data())
 def test_in_the_sum_of_all_only_what_was_encoded_and_the_own_masks_are_left(seeds, words, block, data):
-    secrets = [masks.secret_from(seed) for seed in seeds]
-    public = [masks.public_key(secret) for secret in secrets]
+    secrets = [mask_keys.secret_from(seed) for seed in seeds]
+    public = [mask_keys.public_key(secret) for secret in secrets]
     lines = [data.draw(arrays(np.uint32, words, elements=WORDS)) for _ in seeds]
     total = np.zeros(words, dtype="<u4")
     for i, line in enumerate(lines):
         masked = line.copy()
         for j in range(len(seeds)):
             if i != j:
-                seed = masks.pair_seed(secrets[i], public[j], bytes(32), bytes([i]) * 32, bytes([j]) * 32)
+                seed = mask_keys.pair_seed(secrets[i], public[j], bytes(32), bytes([i]) * 32, bytes([j]) * 32)
                 (Stream.add_to if i < j else Stream.subtract_from)(Stream(seed), masked, 4 * block)
         Stream(seeds[i]).add_to(masked, 4 * block)
         total += masked

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from protocol.fixedpoint import FixedPoint
-from protocol.shares import ShareSettings
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.aggregation.fixed_point import FixedPoint
 from tests.parts import completed, machines, mean_of
 
 BOUND = 4.0

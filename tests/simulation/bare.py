@@ -18,12 +18,16 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from protocol import codec
 from protocol.actions import Action, Completed, Evidence, Failed, Healed, Keep, Reason, Send, Spend
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.masked.machine import GRACE_S, DoubleMasked
+from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.aggregation.participant import Seat
 from protocol.errors import RemoteProtocolError, TooEarly
-from protocol.fixedpoint import FixedPoint
-from protocol.masked import GRACE_S, DoubleMasked
-from protocol.masked_messages import (
+from protocol.swarm.recovery.fetch import Past, ResultFetch
+from protocol.vectors.pieces import Floats
+from protocol.wire import codec
+from protocol.wire.masked_messages import (
     Ack,
     Join,
     JoinCertificate,
@@ -33,11 +37,7 @@ from protocol.masked_messages import (
     ResultCertificate,
     sender_of,
 )
-from protocol.messages import CertificateRequest, Key, Message, PieceRequest
-from protocol.recovery import Past, ResultFetch
-from protocol.seat import Seat
-from protocol.tolerance import MaskedSettings
-from protocol.vectors import Floats
+from protocol.wire.messages import CertificateRequest, Key, Message, PieceRequest
 from scenarios.rules import opens_both
 from tests import parts
 from tests.simulation.schedules import (

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from protocol.actions import Reason
-from protocol.electorate import Electorate, of_keys, of_names
-from protocol.layout import ALL_TO_ALL_BYTES
-from protocol.tolerance import MaskedSettings
+from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
+from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.quorum.electorate import Electorate, of_keys, of_names
 from scenarios.network import START_S, Network
 from scenarios.plans import SEEDS, Conditions, Crash, Leave, Partition, Plan, split
 from scenarios.simulated_peer import SimulatedPeer

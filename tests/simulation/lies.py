@@ -5,11 +5,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from protocol import codec, shamir
-from protocol.digesting import bulk_digest
-from protocol.joining import joins_digest
-from protocol.lincheck import packed_bytes
-from protocol.masked_messages import (
+from protocol.aggregation.masked.key_setup import joins_digest
+from protocol.aggregation.masked.linear_check import packed_bytes
+from protocol.aggregation.masked.release import release_digest
+from protocol.aggregation.masked.totals import payload_bytes
+from protocol.aggregation.masked.unmasking import totals_digest
+from protocol.crypto import shamir
+from protocol.crypto.bulk_digest import bulk_digest
+from protocol.wire import codec
+from protocol.wire.masked_messages import (
     Ack,
     AckVote,
     Check,
@@ -27,11 +31,8 @@ from protocol.masked_messages import (
     ViewChange,
     ViewVote,
 )
-from protocol.member_sets import everybody
-from protocol.messages import Key
-from protocol.releasing import release_digest
-from protocol.totalling import payload_bytes
-from protocol.unmasking import totals_digest
+from protocol.wire.member_sets import everybody
+from protocol.wire.messages import Key
 from tests.simulation.schedules import Finished, GaveUp, Lie, Member
 
 LIAR = 3

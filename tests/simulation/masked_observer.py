@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from protocol import codec
-from protocol.masked_messages import Masked, Release, ResultCertificate
-from protocol.messages import Group, Key, Message, Sid
-from protocol.tolerance import tolerance
+from protocol.aggregation.masked.thresholds import tolerance
+from protocol.wire import codec
+from protocol.wire.masked_messages import Masked, Release, ResultCertificate
+from protocol.wire.messages import Group, Key, Message, Sid
 from scenarios.network import Network
 from tests.simulation.observer import Basis, Column, Row
 

@@ -10,14 +10,17 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any
 
-from protocol import codec
 from protocol.actions import Completed, Failed
-from protocol.digesting import bulk_digest
+from protocol.aggregation.masked.disputes import inputs_digest
+from protocol.aggregation.masked.key_setup import joins_digest
+from protocol.aggregation.masked.machine import DoubleMasked
+from protocol.aggregation.masked.release import release_digest
+from protocol.aggregation.masked.unmasking import totals_digest
+from protocol.aggregation.masked.view_change import votes_digest
+from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import RemoteProtocolError
-from protocol.joining import joins_digest
-from protocol.judging import inputs_digest
-from protocol.masked import DoubleMasked
-from protocol.masked_messages import (
+from protocol.wire import codec
+from protocol.wire.masked_messages import (
     Ack,
     Join,
     Joined,
@@ -30,9 +33,6 @@ from protocol.masked_messages import (
     TotalPiece,
     ViewChange,
 )
-from protocol.releasing import release_digest
-from protocol.unmasking import totals_digest
-from protocol.viewing import votes_digest
 from tests import parts
 from tests.simulation.bare import Swarm
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, offer, secret

@@ -10,8 +10,8 @@ about 2^-61.
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from protocol import codec
-from protocol.messages import Group, Key, Sid, Sum
+from protocol.wire import codec
+from protocol.wire.messages import Group, Key, Sid, Sum
 from scenarios.network import Network
 
 PRIME = 2**61 - 1

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from protocol.patience import PATIENT_ROUNDS, TRUSTING_ROUNDS
-from protocol.tolerance import LEAST_MEMBERS, tolerance
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, tolerance
+from protocol.swarm.meeting.patience import PATIENT_ROUNDS, TRUSTING_ROUNDS
 
 MOST = 6
 EVERYBODY = (1 << MOST) - 1
@@ -48,7 +48,7 @@ class Broken(AssertionError):
 
 
 def is_quorum(electors: int, voters: int, without: int) -> bool:
-    """protocol.electorate's rule on sets of bits: more than half of who is left, or half with the first."""
+    """quorum.electorate's rule on sets of bits: more than half of who is left, or half with the first."""
     left = electors & ~without
     votes, first = voters & left, electors & -electors
     missing = left.bit_count() - 2 * votes.bit_count()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from protocol.messages import Sum
+from protocol.wire.messages import Sum
 from scenarios.network import START_S, Network, Sent
 from scenarios.plans import SUMS, Conditions, Crash, Late, Plan
 from scenarios.rules import Outcome

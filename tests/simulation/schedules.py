@@ -16,18 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from protocol import codec, masks
 from protocol.actions import Completed, Evidence, Failed
-from protocol.fixedpoint import FixedPoint
-from protocol.identity import NodeKey
-from protocol.layout import Layout
-from protocol.masked import DoubleMasked
-from protocol.masked_messages import TotalPiece
-from protocol.messages import Group, Key, Message
-from protocol.releasing import Phase
-from protocol.seat import Seat
-from protocol.tolerance import Tolerance, tolerance
-from protocol.vectors import Floats
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.masked import mask_keys
+from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.machine import DoubleMasked
+from protocol.aggregation.masked.release import Phase
+from protocol.aggregation.masked.thresholds import Tolerance, tolerance
+from protocol.aggregation.participant import Seat
+from protocol.crypto.node_key import NodeKey
+from protocol.vectors.pieces import Floats
+from protocol.wire import codec
+from protocol.wire.masked_messages import TotalPiece
+from protocol.wire.messages import Group, Key, Message
 from tests import parts
 
 CLIP = 4.0
@@ -159,7 +160,14 @@ def remembered() -> Iterator[None]:
 
     A good signature stays good, and is looked up by record, key and signature; a bad one is tried each time.
     """
-    before = (codec.verify, codec.sign, codec.canonical, masks.pair_seed, masks.public_key, Seat.channel)
+    before = (
+        codec.verify,
+        codec.sign,
+        codec.canonical,
+        mask_keys.pair_seed,
+        mask_keys.public_key,
+        Seat.channel,
+    )
     seats: dict[Any, Any] = {}
 
     def channel(seat: Seat, sender: Key, recipient: Key) -> Any:
@@ -178,12 +186,12 @@ def remembered() -> Iterator[None]:
         return signed[place]
 
     codec.verify, codec.sign, codec.canonical = verify, sign, canonical
-    masks.pair_seed, masks.public_key = lru_cache(1 << 12)(before[3]), lru_cache(1 << 12)(before[4])
+    mask_keys.pair_seed, mask_keys.public_key = lru_cache(1 << 12)(before[3]), lru_cache(1 << 12)(before[4])
     Seat.channel = channel  # type: ignore[method-assign]
     try:
         yield
     finally:
-        codec.verify, codec.sign, codec.canonical, masks.pair_seed, masks.public_key = before[:5]
+        codec.verify, codec.sign, codec.canonical, mask_keys.pair_seed, mask_keys.public_key = before[:5]
         Seat.channel = before[5]  # type: ignore[method-assign]
 
 

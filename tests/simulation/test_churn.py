@@ -12,7 +12,7 @@ from itertools import product
 
 import pytest
 
-from protocol.messages import Base
+from protocol.wire.messages import Base
 from scenarios.network import START_S, Network
 from scenarios.plans import Conditions, Plan, Timeouts, random_plan
 from scenarios.rules import Rules, Violation

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from protocol.matchmaking import LINGER_CAP_S
+from protocol.swarm.meeting.matchmaker import LINGER_CAP_S
 from scenarios.network import START_S, Network
 from scenarios.plans import Conditions, Crash, Plan
 from scenarios.rules import JOIN_S

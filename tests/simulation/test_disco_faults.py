@@ -5,11 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from protocol import codec
-from protocol.fixedpoint import FixedPoint
-from protocol.messages import BasePiece, Share, Sum
-from protocol.shares import ShareSettings
-from protocol.vectors import PIECE_WORDS, Floats
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.vectors.pieces import PIECE_WORDS, Floats
+from protocol.wire import codec
+from protocol.wire.messages import BasePiece, Share, Sum
 from scenarios.network import START_S, Network
 from scenarios.plans import SUMS, Conditions, Crash, Hang, Late, Partition, Plan, random_plan
 from scenarios.simulated_peer import SimulatedPeer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocol.messages import Group, Hello, Ready
+from protocol.wire.messages import Group, Hello, Ready
 from scenarios.network import Network, Violation
 from scenarios.plans import SUMS, Conditions, Crash, Late, Plan, random_plan
 from scenarios.simulated_peer import SimulatedPeer

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from protocol.messages import BasePiece, Certificate
+from protocol.wire.messages import BasePiece, Certificate
 from scenarios.network import Network
 from scenarios.plans import SUMS, Conditions, Crash, Late, Plan, split
 from tests.simulation.runs import end_of_sums, outcomes, reasons, run, sent

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from protocol import codec
-from protocol.digesting import bulk_digest
-from protocol.identity import NodeKey
-from protocol.messages import Certificate, Message, Sum
+from protocol.crypto.bulk_digest import bulk_digest
+from protocol.crypto.node_key import NodeKey
+from protocol.wire import codec
+from protocol.wire.messages import Certificate, Message, Sum
 from scenarios.plans import Conditions, Liar, Plan
 from scenarios.rules import Violation
 from tests.simulation.runs import run

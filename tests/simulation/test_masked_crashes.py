@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from protocol.masked_messages import JoinCertificate
+from protocol.wire.masked_messages import JoinCertificate
 from tests.simulation.bare import Swarm
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, remembered
 

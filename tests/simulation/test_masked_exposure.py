@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from protocol.masked_messages import Masked
+from protocol.wire.masked_messages import Masked
 from scenarios.network import Network
 from scenarios.plans import random_plan
 from tests.simulation.bare import Swarm

@@ -5,10 +5,10 @@ from functools import cache
 
 import pytest
 
+from protocol.aggregation.masked.disputes import inputs_digest
+from protocol.aggregation.masked.reduction import TWO_TOTALS, Summing
 from protocol.errors import RemoteProtocolError
-from protocol.judging import inputs_digest
-from protocol.masked_messages import Check, Masked, Total, TotalHead
-from protocol.summing import TWO_TOTALS, Summing
+from protocol.wire.masked_messages import Check, Masked, Total, TotalHead
 from tests import parts
 from tests.simulation import lies
 from tests.simulation.bare import Swarm

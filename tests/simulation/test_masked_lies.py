@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from protocol import masks, shamir
 from protocol.actions import Completed, Failed, Reason
-from protocol.masked import DoubleMasked
-from protocol.masked_messages import Join, JoinCertificate, Joined, Masked
-from protocol.summing import Summing
+from protocol.aggregation.masked import mask_keys
+from protocol.aggregation.masked.machine import DoubleMasked
+from protocol.aggregation.masked.reduction import Summing
+from protocol.crypto import shamir
+from protocol.wire.masked_messages import Join, JoinCertificate, Joined, Masked
 from tests.simulation import lies
 from tests.simulation.bare import Swarm
 from tests.simulation.lies import LIAR
@@ -213,7 +214,7 @@ def key_of_another_secret(honest):
 
 
 WrongDealer = beginning_with(shamir, "split", points_of_nothing)
-WrongMaskKey = beginning_with(masks, "public_key", key_of_another_secret)
+WrongMaskKey = beginning_with(mask_keys, "public_key", key_of_another_secret)
 
 
 def swarms_with(kind: type[DoubleMasked], layout: int, lie: Lie = truth) -> list[Swarm]:

@@ -6,13 +6,13 @@ from itertools import product
 
 import pytest
 
-from protocol import codec
-from protocol.identity import NodeKey
-from protocol.masked_messages import Ack, Release
-from protocol.messages import Message
-from protocol.releasing import TWO_ACKS
-from protocol.tolerance import MaskedSettings, tolerance
-from protocol.unmasking import totals_digest
+from protocol.aggregation.masked.release import TWO_ACKS
+from protocol.aggregation.masked.thresholds import MaskedSettings, tolerance
+from protocol.aggregation.masked.unmasking import totals_digest
+from protocol.crypto.node_key import NodeKey
+from protocol.wire import codec
+from protocol.wire.masked_messages import Ack, Release
+from protocol.wire.messages import Message
 from scenarios.plans import ENDS, JOINS, MASKS, Conditions, Crash, Late, Plan
 from scenarios.rules import Violation, opens_both
 from tests.simulation.runs import outcomes, run, sent

@@ -11,8 +11,15 @@ from fractions import Fraction
 
 import pytest
 
-from protocol.masked_messages import JoinHead, Masked, MaskedHead, Release, ReleaseHead, ResultCertificate
-from protocol.messages import Key, Message, Sum
+from protocol.wire.masked_messages import (
+    JoinHead,
+    Masked,
+    MaskedHead,
+    Release,
+    ReleaseHead,
+    ResultCertificate,
+)
+from protocol.wire.messages import Key, Message, Sum
 from scenarios.network import Network
 from scenarios.plans import Plan
 from tests.simulation.masked_observer import MaskedObserver, MaskedSession, session_of, sessions_of

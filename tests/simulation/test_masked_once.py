@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from protocol import codec
 from protocol.actions import Send
-from protocol.masked import DoubleMasked
-from protocol.masked_messages import Ack, AckVote, Release
-from protocol.releasing import STEPS, Event, Phase, Releasing
-from protocol.steps import Step
-from protocol.unmasking import totals_digest
-from protocol.view import Choice
+from protocol.aggregation.masked.machine import DoubleMasked
+from protocol.aggregation.masked.release import STEPS, Event, Phase, Releasing
+from protocol.aggregation.masked.unmasking import totals_digest
+from protocol.aggregation.masked.view import Choice
+from protocol.transitions import Step
+from protocol.wire import codec
+from protocol.wire.masked_messages import Ack, AckVote, Release
 from tests import parts
 from tests.simulation.bare import Swarm
 from tests.simulation.mutations import MEMBERS, OTHERS, begin, machine, real_messages

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 import pytest
 
 from protocol.actions import Failed
-from protocol.masking import Masking
-from protocol.releasing import Phase, Releasing
-from protocol.view import Choice
+from protocol.aggregation.masked.release import Phase, Releasing
+from protocol.aggregation.masked.rounds import Masking
+from protocol.aggregation.masked.view import Choice
 from tests.simulation.bare import Swarm
 from tests.simulation.ends import ends_of, side_by_side
 from tests.simulation.schedules import EVERYBODY_ADDS, Crash, Schedule, Violation, chaos, remembered

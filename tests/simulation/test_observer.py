@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from protocol.messages import Sum
+from protocol.wire.messages import Sum
 from scenarios.network import Network
 from scenarios.plans import Plan, random_plan
 from tests.simulation.observer import Basis, Observer

@@ -1,6 +1,7 @@
 """The rule alone, over very many plans: no strong base beside another, and a free quorum goes on.
 
-Checked are the quorums of tests.simulation.rule against protocol.electorate, all of them up to five electors;
+Checked are the quorums of tests.simulation.rule against protocol.quorum.electorate, all of them up to five
+electors;
 that each planted fault is found; and, on the same churn, what the rule comes to against what the real
 machines come to in the simulator: of each era of 200 s whether a strong base was made in it, whether
 any was lost or made beside another, and that all hold one at the end. How many bases are made in an era is
@@ -15,9 +16,9 @@ from itertools import product
 
 import pytest
 
-from protocol.electorate import Electorate, of_keys, strong_ballot
-from protocol.messages import Announce, Base, Group, Ready
-from protocol.names import RESIGNED
+from protocol.quorum.electorate import Electorate, of_keys, strong_ballot
+from protocol.wire.ids import RESIGNED
+from protocol.wire.messages import Announce, Base, Group, Ready
 from scenarios.network import START_S, Network
 from scenarios.plans import Conditions, Leave, Partition, Plan, split
 from tests.simulation.churn import strong_lost

@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocol.masked import DoubleMasked
+from protocol.aggregation.masked.machine import DoubleMasked
 from tests.parts import NOW
 from tests.simulation.bare import Swarm
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, remembered

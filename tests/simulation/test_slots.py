@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from protocol.layout import ALL_TO_ALL_BYTES
-from protocol.masked_messages import Masked, ResultCertificate
-from protocol.messages import Certificate
-from protocol.tolerance import MaskedSettings
+from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
+from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.wire.masked_messages import Masked, ResultCertificate
+from protocol.wire.messages import Certificate
 from scenarios.plans import SUMS, Conditions, Late, Plan, Timeouts, split
 from tests.simulation.runs import outcomes, reasons, run, sent
 

@@ -1,6 +1,6 @@
 """The machines' tables are the truth: what happens stands in them, and all that stands in them happens.
 
-A step that is in no table is an error of the machine at once (protocol.steps); here its other half.
+A step that is in no table is an error of the machine at once (protocol.transitions); here its other half.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 
 from protocol.errors import RemoteProtocolError
-from protocol.masked_messages import Propose
-from protocol.messages import Done, Enlisted, Hello
-from protocol.tagging import tag
+from protocol.federation.tags import tag
+from protocol.wire.masked_messages import Propose
+from protocol.wire.messages import Done, Enlisted, Hello
 from scenarios.plans import random_plan
 from tests import federations, parts
 from tests.parts import heard
@@ -22,7 +22,8 @@ from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Schedule, chaos
 from tests.simulation.test_masked_crashes import crash_everywhere
 from tests.simulation.test_masked_lies import LIAR, WrongMaskKey, truth
 from tests.tables import Taken, noted, tables
-from tests.unit.protocol import test_federation_schedules, test_session
+from tests.unit.protocol.federation import test_federation_schedules
+from tests.unit.protocol.swarm import test_node
 
 OUTRANKED = (28, 35)
 """Seeds of plans in which a peer comes whose key is lower than that of the coordinator who holds a Ready."""
@@ -36,12 +37,12 @@ def of_nodes() -> None:
 
 
 def a_session_starts_while_a_base_is_fetched() -> None:
-    two, readys = test_session.asking()
+    two, readys = test_node.asking()
     better = parts.base_of(parts.vector(7), 1)
-    for key in (test_session.ONE, test_session.THREE):
+    for key in (test_node.ONE, test_node.THREE):
         said = parts.announce(key, base=better, counter=parts.COUNTER + 5000)
         heard(two, Hello(said, bytes(16), False, parts.PARAMETERS), parts.NOW)
-    heard(two, parts.group_of(readys, test_session.ONE), parts.NOW)
+    heard(two, parts.group_of(readys, test_node.ONE), parts.NOW)
 
 
 def of_masked_sessions() -> None:
@@ -95,12 +96,25 @@ def _in_doubt() -> federations.FederationClient:
 CASES: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
     "nodes": (
         of_nodes,
-        ("additive.STEPS", "session_steps.STEPS", "seeking.STEPS", "introductions.STEPS", "healing.STEPS"),
+        (
+            "aggregation.additive.machine.STEPS",
+            "swarm.phases.STEPS",
+            "swarm.meeting.group_seeker.STEPS",
+            "swarm.meeting.discovery.STEPS",
+            "swarm.recovery.catch_up.STEPS",
+        ),
     ),
-    "masked sessions": (of_masked_sessions, ("masked_steps.STEPS", "releasing.STEPS", "viewing.STEPS")),
+    "masked sessions": (
+        of_masked_sessions,
+        (
+            "aggregation.masked.phases.STEPS",
+            "aggregation.masked.release.STEPS",
+            "aggregation.masked.view_change.STEPS",
+        ),
+    ),
     "federations": (
         of_federations,
-        ("federation_steps.SERVER", "federation_steps.LINK", "federation_steps.WORK"),
+        ("federation.steps.SERVER", "federation.steps.LINK", "federation.steps.WORK"),
     ),
 }
 

@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from protocol.tolerance import Tolerance
+from protocol.aggregation.masked.thresholds import Tolerance
 from tests.simulation.masked_observer import MaskedObserver, MaskedSession
 from tests.simulation.vote_model import Findings, Votes, exhaust, groups, judge, sample, votes_of
 

@@ -21,7 +21,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from protocol.tolerance import Tolerance, most_dropouts
+from protocol.aggregation.masked.thresholds import Tolerance, most_dropouts
 
 LEAST_IN_A_SUM = 3
 PATTERNS_AT_ONCE = 100_000

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from protocol.fixedpoint import FixedPoint
-from protocol.layout import Layout
-from protocol.masked_vector import MaskedVector, masks_of
-from protocol.masks import pair_seed, public_key, secret_from, self_seed
-from protocol.stream import Stream
-from protocol.vectors import Words
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.mask_keys import pair_seed, public_key, secret_from, self_seed
+from protocol.aggregation.masked.vector import MaskedVector, masks_of
+from protocol.crypto.prg import Stream
+from protocol.vectors.pieces import Words
 from tests.parts import members
 
 ERROR_RATE = 1e-6

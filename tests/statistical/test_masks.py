@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2, norm
 
-from protocol import stream
-from protocol.fixedpoint import FixedPoint
-from protocol.shares import ShareSettings
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.crypto import prg
 from tests.parts import machines, members, outbox, shared
 
 ERROR_RATE = 1e-6
@@ -53,19 +53,19 @@ def test_partial_sums_of_two_vectors_are_distributed_alike():
 
 def test_without_masks_uniformity_fails(monkeypatch):
     """The planted fault: every word of every mask is zero."""
-    monkeypatch.setattr(stream, "words", lambda _seed, _start, count: np.zeros(count, dtype="<u4"))
+    monkeypatch.setattr(prg, "words", lambda _seed, _start, count: np.zeros(count, dtype="<u4"))
 
     assert uniformity(partial_sums(0.25)[0]) < ERROR_RATE
 
 
 def test_a_mask_that_repeats_after_a_piece_fails(monkeypatch):
     """The planted fault of the reference system: each part of the vector starts the same stream."""
-    whole = stream.words
+    whole = prg.words
 
     def repeating(seed: bytes, start: int, count: int) -> NDArray[np.uint32]:
         return np.resize(whole(seed, start, 64), count)
 
-    monkeypatch.setattr(stream, "words", repeating)
+    monkeypatch.setattr(prg, "words", repeating)
     assert uniformity(partial_sums(0.25)[0]) < ERROR_RATE
 
 

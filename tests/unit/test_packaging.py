@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from setuptools import find_packages
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("node", "protocol", "mechanisms", "scenarios")
@@ -35,8 +36,11 @@ def test_exactly_the_packages_that_exist_are_in_the_wheel(pyproject):
     folders = {path.parent.relative_to(ROOT) for path in sources()}
     on_disk = {".".join(folder.parts) for folder in folders}
 
-    assert pyproject["tool"]["setuptools"]["packages"] == list(PACKAGES)
-    assert on_disk == set(PACKAGES)
+    include = pyproject["tool"]["setuptools"]["packages"]["find"]["include"]
+    found = find_packages(str(ROOT), include=include)
+
+    assert on_disk == set(found)
+    assert {name.partition(".")[0] for name in found} == set(PACKAGES)
 
 
 def test_every_package_ships_its_type_marker_and_its_data(pyproject):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocol.digesting import bulk_digest
+from protocol.crypto.bulk_digest import bulk_digest
 from tests.vectors.blake3_reference import blake3
 
 PUBLISHED = {

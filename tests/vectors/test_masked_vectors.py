@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol import masks, shamir
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.masked import mask_keys
+from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.linear_check import Coefficients, add_up, pack, unpack
+from protocol.aggregation.masked.mask_keys import Kind
+from protocol.aggregation.masked.vector import MaskedVector, masks_of
+from protocol.crypto import shamir
+from protocol.crypto.node_key import NodeKey
+from protocol.crypto.prg import Stream
 from protocol.errors import RemoteProtocolError
-from protocol.fixedpoint import FixedPoint
-from protocol.identity import NodeKey
-from protocol.layout import Layout
-from protocol.lincheck import Coefficients, add_up, pack, unpack
-from protocol.masked_vector import MaskedVector, masks_of
-from protocol.masks import Kind
-from protocol.stream import Stream
-from protocol.vectors import Floats, Words
+from protocol.vectors.pieces import Floats, Words
 from tests.vectors import masked_cases
 
 HERE = Path(__file__).parent
@@ -91,35 +92,35 @@ def test_the_keys_of_the_known_members_are_in_order(known):
 
 
 def test_secrets_public_keys_and_commitments_are_the_known_ones(known):
-    selves = [masks.secret_from(bytes.fromhex(seed)) for seed in known["seeds"]["selves"]]
-    pairs = [masks.secret_from(bytes.fromhex(seed)) for seed in known["seeds"]["pairs"]]
-    bound = [masks.commitment(secret, SID, key.public) for secret, key in zip(selves, KEYS, strict=True)]
+    selves = [mask_keys.secret_from(bytes.fromhex(seed)) for seed in known["seeds"]["selves"]]
+    pairs = [mask_keys.secret_from(bytes.fromhex(seed)) for seed in known["seeds"]["pairs"]]
+    bound = [mask_keys.commitment(secret, SID, key.public) for secret, key in zip(selves, KEYS, strict=True)]
 
     assert [hex(secret) for secret in selves] == known["selves"]
     assert [hex(secret) for secret in pairs] == known["pairs"]
-    assert [masks.public_key(secret).hex() for secret in pairs] == known["public"]
+    assert [mask_keys.public_key(secret).hex() for secret in pairs] == known["public"]
     assert [value.hex() for value in bound] == known["commitments"]
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_digests_of_shares_are_the_known_ones(known, kind):
     share, dealer = shamir.to_bytes(number(known["share"])), KEYS[2].public
-    digests = [masks.share_digest(share, SID, dealer, kind, place) for place in (0, 1, 63)]
+    digests = [mask_keys.share_digest(share, SID, dealer, kind, place) for place in (0, 1, 63)]
 
     assert [digest.hex() for digest in digests] == known["share_digests"][kind.value.decode()]
 
 
 def self_seeds() -> list[bytes]:
     return [
-        masks.self_seed(secret, SID, key.public)
+        mask_keys.self_seed(secret, SID, key.public)
         for secret, key in zip(masked_cases.SELVES, KEYS, strict=True)
     ]
 
 
 @cache
 def pair_seed(i: int, j: int) -> bytes:
-    public = masks.public_key(masked_cases.PAIRS[j])
-    return masks.pair_seed(masked_cases.PAIRS[i], public, SID, KEYS[i].public, KEYS[j].public)
+    public = mask_keys.public_key(masked_cases.PAIRS[j])
+    return mask_keys.pair_seed(masked_cases.PAIRS[i], public, SID, KEYS[i].public, KEYS[j].public)
 
 
 def test_own_masks_begin_with_the_known_words(known):

@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol import codec, stream
-from protocol.additive import Additive
+from protocol.aggregation.additive.machine import Additive
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.aggregation.additive.total import Total
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.participant import Seat
+from protocol.crypto import prg
+from protocol.crypto.node_key import NodeKey
+from protocol.crypto.sealing import Ephemeral
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
-from protocol.fixedpoint import FixedPoint
-from protocol.identity import NodeKey
-from protocol.messages import Announce, Base, Group, Ready, Sum
-from protocol.names import RESIGNED
-from protocol.sealing import Ephemeral
-from protocol.seat import Seat
-from protocol.shares import ShareSettings
-from protocol.totals import Total
-from protocol.vectors import base_digest
+from protocol.vectors.pieces import base_digest
+from protocol.wire import codec
+from protocol.wire.ids import RESIGNED
+from protocol.wire.messages import Announce, Base, Group, Ready, Sum
 from tests.parts import NOW, mean_of, outbox
 from tests.vectors import generate
 
@@ -91,14 +92,14 @@ def test_every_file_is_what_the_reference_yields():
 )
 def test_mask_words_are_the_known_ones_from_any_offset(case):
     ahead = case["start"] % 4
-    words = stream.words(binary(case["seed"]), case["start"] - ahead, len(case["words"]) + ahead)
+    words = prg.words(binary(case["seed"]), case["start"] - ahead, len(case["words"]) + ahead)
 
     assert words[ahead:].tolist() == case["words"]
 
 
 @pytest.mark.parametrize("case", load("masks")["negative"], ids=lambda case: case["why"])
 def test_other_seeds_and_places_give_no_word_of_the_known_ones(case):
-    words = stream.words(binary(case["seed"]), case["start"], len(case["not"])).tolist()
+    words = prg.words(binary(case["seed"]), case["start"], len(case["not"])).tolist()
 
     assert not set(words) & set(case["not"])
 
@@ -353,4 +354,4 @@ def test_another_generation_parameter_set_or_zero_is_another_base():
 @pytest.mark.parametrize(("start", "count"), [(1, 4), (6, 1), (0, 2**18 + 1)])
 def test_words_from_inside_a_block_or_beyond_a_piece_are_refused_not_wrong(start, count):
     with pytest.raises(LocalProtocolError):
-        stream.words(bytes(32), start, count)
+        prg.words(bytes(32), start, count)

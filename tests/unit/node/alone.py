@@ -17,11 +17,11 @@ from node.runner import prepare
 from node.state import State
 from node.tls import make_tls
 from protocol.actions import Completed
-from protocol.codec import parameters_hash
-from protocol.identity import NodeKey
-from protocol.messages import Base, Certificate
-from protocol.session import Session
-from protocol.vectors import base_digest
+from protocol.crypto.node_key import NodeKey
+from protocol.swarm.node import Session
+from protocol.vectors.pieces import base_digest
+from protocol.wire.codec import parameters_hash
+from protocol.wire.messages import Base, Certificate
 from tests import parts
 from tests.parts import settings
 

@@ -20,11 +20,11 @@ from node.tls import make_tls
 from node.transport import Transport
 from node.versions import SUBPROTOCOL, Mixed
 from node.visits import Visits
-from protocol import codec, handshake
-from protocol import masked_messages as masked
-from protocol.identity import NodeKey
-from protocol.limits import MAX_FRAME_BYTES
-from protocol.messages import Accepted
+from protocol.crypto.node_key import NodeKey
+from protocol.wire import codec, handshake
+from protocol.wire import masked_messages as masked
+from protocol.wire.limits import MAX_FRAME_BYTES
+from protocol.wire.messages import Accepted
 
 ONE, OTHER, THIRD = (NodeKey(bytes([number]) * 32) for number in (1, 2, 3))
 PATIENCE_S = 30.0

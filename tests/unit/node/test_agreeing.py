@@ -18,7 +18,7 @@ from node.errors import ConfigError
 from node.options import parse_arguments
 from node.plan import Plan
 from node.runner import prepare
-from protocol.messages import NO_SID, Base
+from protocol.wire.messages import NO_SID, Base
 from tests.own_data import told, ward
 
 PEERS = ("--peers", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")

@@ -13,7 +13,7 @@ from node.agreement import Totals, agreed, totals
 from node.config import AgreementSection, read_task
 from node.ranges import Range, by_range, by_rows, rounded_scale
 from node.survey import parts, survey
-from protocol.messages import Base
+from protocol.wire.messages import Base
 from tests.own_data import schema
 from tests.unit.node.test_survey import CLASSES, COLUMNS, NUMBER, TABLE, row_text
 

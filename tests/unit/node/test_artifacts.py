@@ -12,7 +12,7 @@ from node.artifacts import Folder, Record, Summary, Traffic, total_of
 from node.errors import UserError
 from node.modelfile import Card
 from node.training import split_vector
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 SHAPES = [("layer.weight", (2, 3)), ("layer.bias", (2,))]
 TASK = {"task": {"name": "t"}, "model": {"class": "a:B"}}

@@ -15,7 +15,7 @@ from node.known_tracker import KnownTracker
 from node.privacy import make_mechanism
 from node.task_file import toml
 from node.tls import make_tls
-from protocol.identity import NodeKey
+from protocol.crypto.node_key import NodeKey
 from tests.own_data import IMAGES, TABLE, picture, ward
 
 HERE, THERE, YONDER = "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"

@@ -12,7 +12,7 @@ import pytest
 
 from node.tls import make_tls
 from node.transport import Transport
-from protocol.identity import NodeKey
+from protocol.crypto.node_key import NodeKey
 from tests.unit.node.links import anybody
 
 STEPS = 6

@@ -23,10 +23,10 @@ from node.rooms import Bound
 from node.tls import make_tls
 from node.traffic import Counts
 from node.versions import SUBPROTOCOL
-from protocol import codec
-from protocol.identity import NodeKey
-from protocol.limits import MAX_FRAME_BYTES
-from protocol.messages import Accepted
+from protocol.crypto.node_key import NodeKey
+from protocol.wire import codec
+from protocol.wire.limits import MAX_FRAME_BYTES
+from protocol.wire.messages import Accepted
 from tests.unit.node.links import THIRD, a_server, anybody, prove
 
 KEY = NodeKey(bytes([1]) * 32)

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 
 from node.ending import until_over
 from protocol.actions import Failed, Reason, Spend
-from protocol.session_steps import Event
+from protocol.swarm.phases import Event
 from tests.unit.node.alone import Alone, ended, words
 
 SID = b"s" * 32

@@ -22,9 +22,10 @@ from node.models import MLP
 from node.restraint import Held, Restraint
 from node.task import build_model
 from node.training import Interrupted, Trainer, read_vector
-from protocol import codec, tagging
-from protocol.limits import MAX_FRAME_BYTES
-from protocol.messages import Enlist, UploadPiece
+from protocol.federation import tags
+from protocol.wire import codec
+from protocol.wire.limits import MAX_FRAME_BYTES
+from protocol.wire.messages import Enlist, UploadPiece
 
 # What aiohttp says of a test that posts one string of bytes.
 pytestmark = [
@@ -314,11 +315,9 @@ async def test_garbage_and_strangers_are_dropped_and_counted_and_the_rounds_go_o
                 wire.recv(4096)
 
     async def post(endpoint):
-        strange = tagging.tag(Enlist(0, b"s" * 16, "127.0.0.1:1"), bytes(32))
+        strange = tags.tag(Enlist(0, b"s" * 16, "127.0.0.1:1"), bytes(32))
         mine = UploadPiece(b"s" * 16, 1, 0, 0, payload=bytes(4 * SMALL))
-        frames = [
-            codec.encode(m).join() for m in (strange, tagging.tag(mine, bytes(32)), tagging.tag(mine, RUN))
-        ]
+        frames = [codec.encode(m).join() for m in (strange, tags.tag(mine, bytes(32)), tags.tag(mine, RUN))]
         async with aiohttp.ClientSession() as session:
             for frame in (*frames, b"nonsense", bytes(MAX_FRAME_BYTES + 1)):
                 async with session.post(f"http://{endpoint}/v1/bulk", data=frame) as answer:

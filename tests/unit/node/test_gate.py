@@ -14,8 +14,8 @@ from node.gate import OwnGate, Refused, make_gate
 from node.options import parse_arguments
 from node.runner import _introduction, prepare
 from protocol.actions import Adopted, Failed, Reason, Spend
-from protocol.identity import NodeKey
-from protocol.lineage import FIRST
+from protocol.crypto.node_key import NodeKey
+from protocol.quorum.lineage import FIRST
 from tests.unit.node.alone import HERE, SMALL
 
 GATE = "aggregation.loss_gate=0.5"

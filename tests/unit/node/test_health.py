@@ -12,7 +12,7 @@ import pytest
 from node import supervisor
 from node.health import health, missing_of, missing_unless_ending
 from node.transport import Transport
-from protocol.introductions import Event
+from protocol.swarm.meeting.discovery import Event
 from tests.parts import COUNTER, announce, stranger
 from tests.unit.node.links import anybody
 

@@ -9,7 +9,7 @@ import pytest
 from node.errors import ConfigError, UserError
 from node.key import main
 from node.keyfile import new_seed, own_key, read_key, write_key
-from protocol.identity import NodeKey
+from protocol.crypto.node_key import NodeKey
 
 
 def test_a_new_key_is_readable_by_its_owner_alone(tmp_path):

@@ -14,10 +14,10 @@ from node import again, link, visits
 from node.link import LIMITS
 from node.tls import WrongPeer, make_tls
 from node.versions import HEADER, SUBPROTOCOL
-from protocol import codec, handshake
 from protocol.errors import RemoteProtocolError, TooEarly
-from protocol.limits import VERSION
-from protocol.messages import Accepted
+from protocol.wire import codec, handshake
+from protocol.wire.limits import VERSION
+from protocol.wire.messages import Accepted
 from tests.unit.node.links import (
     BULK,
     ONE,

@@ -18,7 +18,7 @@ from node.options import read_options
 from node.reporters import Reporters, SilentReporter
 from node.reporting import JsonReporter, PlainReporter
 from protocol.actions import Note, Notice
-from protocol.messages import Base
+from protocol.wire.messages import Base
 from tests.unit.node.test_reporting import RECORD, SUMMARY, SUMS
 
 JSON = LogOptions("json", "info")

@@ -9,7 +9,7 @@ import pytest
 from node import again
 from node.again import KEPT_FRAMES, Kept, Outgoing
 from node.outbox import Budget, Outbox
-from protocol.codec import Frame
+from protocol.wire.codec import Frame
 
 
 async def test_first_in_first_out_and_the_head_stays_until_it_is_done():

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from node.parts_file import PartsFile
-from protocol.masked_messages import TotalPiece
-from protocol.messages import Sum
-from protocol.names import NOBODY
+from protocol.wire.ids import NOBODY
+from protocol.wire.masked_messages import TotalPiece
+from protocol.wire.messages import Sum
 
 SID, OWNER = b"s" * 32, b"o" * 32
 

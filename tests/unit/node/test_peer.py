@@ -10,7 +10,7 @@ import pytest
 from mechanisms.accounting import Ledger
 from node.privacy import NOTHING, Receipt
 from protocol.actions import Adopted, Spend
-from protocol.lineage import FIRST
+from protocol.quorum.lineage import FIRST
 from tests.unit.node.alone import ended, words
 
 

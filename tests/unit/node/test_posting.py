@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from node.posting import MAX_ANSWER_BYTES, Kind, Pass, Poster
-from protocol.codec import Frame
+from protocol.wire.codec import Frame
 
 FINE = b"HTTP/1.1 204 No Content\r\nDate: today\r\n\r\n"
 SMALL = Frame(b"head", b"payload")

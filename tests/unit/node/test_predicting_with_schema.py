@@ -16,7 +16,7 @@ from node.data import load_dataset
 from node.modelfile import Card, task_table
 from node.task import build_model
 from node.training import Trainer
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 BASE = Base(1, bytes(32), 3, bytes(32))
 COLUMNS = [

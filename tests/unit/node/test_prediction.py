@@ -20,7 +20,7 @@ from node.modelfile import Card, task_table
 from node.prediction import open_model
 from node.task import build_model
 from node.training import Trainer
-from protocol.messages import Base
+from protocol.wire.messages import Base
 
 BASE = Base(3, bytes(range(32)), 4, bytes(32))
 LEDGER = {

@@ -27,7 +27,7 @@ from node.prometheus import (
 )
 from node.transport import Transport
 from node.views import NodeView, Peer, Swarm, TrackerView
-from protocol.messages import Refused
+from protocol.wire.messages import Refused
 from tests.parts import group, members, stranger
 from tests.unit.node.links import anybody
 from tests.unit.node.test_reporting import LEDGER, RECORD

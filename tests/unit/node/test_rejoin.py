@@ -14,9 +14,9 @@ from node.database import Database
 from node.outfolder import STATE, Lock
 from node.rejoin import main
 from node.state import State
-from protocol.electorate import of_keys
-from protocol.lineage import Line
-from protocol.messages import Certificate, Link
+from protocol.quorum.electorate import of_keys
+from protocol.quorum.lineage import Line
+from protocol.wire.messages import Certificate, Link
 from tests.parts import base, endpoint, group, members
 
 KEYS = members(5)

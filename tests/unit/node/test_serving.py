@@ -13,11 +13,11 @@ from aiohttp import web
 from node.serving import AT_ONCE, MAX_SERVED_BYTES, MAX_WAITING, Serving
 from node.traffic import Counts
 from protocol.actions import Serve
-from protocol.limits import MAX_FRAME_BYTES
-from protocol.masked_messages import TotalPiece
-from protocol.messages import BasePiece, CertificateRequest, PieceRequest
-from protocol.names import NOBODY
-from protocol.vectors import PIECE_BYTES, PIECE_WORDS
+from protocol.vectors.pieces import PIECE_BYTES, PIECE_WORDS
+from protocol.wire.ids import NOBODY
+from protocol.wire.limits import MAX_FRAME_BYTES
+from protocol.wire.masked_messages import TotalPiece
+from protocol.wire.messages import BasePiece, CertificateRequest, PieceRequest
 from tests.unit.node.links import accepting
 from tests.unit.node.test_transport import End
 

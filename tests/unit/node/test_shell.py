@@ -12,7 +12,7 @@ from node.shell import Shell
 from node.traffic import Counts
 from protocol.actions import Closed, Note, Notice, Reply
 from protocol.errors import RemoteProtocolError
-from protocol.masked_messages import Ack, AckVote, Release, ReleaseHead
+from protocol.wire.masked_messages import Ack, AckVote, Release, ReleaseHead
 
 BACK = Nowhere(None, Counts())
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from protocol.messages import Hello
+from protocol.wire.messages import Hello
 from tests.parts import announce, stranger
 
 OTHER = stranger()

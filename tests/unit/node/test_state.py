@@ -22,11 +22,13 @@ from node.serving import answer
 from node.spend_file import Charge, SpendFile
 from node.state import KEPT_SESSIONS, Kept, State
 from protocol.actions import OpenVote
-from protocol.electorate import of_keys
-from protocol.identity import NodeKey
-from protocol.lineage import FIRST, Line
-from protocol.masked_messages import JoinHead, Release, ReleaseHead, ResultCertificate, TotalPiece
-from protocol.messages import (
+from protocol.crypto.node_key import NodeKey
+from protocol.quorum.electorate import of_keys
+from protocol.quorum.lineage import FIRST, Line
+from protocol.vectors.pieces import PIECE_WORDS, base_digest
+from protocol.wire.ids import LINEAGE, NOBODY, RESIGNED
+from protocol.wire.masked_messages import JoinHead, Release, ReleaseHead, ResultCertificate, TotalPiece
+from protocol.wire.messages import (
     Base,
     Certificate,
     CertificateRequest,
@@ -36,8 +38,6 @@ from protocol.messages import (
     PieceRequest,
     Sum,
 )
-from protocol.names import LINEAGE, NOBODY, RESIGNED
-from protocol.vectors import PIECE_WORDS, base_digest
 from tests.parts import ready
 
 PARAMETERS = bytes(32)

@@ -7,7 +7,7 @@ import pytest
 from node.config import load_task
 from node.errors import ConfigError
 from node.sums import check_length, masked_settings, withstands
-from protocol.tolerance import MaskedSettings
+from protocol.aggregation.masked.thresholds import MaskedSettings
 
 MASKED, ADDITIVE = "aggregation.protocol=masked", "aggregation.protocol=additive"
 

@@ -18,10 +18,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from node.posting import Pass, Poster
 from node.tls import _NAME, VOUCHER, WrongPeer, certificate, make_tls, protection, url, vouched_for
 from node.transport import Transport
-from protocol import codec
-from protocol import masked_messages as masked
-from protocol.identity import NodeKey
-from protocol.messages import Accepted
+from protocol.crypto.node_key import NodeKey
+from protocol.wire import codec
+from protocol.wire import masked_messages as masked
+from protocol.wire.messages import Accepted
 from tests.unit.node.links import anybody
 
 ONE, OTHER = NodeKey(b"1" * 32), NodeKey(b"2" * 32)

@@ -9,9 +9,9 @@ from node.sight import TrackerSight
 from node.tracker import parse_arguments
 from node.traffic import Counts
 from node.views import Swarm, Visitor
-from protocol.codec import parameters_hash
-from protocol.introducer import Introducer
-from protocol.messages import Hello
+from protocol.swarm.meeting.tracker import Introducer
+from protocol.wire.codec import parameters_hash
+from protocol.wire.messages import Hello
 from tests.parts import COUNTER, PARAMETERS, announce, endpoint, heard, members, ready, stranger
 
 KEYS = members(4)

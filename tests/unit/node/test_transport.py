@@ -18,11 +18,11 @@ from node.link import AHEAD
 from node.server import _body
 from node.traffic import phase_of
 from node.transport import Transport
-from protocol import codec
-from protocol import masked_messages as masked
 from protocol.errors import RemoteProtocolError, TooEarly
-from protocol.masked_messages import TotalPiece
-from protocol.messages import Accepted, Share, Sum
+from protocol.wire import codec
+from protocol.wire import masked_messages as masked
+from protocol.wire.masked_messages import TotalPiece
+from protocol.wire.messages import Accepted, Share, Sum
 from tests.parts import stranger
 from tests.unit.node.links import anybody
 

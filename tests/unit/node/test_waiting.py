@@ -20,9 +20,9 @@ from node.runner import _gone_words
 from node.sight import NodeSight
 from node.waiting import waiting_text
 from protocol.actions import Healed, Note, Notice
-from protocol.lineage import FIRST, Line
-from protocol.messages import Link
-from protocol.obstacle import Obstacle, Stage
+from protocol.quorum.lineage import FIRST, Line
+from protocol.swarm.votes.obstacle import Obstacle, Stage
+from protocol.wire.messages import Link
 from tests.parts import endpoint, group, members
 from tests.unit.node.alone import ended, words
 from tests.unit.node.test_health import Served

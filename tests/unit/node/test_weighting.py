@@ -7,8 +7,8 @@ import pytest
 
 from node.config import load_task
 from node.weighting import BySamples, Uniform, make_weighting
-from protocol.limits import MAX_MEMBERS
-from protocol.shares import ShareSettings
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.wire.limits import MAX_MEMBERS
 
 CAP = 200
 WEIGHTED = ("aggregation.weighting=samples", f"aggregation.sample_cap={CAP}")

@@ -3,32 +3,32 @@
 import numpy as np
 import pytest
 
-from protocol import stream
-from protocol.deadlines import FIRST_VIEW, Pace, PhasePaces
-from protocol.early import OF_ONE_BYTES, Early
+from protocol.adaptive_timeouts import FIRST_VIEW, Pace, PhasePaces
+from protocol.aggregation.early_buffer import OF_ONE_BYTES, Early
+from protocol.crypto import prg
 from protocol.errors import TooEarly
-from protocol.messages import Share
-from protocol.vectors import PIECE_WORDS, piece, piece_bytes, piece_count, pieces
+from protocol.vectors.pieces import PIECE_WORDS, piece, piece_bytes, piece_count, pieces
+from protocol.wire.messages import Share
 
 
 def test_flipping_any_of_the_256_seed_bits_changes_the_words():
     """No bit is folded away: of 64 words, none may stay (chance 256 * 64 / 2^32 = 4e-6)."""
     seed = bytes(range(32))
-    whole = stream.words(seed, 0, 64)
+    whole = prg.words(seed, 0, 64)
     for bit in range(256):
         flipped = bytearray(seed)
         flipped[bit // 8] ^= 1 << bit % 8
-        assert not np.any(stream.words(bytes(flipped), 0, 64) == whole), bit
+        assert not np.any(prg.words(bytes(flipped), 0, 64) == whole), bit
 
 
 def test_words_do_not_depend_on_where_one_starts_to_read():
-    whole = stream.words(bytes(32), 0, 64)
+    whole = prg.words(bytes(32), 0, 64)
     for start in range(0, 64, 4):
-        np.testing.assert_array_equal(stream.words(bytes(32), start, 64 - start), whole[start:])
+        np.testing.assert_array_equal(prg.words(bytes(32), start, 64 - start), whole[start:])
 
 
 def test_no_words_are_no_words():
-    assert len(stream.words(bytes(32), 8, 0)) == 0
+    assert len(prg.words(bytes(32), 8, 0)) == 0
 
 
 def test_a_vector_is_cut_into_pieces_that_cover_it_once():

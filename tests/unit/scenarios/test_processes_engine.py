@@ -12,7 +12,7 @@ import pytest
 from mechanisms.clipping import Floats
 from node.errors import ConfigError, UserError
 from node.training import Diverged, Interrupted
-from protocol.limits import MAX_ORDERED
+from protocol.wire.limits import MAX_ORDERED
 from scenarios import datasets
 from scenarios.attackers import Attackers, LabelFlip, Scaling
 from scenarios.cells import Cell, Outcome

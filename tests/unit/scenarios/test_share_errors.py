@@ -11,9 +11,9 @@ import pytest
 
 from node.config import load_task
 from node.errors import ConfigError
-from protocol.sealing import derive
-from protocol.shares import ShareSettings
-from protocol.vectors import PIECE_WORDS
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.crypto.sealing import derive
+from protocol.vectors.pieces import PIECE_WORDS
 from scenarios.inline_engine import LocalRoom
 from scenarios.peer_cells import SwarmCell
 from scenarios.share_errors import ShareErrorCell, mean_by_shares, share_errors
@@ -59,7 +59,7 @@ def test_the_mean_is_the_one_that_machines_come_to(kind: str, count: int, dimens
 
 
 def test_integers_are_within_the_bound_of_fixed_point() -> None:
-    """A coordinate of the sum is off by less than n/s (protocol.fixedpoint), and float32 rounds the mean."""
+    """A coordinate of the sum is off by less than n/s (fixed_point), and float32 rounds the mean."""
     vectors = [vector(number, 400) for number in range(5)]
     shares = ShareSettings("ring", 4.0, 100.0).for_group(5)
     errors = share_errors(vectors, shares, np.random.default_rng(0))

@@ -15,7 +15,7 @@ from node.artifacts import Record, Summary
 from node.config import Task
 from node.config_values import key_name
 from protocol.actions import Action, Reason
-from protocol.codec import _TYPES
+from protocol.wire.codec import _TYPES
 from tests.tables import tables
 from website import commands, links, machines, outside, python_page, reference, words
 from website.diagrams import drawing, phases_of
@@ -167,7 +167,7 @@ def test_the_examples_of_a_module_are_true(name):
 
 def test_links_lead_to_pages_from_wherever_they_stand():
     pages = {"index.md", "privacy.md", "decisions/README.md", "architecture.md"}
-    there = "[a](../README.md#first-run) [b](decisions) [c](../protocol/codec.py)"
+    there = "[a](../README.md#first-run) [b](decisions) [c](../protocol/wire/codec.py)"
 
     assert links.relinked(there, "privacy.md", pages) == "[a](index.md#first-run) [b](decisions/README.md) c"
     assert links.relinked("[a](../privacy.md)", "decisions/README.md", pages) == "[a](../privacy.md)"

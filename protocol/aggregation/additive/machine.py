@@ -1,0 +1,302 @@
+"""The additive machine: two rounds of all-to-all, for one session (protocol, Part I, steps 2.1 to 3.4).
+
+What must stay true, beside the table `STEPS`:
+- nothing sent before `Spend` depends on the vector; `Spend` comes once, before the first SUM;
+- a SUM is a vote: where votes count, `Vote` comes before the first one, and the sum is kept before that;
+- after Failed or Completed nothing is ever sent, and nothing received changes anything;
+- `Completed` only when every member's sum is whole, signed, and over the same contributors.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from protocol.actions import Action, Completed, Evidence, Failed, Keep, OpenVote, Reason, Send, Spend, Vote
+from protocol.aggregation.additive.shares import Shares
+from protocol.aggregation.additive.total import Total
+from protocol.aggregation.participant import Seat
+from protocol.crypto.bulk_digest import bulk_digest
+from protocol.crypto.sealing import Channel, derive
+from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.transitions import Course, Step, Table
+from protocol.vectors.pieces import Floats, Vector, piece, piece_count, pieces, raw
+from protocol.wire import codec
+from protocol.wire.bulk import Bulk
+from protocol.wire.messages import Certificate, Key, Message, Share, Sid, Sum
+
+TWO_SUMS = "two different sums in one session"
+
+
+class Phase(Enum):
+    """Where a session is."""
+
+    NEW = "new"
+    SHARES = "shares"
+    SUMS = "sums"
+    DONE = "done"
+
+
+class Event(Enum):
+    """What moves a session on."""
+
+    START = "start"
+    ALL_SHARES = "all n shares"
+    ALL_SUMS = "all n sums"
+    ENDED = "time, loss"
+
+
+STEPS: Table[Phase, Event] = {
+    (Phase.NEW, Event.START): Step(Phase.SHARES, "a Share, sealed, to each other member"),
+    (Phase.SHARES, Event.ALL_SHARES): Step(Phase.SUMS, "Spend; one's Sum to all; Keep it"),
+    (Phase.SHARES, Event.ENDED): Step(
+        Phase.DONE, "Failed, the offer still fresh: T_shares is over, or somebody was lost"
+    ),
+    (Phase.SUMS, Event.ALL_SUMS): Step(Phase.DONE, "Completed with the Certificate"),
+    (Phase.SUMS, Event.ENDED): Step(
+        Phase.DONE, "Failed, the offer spent: T_sums is over, somebody was lost, or contributors differ"
+    ),
+}
+"""Where an event leads. There are no other steps; the documentation draws these."""
+
+
+def _header(sid: Sid, sender: Key, recipient: Key, index: int) -> bytes:
+    return b"share" + sid + sender + recipient + index.to_bytes(4, "big")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SealedShare(Bulk[Share]):
+    """The pieces of the share of `seed`, for one recipient."""
+
+    sid: Sid
+    sender: Key
+    recipient: Key
+    shares: Shares
+    dimension: int
+    channel: Channel
+    seed: bytes = field(repr=False)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return self.shares.payload_count(self.dimension)
+
+    def at(self, index: int) -> Share:
+        """One of them."""
+        header = _header(self.sid, self.sender, self.recipient, index)
+        sealed = self.channel.seal(index, header, self.shares.payload(self.seed, self.dimension, index))
+        return Share(self.sid, self.sender, self.recipient, index, sealed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeSum(Bulk[Sum]):
+    """A partial sum as its pieces, without copying the vector, which does not change any more."""
+
+    header: Sum
+    partial: Vector = field(repr=False)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.header.pieces)
+
+    def at(self, index: int) -> Sum:
+        """One of them."""
+        return replace(self.header, index=index, payload=raw(self.partial, piece(len(self.partial), index)))
+
+
+class Additive:
+    """One member of one session. Vectors are (d,) float32; `rand` is 32 secret bytes, used once."""
+
+    def __init__(self, seat: Seat, shares: Shares) -> None:
+        self.seat = seat
+        self._shares = shares
+        self._me = seat.me
+        self.sid = seat.sid
+        self.members: tuple[Key, ...] = seat.members
+        self._contributors = codec.contributors_hash(self.members)
+        self._others = seat.others
+        self._got: dict[Key, set[int]] = {key: set() for key in self._others}
+        self._headers: dict[Key, Sum] = {}
+        self._total = Total(shares, seat.dimension, self.members)
+        self._accumulator: Vector | None = None
+        self.shares_since = self.sums_since = 0.0
+        self._clipped = 0
+        self._course = Course(STEPS, Phase.NEW)
+        self.deadline: float | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """Where this session is."""
+        return self._course.phase
+
+    @property
+    def headers(self) -> Mapping[Key, Sum]:
+        """The signed sums seen so far."""
+        return self._headers
+
+    @property
+    def stage(self) -> str:
+        """The half of a session that this one is in, as a node's figures name them."""
+        return "shares" if self.phase in (Phase.NEW, Phase.SHARES) else "sums"
+
+    def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
+        """Round 2: one sealed share to every other member. NotFiniteError leaves nothing sent."""
+        if self.phase is not Phase.NEW:
+            raise LocalProtocolError("a session starts once")
+        shares = self._shares
+        accumulator, self._clipped = shares.encode(vector, derive(rand, b"rounding"))
+        sends: list[Action] = []
+        for key in self._others:
+            seed = derive(rand, b"mask", key)
+            shares.subtract(accumulator, seed)
+            sends.append(Send(key, self._sealed(key, seed), bulk=True))
+        self._accumulator = accumulator
+        self._course.step(Event.START)
+        self.shares_since = now
+        self.deadline = now + self.seat.shares_timeout_s
+        return sends
+
+    def _sealed(self, recipient: Key, seed: bytes) -> SealedShare:
+        channel = self.seat.channel(self._me, recipient)
+        return SealedShare(
+            self.sid, self._me, recipient, self._shares, self.seat.dimension, channel, seed=seed
+        )
+
+    def takes(self, message: Message) -> bool:
+        """Shares and sums of this session."""
+        return isinstance(message, Share | Sum) and message.sid == self.sid
+
+    def receive(self, message: Message, now: float) -> list[Action]:
+        """Take in one share or sum; RemoteProtocolError, and nothing changed, if it does not belong here."""
+        if self.phase is Phase.DONE or self._accumulator is None:
+            raise RemoteProtocolError(f"{type(message).__name__} for a session that is not running")
+        if not isinstance(message, Share | Sum) or message.sid != self.sid or message.sender not in self._got:
+            raise RemoteProtocolError(f"{type(message).__name__} of another session or sender")
+        match message:
+            case Share():
+                return self._receive_share(message, self._accumulator, now)
+            case _:
+                return self._receive_sum(message)
+
+    def _receive_share(self, share: Share, accumulator: Vector, now: float) -> list[Action]:
+        got = self._got[share.sender]
+        count = self._shares.payload_count(self.seat.dimension)
+        if self.phase is not Phase.SHARES or share.recipient != self._me:
+            raise RemoteProtocolError("a share in the wrong phase or for another member")
+        if share.index >= count or share.index in got:
+            raise RemoteProtocolError(f"share piece {share.index} is out of range or here already")
+        header = _header(self.sid, share.sender, self._me, share.index)
+        plain = self.seat.channel(share.sender, self._me).open(share.index, header, share.payload)
+        self._shares.absorb(accumulator, share.index, plain)
+        got.add(share.index)
+        if any(len(pieces_got) < count for pieces_got in self._got.values()):
+            return []
+        return self._send_sums(accumulator, now)
+
+    def _send_sums(self, partial: Vector, now: float) -> list[Action]:
+        """From here on the vector is what is sent and kept: nothing may change it."""
+        partial.flags.writeable = False
+        self._step(Event.ALL_SHARES)
+        self.sums_since = now
+        self.deadline = now + self.seat.sums_timeout_s
+        header = self._own_header(partial)
+        self._headers[self._me] = header
+        for index, part in pieces(len(partial)):
+            self._total.add(self._me, index, raw(partial, part))
+        spend = Spend(self.sid, self.seat.round, self._clipped)
+        whole = WholeSum(header, partial)
+        sends = [Send(key, whole, bulk=True) for key in self._others]
+        if self.seat.ballot is None:
+            return [spend, *sends, Keep(whole), *self._result()]
+        group, own = self.seat.group, Certificate(self.sid, (header,))
+        vote = Vote(OpenVote(self.sid, group.base.anchor, group, own, parts=whole))
+        return [spend, Keep(whole), vote, *sends, *self._result()]
+
+    def _own_header(self, partial: Vector) -> Sum:
+        digests = tuple(bulk_digest(raw(partial, part)) for _, part in pieces(len(partial)))
+        unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
+        return codec.sign(unsigned, self.seat.key)
+
+    def _receive_sum(self, message: Sum) -> list[Action]:
+        header = message.header
+        known = self._headers.get(message.sender)
+        if header != known:
+            codec.verify(message, message.sender)
+            if known is not None:
+                return [Evidence(message.sender, TWO_SUMS, (known, header))]
+            if message.contributors != self._contributors:
+                return self._fail(Reason.CONTRIBUTORS_DIFFER, (message.sender,))
+        check_piece(message, self.seat.dimension)
+        self._total.add(message.sender, message.index, message.payload)
+        self._headers[message.sender] = header
+        return [Keep((message,)), *self._result()]
+
+    def _result(self) -> list[Action]:
+        if self.phase is not Phase.SUMS or self._total.missing():
+            return []
+        self._step(Event.ALL_SUMS)
+        mean = self._total.mean()
+        certificate = Certificate(self.sid, tuple(self._headers[key] for key in self.members))
+        seat = self.seat
+        return [Completed(seat.group, self.sid, seat.round, mean, self.members, certificate)]
+
+    def awaits_only(self, message: Message) -> bool:
+        """No: its shares and sums are the vector."""
+        return False
+
+    def waiting_for(self) -> tuple[Key, ...]:
+        """The members whose share, or then whose sum, is not whole yet."""
+        match self.phase:
+            case Phase.SHARES:
+                count = self._shares.payload_count(self.seat.dimension)
+                return tuple(key for key in self._others if len(self._got[key]) < count)
+            case Phase.SUMS:
+                return self._total.missing()
+            case _:
+                return ()
+
+    def unreachable(self, key: Key, now: float) -> list[Action]:
+        """A member can not be reached any more: without its whole sum this session is over at once."""
+        return self._without(key, (key,))
+
+    def gave_up(self, key: Key, now: float) -> list[Action]:
+        """A member ended this session: so does this one, for want of the members that both waited for."""
+        return self._without(key, tuple(late for late in self.waiting_for() if late != key) or (key,))
+
+    def finished(self, key: Key, now: float) -> list[Action]:
+        """Where one sum is missing, nothing but the certificate helps: that is for afterwards."""
+        return []
+
+    def _without(self, key: Key, missing: tuple[Key, ...]) -> list[Action]:
+        if self.phase in (Phase.NEW, Phase.DONE) or key not in self._total.missing():
+            return []
+        return self._fail(self._late, missing)
+
+    def tick(self, now: float) -> list[Action]:
+        """End the session if its deadline is over."""
+        if self.deadline is None or now < self.deadline:
+            return []
+        return self._fail(self._late, self.waiting_for())
+
+    @property
+    def _late(self) -> Reason:
+        return Reason.SHARES_TIMEOUT if self.phase is Phase.SHARES else Reason.SUMS_TIMEOUT
+
+    def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
+        self._step(Event.ENDED)
+        return [Failed(reason, self.seat.round, missing, self.sid)]
+
+    def _step(self, event: Event) -> None:
+        self._course.step(event)
+        if self.phase is Phase.DONE:
+            self.deadline = None
+
+
+def check_piece(message: Sum, dimension: int) -> None:
+    """RemoteProtocolError unless the piece is the one its signed header names."""
+    if len(message.pieces) != piece_count(dimension) or message.index >= len(message.pieces):
+        raise RemoteProtocolError(f"a sum of {len(message.pieces)} pieces, piece {message.index}")
+    digest = bulk_digest(message.payload)
+    if not hmac.compare_digest(digest, message.pieces[message.index]):
+        raise RemoteProtocolError(f"piece {message.index} of a sum is not what its header names")

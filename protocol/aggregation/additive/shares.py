@@ -1,0 +1,222 @@
+"""The share kinds of the additive protocol: what a share is, how it is sent, how shares add up.
+
+All kinds draw one fresh 32-byte seed for each recipient and keep the residual: share_ii = x_i minus the
+sum of the others (protocol, Part I). So a node's accumulator starts as its residual, takes in the shares
+that arrive, and then *is* its partial sum p_j: one vector, never more.
+
+- `seed`: ring words expanded from the seed by AES-256-CTR; the 32-byte seed itself is what is sent.
+- `ring`: the same words, sent in full.
+- `float`: float32 uniform in [-M, M). Obfuscation for fidelity, not a privacy guarantee; the error is
+  about M 1e-7 n^1.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.crypto import prg
+from protocol.errors import NotFiniteError, RemoteProtocolError
+from protocol.vectors.pieces import Floats, Vector, piece, piece_bytes, piece_count, pieces
+
+
+class Shares(Protocol):
+    """Arithmetic and wire form of one kind, for groups of a fixed size. All vectors are (d,)."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the order of additions changes the result, so that sums are added in key order."""
+
+    def encode(self, vector: Floats, seed: bytes) -> tuple[Vector, int]:
+        """(accumulator holding the encoded vector, coordinates clipped); NotFiniteError on NaN, infinity."""
+
+    def subtract(self, accumulator: Vector, seed: bytes) -> None:
+        """Take the share of `seed` out of the accumulator: what is left at the end is the residual."""
+
+    def payload_count(self, dimension: int) -> int:
+        """How many pieces a share is sent in."""
+
+    def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
+        """Piece `index` of the share of `seed`, before sealing."""
+
+    def absorb(self, accumulator: Vector, index: int, payload: bytes) -> None:
+        """Add a received, opened piece. RemoteProtocolError on a wrong length."""
+
+    def empty(self, dimension: int) -> Vector:
+        """A total of nothing."""
+
+    def check(self, payload: bytes | memoryview) -> None:
+        """RemoteProtocolError if a piece of a partial sum holds what no honest member sends."""
+
+    def add(self, total: Vector, index: int, payload: bytes | memoryview) -> None:
+        """Add piece `index` of a partial sum, whose length was checked, to the total."""
+
+    def decode_mean(self, total: Vector) -> Floats:
+        """The mean over the group from the total of all partial sums; `total` may be overwritten."""
+
+
+def _checked(payload: bytes, dimension: int, index: int) -> bytes:
+    if len(payload) != piece_bytes(dimension, index):
+        raise RemoteProtocolError(f"piece {index} of a share has {len(payload)} bytes")
+    return payload
+
+
+def _within(payload: bytes | memoryview, limit: float) -> None:
+    """RemoteProtocolError unless all floats are numbers within +-limit."""
+    if not (np.abs(np.frombuffer(payload, dtype="<f4")) <= limit).all():
+        raise RemoteProtocolError(f"a piece of floats with a NaN or a value beyond +-{limit}")
+
+
+@dataclass(frozen=True, slots=True)
+class RingShares:
+    """Uniform words of Z_2^32, sent in full: exact sums, n-1 colluders learn nothing but the sum."""
+
+    point: FixedPoint
+    ordered: bool = False
+
+    def encode(self, vector: Floats, seed: bytes) -> tuple[Vector, int]:
+        """The vector in fixed point."""
+        return self.point.encode(vector, seed)
+
+    def subtract(self, accumulator: Vector, seed: bytes) -> None:
+        """Take the words of `seed` out."""
+        for _, part in pieces(len(accumulator)):
+            target = accumulator[part]
+            target -= prg.words(seed, part.start, len(target))
+
+    def payload_count(self, dimension: int) -> int:
+        """One for each piece of the vector."""
+        return piece_count(dimension)
+
+    def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
+        """The words themselves."""
+        part = piece(dimension, index)
+        return prg.words(seed, part.start, part.stop - part.start).tobytes()
+
+    def absorb(self, accumulator: Vector, index: int, payload: bytes) -> None:
+        """Add a piece whose length is right."""
+        self.add(accumulator, index, _checked(payload, len(accumulator), index))
+
+    def empty(self, dimension: int) -> Vector:
+        """(d,) zeros of the ring."""
+        return np.zeros(dimension, dtype="<u4")
+
+    def check(self, payload: bytes | memoryview) -> None:
+        """Every word is in the ring."""
+
+    def add(self, total: Vector, index: int, payload: bytes | memoryview) -> None:
+        """Add modulo 2^32."""
+        target = total[piece(len(total), index)]
+        target += np.frombuffer(payload, dtype="<u4")
+
+    def decode_mean(self, total: Vector) -> Floats:
+        """Back from fixed point, in place."""
+        return self.point.decode_mean(total, self.point.members)
+
+
+@dataclass(frozen=True, slots=True)
+class SeedShares(RingShares):
+    """As RingShares; only the 32-byte seed travels (protocol, A: claim A1 under a secure PRG)."""
+
+    def payload_count(self, dimension: int) -> int:
+        """One: the seed."""
+        return 1
+
+    def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
+        """The seed itself."""
+        return seed
+
+    def absorb(self, accumulator: Vector, index: int, payload: bytes) -> None:
+        """Expand a seed and add its words."""
+        if len(payload) != prg.SEED_BYTES:
+            raise RemoteProtocolError(f"a seed has {len(payload)} bytes, not {prg.SEED_BYTES}")
+        for _, part in pieces(len(accumulator)):
+            target = accumulator[part]
+            target += prg.words(payload, part.start, len(target))
+
+
+@dataclass(frozen=True, slots=True)
+class FloatShares:
+    """float32 shares uniform in [-max_share_value, max_share_value): fidelity, not a privacy guarantee."""
+
+    max_share_value: float
+    bound: float
+    members: int
+    ordered: bool = True
+
+    def _uniform(self, seed: bytes, part: slice) -> Floats:
+        grid = prg.words(seed, part.start, part.stop - part.start) >> 8  # 24 bits: exact in float32
+        unit = grid.astype(np.float32) * np.float32(2.0**-23) - np.float32(1.0)
+        return unit * np.float32(self.max_share_value)
+
+    def encode(self, vector: Floats, seed: bytes) -> tuple[Vector, int]:
+        """A copy of the vector, cut to the bound; nothing is rounded."""
+        out = np.empty(len(vector), dtype="<f4")
+        clipped = 0
+        for _, part in pieces(len(vector)):
+            if not np.isfinite(vector[part]).all():
+                raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
+            clipped += int(np.count_nonzero(np.abs(vector[part]) > self.bound))
+            np.clip(vector[part], -self.bound, self.bound, out=out[part])
+        return out, clipped
+
+    def subtract(self, accumulator: Vector, seed: bytes) -> None:
+        """Take the floats of `seed` out."""
+        for _, part in pieces(len(accumulator)):
+            target = accumulator[part]
+            target -= self._uniform(seed, part)
+
+    def payload_count(self, dimension: int) -> int:
+        """One for each piece of the vector."""
+        return piece_count(dimension)
+
+    def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
+        """The floats themselves."""
+        return self._uniform(seed, piece(dimension, index)).tobytes()
+
+    def absorb(self, accumulator: Vector, index: int, payload: bytes) -> None:
+        """Add a piece whose length and range are right."""
+        _within(_checked(payload, len(accumulator), index), self.max_share_value)
+        self.add(accumulator, index, payload)
+
+    def empty(self, dimension: int) -> Vector:
+        """(d,) zeros."""
+        return np.zeros(dimension, dtype="<f4")
+
+    def check(self, payload: bytes | memoryview) -> None:
+        """A partial sum is a residual and n-1 shares: no honest one is further out, and none overflows."""
+        _within(payload, 2 * self.members * (self.max_share_value + self.bound))
+
+    def add(self, total: Vector, index: int, payload: bytes | memoryview) -> None:
+        """Add in float32."""
+        target = total[piece(len(total), index)]
+        target += np.frombuffer(payload, dtype="<f4")
+
+    def decode_mean(self, total: Vector) -> Floats:
+        """Divide by n, in place."""
+        total /= np.float32(self.members)
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class ShareSettings:
+    """The parameters of a swarm's shares: `kind` is "seed", "ring" or "float"."""
+
+    kind: str
+    clip: float
+    max_share_value: float
+
+    def for_group(self, members: int) -> Shares:
+        """The arithmetic for a group of `members`."""
+        match self.kind:
+            case "seed":
+                return SeedShares(FixedPoint(self.clip, members))
+            case "ring":
+                return RingShares(FixedPoint(self.clip, members))
+            case "float":
+                return FloatShares(self.max_share_value, self.clip, members)
+            case _:
+                raise ValueError(f'shares "{self.kind}" is not one of "seed", "ring", "float"')

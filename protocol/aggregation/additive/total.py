@@ -1,0 +1,59 @@
+"""The sum of all partial sums, taken in piece by piece as they come."""
+
+from __future__ import annotations
+
+from protocol.aggregation.additive.shares import Shares
+from protocol.errors import RemoteProtocolError
+from protocol.vectors.pieces import Floats, Vector, piece_bytes, piece_count
+from protocol.wire.messages import Key
+
+
+class Total:
+    """Adds each (member, piece) once. Where order matters (floats), pieces are added in key order.
+
+    Floating-point addition is not associative: out-of-order pieces wait, so that all members, and whoever
+    recomputes from a certificate, get the same bits.
+    """
+
+    def __init__(self, shares: Shares, dimension: int, members: tuple[Key, ...]) -> None:
+        """`members` in key order; the (d,) vector is allocated with the first piece."""
+        self._shares = shares
+        self._dimension = dimension
+        self._members = members
+        self._got: dict[Key, set[int]] = {key: set() for key in members}
+        self._held: dict[tuple[Key, int], bytes | memoryview] = {}
+        self._added = [0] * piece_count(dimension)
+        self._vector: Vector | None = None
+
+    def add(self, member: Key, index: int, payload: bytes | memoryview) -> None:
+        """Add a piece; RemoteProtocolError if it is here already or has the wrong length."""
+        if index in self._got[member] or len(payload) != piece_bytes(self._dimension, index):
+            raise RemoteProtocolError(f"piece {index} of a sum is here already or has {len(payload)} bytes")
+        if self._vector is None:
+            self._vector = self._shares.empty(self._dimension)
+        if self._shares.ordered:
+            self._hold(self._vector, member, index, payload)
+        else:
+            self._shares.add(self._vector, index, payload)
+        self._got[member].add(index)
+
+    def _hold(self, vector: Vector, member: Key, index: int, payload: bytes | memoryview) -> None:
+        self._shares.check(payload)
+        self._held[member, index] = payload
+        while self._added[index] < len(self._members):
+            ready = self._held.pop((self._members[self._added[index]], index), None)
+            if ready is None:
+                return
+            self._shares.add(vector, index, ready)
+            self._added[index] += 1
+
+    def missing(self) -> tuple[Key, ...]:
+        """The members whose partial sum is not whole yet."""
+        count = len(self._added)
+        return tuple(key for key in self._members if len(self._got[key]) < count)
+
+    def mean(self) -> Floats:
+        """(d,) float32, once nothing is missing; the total is used up."""
+        vector = self._shares.empty(self._dimension) if self._vector is None else self._vector
+        self._vector = None
+        return self._shares.decode_mean(vector)

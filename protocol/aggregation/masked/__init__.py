@@ -1,0 +1,1 @@
+"""The masked protocol: sums that survive members who fall silent, and liars."""

@@ -1,0 +1,54 @@
+"""Judging what a total names as its inputs and, once all its parts are published, a disputed chunk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from protocol.actions import Evidence
+from protocol.aggregation.masked import linear_check
+from protocol.errors import RemoteProtocolError
+from protocol.wire.ids import Key, Sid
+from protocol.wire.limits import CHECKS
+from protocol.wire.masked_messages import CheckVote, Masked, MaskedHead, Total
+
+WRONG_CHECK = "a check that does not fit its masked vector"
+
+
+def inputs_digest(heads: Iterable[MaskedHead]) -> bytes:
+    """What a total's head names of the chunks that were added up."""
+    digest = hashlib.sha256(b"murmuration/1/inputs")
+    for head in heads:
+        digest.update(head.sender + head.digest + head.signature)
+    return digest.digest()
+
+
+def check_inputs(total: Total, sid: Sid, included: Iterable[Key]) -> None:
+    """RemoteProtocolError unless a total names one chunk of each member that is included, in key order."""
+    named = tuple((part.sid, part.sender, part.index) for part in total.inputs)
+    expected = tuple((sid, key, total.head.index) for key in included)
+    if named != expected or inputs_digest(total.inputs) != total.head.inputs:
+        raise RemoteProtocolError("a total of other inputs than its head names")
+
+
+def of_chunk(products: bytes, index: int) -> tuple[int, ...]:
+    """A vote's `CHECKS` products of chunk `index`."""
+    numbers = np.frombuffer(products, dtype="<u4", count=CHECKS, offset=4 * CHECKS * index)
+    return tuple(numbers.tolist())
+
+
+def wrong_checks(
+    parts: Iterable[Masked],
+    index: int,
+    votes: Mapping[Key, CheckVote],
+    coefficients: linear_check.Coefficients,
+) -> list[Evidence]:
+    """Whose products are not those of the chunk that it published."""
+    return [
+        Evidence(part.head.sender, WRONG_CHECK, (votes[part.head.sender], part.head))
+        for part in parts
+        if coefficients.products(index, np.frombuffer(part.payload, dtype="<u4"))
+        != of_chunk(votes[part.head.sender].products, index)
+    ]

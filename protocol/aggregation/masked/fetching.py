@@ -1,0 +1,109 @@
+"""Getting what others have: chunks of a total, the certificate of a session that others finished."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+
+from protocol.actions import Action, Send
+from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.aggregation.masked.unmasking import check_result
+from protocol.aggregation.participant import Seat
+from protocol.wire.ids import NOBODY, Key
+from protocol.wire.masked_messages import ResultCertificate
+from protocol.wire.messages import CertificateRequest, PieceRequest
+
+WINDOW = 4
+PATIENCE_S = 2.0
+
+
+class Pull:
+    """Asks `sources` in turn, each for as long as it answers. `missing` are the chunks that are wanted."""
+
+    def __init__(self, seat: Seat, missing: Iterable[int], sources: Iterable[Key]) -> None:
+        self._seat = seat
+        self._missing = list(missing)
+        self._sources = [key for key in sources if key != seat.me]
+        self._asked: set[int] = set()
+        self.deadline: float | None = None
+
+    def ask(self, now: float) -> list[Action]:
+        """Requests for what is neither here nor in flight."""
+        wanted = [index for index in self._missing if index not in self._asked]
+        wanted = wanted[: WINDOW - len(self._asked)]
+        self.deadline = now + PATIENCE_S if self._missing and self._sources else None
+        if not wanted or not self._sources:
+            return []
+        self._asked.update(wanted)
+        return [Send(self._sources[0], tuple(self._request(index) for index in wanted))]
+
+    def _request(self, index: int) -> PieceRequest:
+        seat = self._seat
+        return PieceRequest(seat.sid, NOBODY, index, seat.me)
+
+    def left(self, missing: Collection[int], now: float) -> list[Action]:
+        """Only these are wanted still: others came, as they were asked for or in another way."""
+        came = [index for index in self._missing if index not in missing]
+        if not came:
+            return []
+        self._missing = [index for index in self._missing if index in missing]
+        self._asked.difference_update(came)
+        return self.ask(now)
+
+    def tick(self, now: float) -> list[Action]:
+        """Turn to the next source if this one does not answer."""
+        if self.deadline is None or now < self.deadline:
+            return []
+        self._sources.append(self._sources.pop(0))
+        self._asked.clear()
+        return self.ask(now)
+
+
+class Result:
+    """What is known of a session's result. `certificate`: opened here, or had from a member that finished."""
+
+    def __init__(self, seat: Seat, tolerance: Tolerance, layout: Layout) -> None:
+        self._seat = seat
+        self._tolerance = tolerance
+        self._layout = layout
+        self._pull: Pull | None = None
+        self.asked: set[Key] = set()
+        self.certificate: ResultCertificate | None = None
+
+    @property
+    def expects(self) -> bool:
+        """Whether anything was asked for."""
+        return self._pull is not None or bool(self.asked)
+
+    @property
+    def deadline(self) -> float:
+        """When another source is to be asked."""
+        until = self._pull.deadline if self._pull is not None else None
+        return math.inf if until is None else until
+
+    def ask(self, key: Key) -> list[Action]:
+        """Ask a member that has finished for the certificate, once."""
+        if key in self.asked or self.certificate is not None:
+            return []
+        self.asked.add(key)
+        return [Send(key, (CertificateRequest(self._seat.sid, self._seat.me),))]
+
+    def take(self, certificate: ResultCertificate) -> None:
+        """A certificate that somebody sent; RemoteProtocolError unless it proves a result."""
+        if self.certificate is None:
+            check_result(certificate, self._seat.members, self._tolerance, self._layout)
+            self.certificate = certificate
+
+    def pull(self, missing: Iterable[int], sources: Iterable[Key], now: float) -> list[Action]:
+        """Ask for these chunks of the total."""
+        self._pull = Pull(self._seat, missing, [*sorted(self.asked), *sources])
+        return self._pull.ask(now)
+
+    def left(self, missing: Collection[int], now: float) -> list[Action]:
+        """Only these are wanted still."""
+        return self._pull.left(missing, now) if self._pull is not None else []
+
+    def tick(self, now: float) -> list[Action]:
+        """Turn to another source if one does not answer."""
+        return self._pull.tick(now) if self._pull is not None else []

@@ -1,0 +1,240 @@
+"""How a masked session begins: secrets are shared among all, and all hold proof that all have them.
+
+These are the phases `joins` and `votes` of the folder's `phases`: a JOIN to each; once all n are here a vote,
+the JOINED, to all; once all n votes are here their certificate, the JOINCERTIFICATE, passed on once.
+
+Nothing here depends on the offer. Only with the certificate does a member mask and send its vector: as each
+passes it on, a member that dies among its votes leaves nobody behind with half of them (protocol, Part II,
+D.4: without that echo some began that others could not follow).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from protocol.actions import Evidence
+from protocol.aggregation.masked import mask_keys
+from protocol.aggregation.masked.mask_keys import Kind
+from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.aggregation.participant import Seat
+from protocol.crypto import shamir
+from protocol.crypto.sealing import derive
+from protocol.errors import RemoteProtocolError
+from protocol.wire import codec
+from protocol.wire.ids import Key
+from protocol.wire.masked_messages import Join, JoinCertificate, Joined, JoinHead, JoinVote
+
+TWO_JOINS = "two different joins in one session"
+
+
+def joins_digest(heads: tuple[JoinHead, ...]) -> bytes:
+    """What votes and releases name: SHA-256 over the n heads in key order."""
+    digest = hashlib.sha256(b"murmuration/1/joins")
+    for head in heads:
+        digest.update(hashlib.sha256(codec.canonical(head) + head.signature).digest())
+    return digest.digest()
+
+
+class Joining:
+    """One member's side. `rand` is 32 secret bytes, used for this session alone."""
+
+    def __init__(self, seat: Seat, tolerance: Tolerance, rand: bytes) -> None:
+        self._seat = seat
+        self.self_secret = mask_keys.secret_from(derive(rand, b"self-mask"))
+        self.pair_secret = mask_keys.secret_from(derive(rand, b"mask-key"))
+        split = (tolerance.threshold, tolerance.members)
+        self._self_shares = shamir.split(self.self_secret, *split, derive(rand, b"self-shares"))
+        self._pair_shares = shamir.split(self.pair_secret, *split, derive(rand, b"pair-shares"))
+        me = seat.me
+        self._own_hashes = (
+            *self._hashes(self._self_shares, me, Kind.SELF),
+            *self._hashes(self._pair_shares, me, Kind.PAIR),
+        )
+        self.heads: dict[Key, JoinHead] = {me: self._own_head()}
+        self.hashes: dict[Key, tuple[bytes, ...]] = {me: self._own_hashes}
+        number = seat.number
+        self.shares: dict[Key, tuple[bytes, bytes]] = {
+            me: (shamir.to_bytes(self._self_shares[number]), shamir.to_bytes(self._pair_shares[number]))
+        }
+        self.pair_seeds: dict[Key, bytes] = {}
+        self._digest: bytes | None = None
+        self._joined: dict[Key, Joined] = {}
+        self._votes: dict[Key, JoinVote] = {}
+        self.certificate: JoinCertificate | None = None
+
+    def _hashes(self, shares: tuple[int, ...], dealer: Key, kind: Kind) -> Iterator[bytes]:
+        for number, share in enumerate(shares):
+            yield mask_keys.share_digest(shamir.to_bytes(share), self._seat.sid, dealer, kind, number)
+
+    def _own_head(self) -> JoinHead:
+        seat = self._seat
+        unsigned = JoinHead(
+            sid=seat.sid,
+            sender=seat.me,
+            mask_key=mask_keys.public_key(self.pair_secret),
+            commitment=mask_keys.commitment(self.self_secret, seat.sid, seat.me),
+            shares=mask_keys.shares_digest(self._own_hashes),
+        )
+        return codec.sign(unsigned, seat.key)
+
+    def join(self, recipient: Key) -> Join:
+        """What one other member gets: this member's commitments, and its two shares of the secrets."""
+        seat, number, head = self._seat, self._seat.numbers[recipient], self.heads[self._seat.me]
+        plain = shamir.to_bytes(self._self_shares[number]) + shamir.to_bytes(self._pair_shares[number])
+        sealed = seat.channel(seat.me, recipient).seal(0, _header(head, recipient), plain)
+        return Join(head, self._own_hashes, recipient, sealed)
+
+    # -- messages ----------------------------------------------------------------------------------
+
+    def take(self, message: Join | Joined | JoinCertificate) -> tuple[Joined | None, Evidence | None]:
+        """A message of this phase: one's own vote, if it is due now, and whoever contradicts itself."""
+        evidence = None
+        match message:
+            case Join():
+                evidence = self._take_join(message)
+            case Joined():
+                self._take_joined(message)
+            case _:
+                self._take_certificate(message)
+        vote = self._vote() if not self.voted and not self.lacks else None
+        evidence = evidence or (self._conflict() if self.voted else None)
+        if self.certificate is None and evidence is None and self.voted:
+            self._certify()
+        return vote, evidence
+
+    # -- joins -------------------------------------------------------------------------------------
+
+    def _take_join(self, join: Join) -> Evidence | None:
+        """A JOIN; RemoteProtocolError unless all of it is as it should be."""
+        sender = join.head.sender
+        codec.verify(join.head, sender)
+        known = self.heads.get(sender)
+        if known is not None:
+            if known == join.head:
+                raise RemoteProtocolError("a JOIN that is here already")
+            return Evidence(sender, TWO_JOINS, (known, join.head))
+        shares, seed = self._opened(join), self._pair_seed(join.head)
+        self.shares[sender], self.pair_seeds[sender] = shares, seed
+        self.heads[sender] = join.head
+        self.hashes[sender] = join.hashes
+        return None
+
+    def _pair_seed(self, head: JoinHead) -> bytes:
+        seat = self._seat
+        return mask_keys.pair_seed(self.pair_secret, head.mask_key, seat.sid, seat.me, head.sender)
+
+    def _opened(self, join: Join) -> tuple[bytes, bytes]:
+        """The two shares for this member, checked against the hashes that all members have."""
+        seat, head, members = self._seat, join.head, len(self._seat.members)
+        if join.recipient != seat.me or len(join.hashes) != 2 * members:
+            raise RemoteProtocolError("a JOIN for another member, or with a wrong number of hashes")
+        if mask_keys.shares_digest(join.hashes) != head.shares:
+            raise RemoteProtocolError("a JOIN whose hashes are not what its head names")
+        plain = seat.channel(head.sender, seat.me).open(0, _header(head, seat.me), join.payload)
+        shares = plain[:32], plain[32:]
+        for kind, share, place in (
+            (Kind.SELF, shares[0], seat.number),
+            (Kind.PAIR, shares[1], members + seat.number),
+        ):
+            shamir.from_bytes(share)
+            if mask_keys.share_digest(share, seat.sid, head.sender, kind, seat.number) != join.hashes[place]:
+                raise RemoteProtocolError("a JOIN with a share that is not the one it hashed")
+        return shares
+
+    def dealt(self, dealer: Key, kind: Kind, share: bytes, place: int, number: int) -> bool:
+        """Whether this is the share of member `number` that the dealer hashed, at `place` of its hashes."""
+        known = self.hashes[dealer][place]
+        if int.from_bytes(share, "little") >= shamir.PRIME:
+            return False
+        return mask_keys.share_digest(share, self._seat.sid, dealer, kind, number) == known
+
+    @property
+    def missing(self) -> tuple[Key, ...]:
+        """Whose JOIN, or then whose vote, is not here."""
+        joins = tuple(key for key in self._seat.others if key not in self.heads)
+        return joins or tuple(key for key in self._seat.others if key not in self._votes)
+
+    @property
+    def lacks(self) -> tuple[Key, ...]:
+        """Whose JOIN is not here."""
+        return tuple(key for key in self._seat.others if key not in self.heads)
+
+    @property
+    def in_order(self) -> tuple[JoinHead, ...]:
+        """All heads, in key order, once none is missing."""
+        return tuple(self.heads[key] for key in self._seat.members)
+
+    @property
+    def digest(self) -> bytes:
+        """Of all heads, once none is missing."""
+        if self._digest is None:
+            self._digest = joins_digest(self.in_order)
+        return self._digest
+
+    # -- votes -------------------------------------------------------------------------------------
+
+    def _vote(self) -> Joined:
+        """One's own, once no JOIN is missing."""
+        seat = self._seat
+        vote = codec.sign(JoinVote(seat.sid, seat.me, self.digest), seat.key)
+        self._votes[seat.me] = vote
+        return Joined(vote, self.in_order)
+
+    @property
+    def voted(self) -> bool:
+        """Whether this member's vote is made."""
+        return self._seat.me in self._votes
+
+    def _take_joined(self, joined: Joined) -> None:
+        """Another member's vote; it is compared with one's own afterwards."""
+        vote = joined.vote
+        codec.verify(vote, vote.sender)
+        if vote.sender in self._joined:
+            raise RemoteProtocolError("a JOINED that is here already")
+        if not (self.voted and joined.heads == self.in_order and vote.joins == self.digest):
+            self._check_heads(joined)
+        self._joined[vote.sender] = joined
+        self._votes[vote.sender] = vote
+
+    def _check_heads(self, joined: Joined) -> None:
+        """Heads that are not those that are here: RemoteProtocolError unless they are these members' own."""
+        seat = self._seat
+        named = tuple((head.sid, head.sender) for head in joined.heads)
+        expected = tuple((seat.sid, key) for key in seat.members)
+        if named != expected or joins_digest(joined.heads) != joined.vote.joins:
+            raise RemoteProtocolError("a JOINED about other members than its session's")
+        for head in joined.heads:
+            if head != self.heads.get(head.sender):
+                codec.verify(head, head.sender)  # who made it up is missed, and not who it is about
+
+    def _conflict(self) -> Evidence | None:
+        """Somebody who sent different JOINs to different members, as far as the votes show it."""
+        for joined in self._joined.values():
+            if joined.heads != self.in_order:
+                pairs = zip(self.in_order, joined.heads, strict=True)
+                known, other = next((known, other) for known, other in pairs if known != other)
+                return Evidence(other.sender, TWO_JOINS, (known, other))
+        return None
+
+    def _certify(self) -> None:
+        """Make the certificate, once all n votes are here, and for the same JOINs."""
+        votes = tuple(self._votes[key] for key in self._seat.members if key in self._votes)
+        if len(votes) == len(self._seat.members) and all(vote.joins == self.digest for vote in votes):
+            signatures = tuple(vote.signature for vote in votes)
+            self.certificate = JoinCertificate(self._seat.sid, self.digest, signatures)
+
+    def _take_certificate(self, certificate: JoinCertificate) -> None:
+        """All votes at once, from somebody who has them; RemoteProtocolError unless they are right."""
+        members = self._seat.members
+        if not self.voted or certificate.joins != self.digest or len(certificate.signatures) != len(members):
+            raise RemoteProtocolError("a certificate of other votes than its session's")
+        for sender, signature in zip(members, certificate.signatures, strict=True):
+            vote = JoinVote(self._seat.sid, sender, certificate.joins, signature)
+            if vote != self._votes.get(sender):
+                codec.verify(vote, sender)
+        self.certificate = certificate
+
+
+def _header(head: JoinHead, recipient: Key) -> bytes:
+    return b"join" + head.sid + head.sender + recipient + head.shares

@@ -1,0 +1,232 @@
+"""Sums with their carries, and a random linear check that a sum is right (after Freivalds 1977).
+
+Of the vectors y_i of the members in U, who adds up a chunk tells T = sum mod 2^32 and the carries
+c = floor(sum / 2^32) < members: together S = T + 2^32 c, a vector of integers. (Modulo 2^32 alone nothing
+could be checked: an error of 2^31 is invisible to every even coefficient.) Everybody then compares
+<r, S> with the sum of the members' <r, y_i>, for CHECKS random vectors r, each modulo a prime of its own.
+
+**Coefficients.** With the words of a chunk in rows of COLUMNS, Y = (Y_ab), and u_a, v_b independent and
+uniform in [0, 2^30), r_ab = u_a v_b: <r, y> = u^T Y v, which takes two short products of matrices. They
+are fresh for each check and each chunk, from a seed that is a hash of all totals: they are unknown until
+every total is fixed.
+
+**Soundness.** Let e = S' - S be the error of a chunk, integers with |e_ab| < 2^38 for up to 64 members,
+some of them not 0. A fixed prime would be a hole: e_ab = p passes any check modulo p, and who adds up may
+choose it. So the primes are three different ones, uniform among the N = 50 697 537 between 2^30 and 2^31,
+drawn from the same seed. Take one e_ab that is not 0: two primes that divided it would multiply to more
+than 2^60, so at most one prime q does, and of the three at most one is q, with probability <= 3 / N.
+Modulo any other p, the polynomial sum of e_ab u_a v_b is of degree 2 and not 0, and the values of u and v
+are different modulo p; so it vanishes with probability <= 2 / 2^30 (Schwartz 1980, Zippel 1979). In all
+
+    P(a wrong total passes) <= (3 / N) 2^-58 + 2^-87 < 2^-81
+
+for one seed; more chunks that are wrong only make it less. Who tries k totals on its own, hashing each,
+passes with one of them with probability < k 2^-81. What is proven is "the sum of what the members say that
+they sent": a member that is in league with who adds up can answer for y_i + e instead of y_i, which it was
+free to send in the first place.
+
+**Exactness.** The products Y v are of float64: words are below 2^32, v is cut into pieces of 10 bits, and
+1024 terms below 2^42 add up to less than 2^53, in any order and with or without fused operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.aggregation.masked.layout import Layout
+from protocol.crypto import prg
+from protocol.crypto.sealing import derive
+from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.vectors.pieces import Words
+from protocol.wire.limits import CHECKS
+
+COLUMNS = 1024
+_ROWS = 16
+"""At a time: 128 KiB of float64, in the core's cache, and too little for BLAS to call other threads."""
+_PIECE_BITS = 10
+_PIECES = 3
+_ADDED_WORDS = 1 << 16
+_NIBBLE_MEMBERS = 16
+_WITNESSES = (2, 3, 5, 7)
+_DRAWN_WORDS = 1024
+
+Carries = NDArray[np.uint8]
+Products = tuple[int, int, int]
+_Numbers = NDArray[np.int64]
+
+
+def add_up(parts: Sequence[memoryview | bytes], words: int) -> tuple[Words, Carries]:
+    """((w,) uint32 sum modulo 2^32, (w,) uint8 carries) of chunks of w little-endian words each.
+
+    Block by block, so that the sums stay in the core's cache; up to 256 chunks. LocalProtocolError if one
+    has another length: that is checked where it comes in.
+    """
+    if any(len(part) != 4 * words for part in parts):
+        raise LocalProtocolError(f"chunks of {sorted({len(part) for part in parts})} bytes, not {4 * words}")
+    total, carries = np.zeros(words, dtype="<u4"), np.zeros(words, dtype=np.uint8)
+    vectors = [np.frombuffer(part, dtype="<u4") for part in parts]
+    for first in range(0, words, _ADDED_WORDS):
+        block = slice(first, first + _ADDED_WORDS)
+        _add_blocks(total[block], carries[block], [vector[block] for vector in vectors])
+    return total, carries
+
+
+def _add_blocks(total: Words, carries: Carries, blocks: Iterable[Words]) -> None:
+    """A sum that comes out smaller than a summand has wrapped."""
+    for block in blocks:
+        np.add(total, block, out=total)
+        np.add(carries, np.less(total, block).view(np.uint8), out=carries)
+
+
+def packed_bytes(words: int, members: int) -> int:
+    """How many bytes the carries of `words` sums take: half a byte each for up to 16 members, else one."""
+    return -(-words // 2) if members <= _NIBBLE_MEMBERS else words
+
+
+def pack(carries: Carries, members: int) -> bytes:
+    """The (w,) carries of sums of up to `members`: pairs in a byte, the first one low; a last half is 0."""
+    if members > _NIBBLE_MEMBERS:
+        return carries.tobytes()
+    packed = np.zeros(packed_bytes(len(carries), members), dtype=np.uint8)
+    packed[: len(carries) // 2] = carries[1::2] << 4
+    packed |= carries[::2]
+    return packed.tobytes()
+
+
+def unpack(payload: bytes | memoryview, words: int, members: int) -> Carries:
+    """The (w,) uint8 carries; RemoteProtocolError for anything that `pack` does not make of right ones."""
+    if len(payload) != packed_bytes(words, members):
+        raise RemoteProtocolError(f"{len(payload)} bytes of carries for {words} sums of {members}")
+    packed = np.frombuffer(payload, dtype=np.uint8)
+    carries = packed if members > _NIBBLE_MEMBERS else _halves(packed)
+    if (carries >= members).any() or carries[words:].any():
+        raise RemoteProtocolError(f"a carry that no sum of {members} has")
+    return carries[:words]
+
+
+def _halves(packed: NDArray[np.uint8]) -> Carries:
+    halves = np.empty(2 * len(packed), dtype=np.uint8)
+    np.bitwise_and(packed, 15, out=halves[::2])
+    np.right_shift(packed, 4, out=halves[1::2])
+    return halves
+
+
+class Coefficients:
+    """The random vectors, and `primes`, the modulus of each check.
+
+    `seed`: 32 bytes that nobody knew before all totals stood: a hash of them.
+    """
+
+    def __init__(self, seed: bytes, layout: Layout) -> None:
+        self._seed = seed
+        self._layout = layout
+        self.primes = _draw_primes(derive(seed, b"check-primes"))
+
+    def products(self, index: int, words: Words) -> Products:
+        """<r, y> for each check over the (w,) uint32 words of chunk `index`, modulo its prime.
+
+        LocalProtocolError if that chunk has another length.
+        """
+        u, v = self._vectors(index, len(words))
+        return self._reduced(u, self._rows(words, _cut(v)))
+
+    def total_products(self, index: int, words: Words, carries: Carries) -> Products:
+        """<r, T + 2^32 c> for each check: (w,) uint32 sums and (w,) uint8 carries of chunk `index`."""
+        u, v = self._vectors(index, len(words))
+        low = self._rows(words, _cut(v))
+        high = _times(carries, v.astype(np.float64)) % np.array(self.primes)
+        return self._reduced(u, low + (high << 32) % np.array(self.primes))
+
+    def agree(self, products: Iterable[Sequence[int]], total: Sequence[int]) -> bool:
+        """Whether the members' products of one chunk add up to those of its total, modulo each prime."""
+        sums = map(sum, zip(*products, strict=True))
+        return all(
+            (one - other) % prime == 0 for one, other, prime in zip(sums, total, self.primes, strict=True)
+        )
+
+    def _vectors(self, index: int, length: int) -> tuple[_Numbers, _Numbers]:
+        """((rows, CHECKS), (COLUMNS, CHECKS)) coefficients u and v of chunk `index`."""
+        if length != self._layout.length(index):
+            raise LocalProtocolError(f"{length} words of chunk {index}, not {self._layout.length(index)}")
+        rows = -(-length // COLUMNS)
+        seed = derive(self._seed, b"check-chunk", index.to_bytes(4, "big"))
+        drawn = prg.words(seed, 0, CHECKS * (rows + COLUMNS)) >> 2
+        numbers = drawn.astype(np.int64).reshape(-1, CHECKS)
+        return numbers[:rows], numbers[rows:]
+
+    def _rows(self, words: Words, cut: NDArray[np.float64]) -> _Numbers:
+        """(rows, CHECKS): Y v modulo the primes, from v in pieces."""
+        pieces = _times(words, cut).reshape(-1, _PIECES, CHECKS) % np.array(self.primes)
+        weights = 1 << _PIECE_BITS * np.arange(_PIECES)
+        rows: _Numbers = (pieces * weights[:, None]).sum(axis=1) % np.array(self.primes)
+        return rows
+
+    def _reduced(self, u: _Numbers, rows: _Numbers) -> Products:
+        """u^T rows modulo the primes; rows are below 2^32, so that a term is below 2^62."""
+        terms = u * rows % np.array(self.primes)
+        one, two, three = (terms.sum(axis=0) % np.array(self.primes)).tolist()
+        return one, two, three
+
+
+def _cut(v: _Numbers) -> NDArray[np.float64]:
+    """(COLUMNS, pieces x CHECKS): each coefficient in pieces of 10 bits, the lowest first."""
+    pieces = [v >> _PIECE_BITS * place & (1 << _PIECE_BITS) - 1 for place in range(_PIECES)]
+    return np.concatenate(pieces, axis=1).astype(np.float64)
+
+
+def _times(vector: Words | Carries, matrix: NDArray[np.float64]) -> _Numbers:
+    """(rows, k) products of a vector in rows of COLUMNS, filled up with 0, and a (COLUMNS, k) matrix."""
+    rows = -(-len(vector) // COLUMNS)
+    out = np.empty((rows, matrix.shape[1]))
+    block = np.zeros(_ROWS * COLUMNS)
+    for first in range(0, rows, _ROWS):
+        part = vector[first * COLUMNS : (first + _ROWS) * COLUMNS]
+        block[: len(part)] = part
+        block[len(part) :] = 0
+        used = min(_ROWS, rows - first)
+        np.matmul(block.reshape(_ROWS, COLUMNS)[:used], matrix, out=out[first : first + used])
+    return out.astype(np.int64)
+
+
+def _draw_primes(seed: bytes) -> Products:
+    """Three different ones, uniform among those between 2^30 and 2^31."""
+    primes = filter(_is_prime, _candidates(seed))
+    found: dict[int, None] = {}
+    while len(found) < CHECKS:
+        found[next(primes)] = None
+    one, two, three = found
+    return one, two, three
+
+
+def _candidates(seed: bytes) -> Iterator[int]:
+    """Uniform odd numbers between 2^30 and 2^31, without end."""
+    return chain.from_iterable(map(partial(_drawn, seed), count()))
+
+
+def _drawn(seed: bytes, block: int) -> list[int]:
+    words = prg.words(seed, block * _DRAWN_WORDS, _DRAWN_WORDS)
+    numbers: list[int] = (words >> 2 | 1 << 30 | 1).tolist()
+    return numbers
+
+
+def _is_prime(number: int) -> bool:
+    """Whether an odd number between 7 and 3 215 031 751 is prime: Miller-Rabin with 2, 3, 5, 7 is exact.
+
+    (Jaeschke 1993: the least composite that passes all four is 3 215 031 751.)
+    """
+    if any(number % small == 0 for small in _WITNESSES):
+        return False
+    twos = (number - 1 & 1 - number).bit_length() - 1
+    return all(_passes(number, witness, twos) for witness in _WITNESSES)
+
+
+def _passes(number: int, witness: int, twos: int) -> bool:
+    power = pow(witness, number >> twos, number)
+    if power in (1, number - 1):
+        return True
+    return any((power := power * power % number) == number - 1 for _ in range(twos - 1))

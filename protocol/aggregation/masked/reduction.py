@@ -1,0 +1,401 @@
+"""Adding up masked vectors: chunks in, totals out, and the check that totals are right.
+
+Where a vector is long, each chunk has a reducer: it gets everybody's MASKED, and sends the TOTAL of its
+chunk to all. All tell random products of their own chunks in a CHECK, and the total's products must be the
+sum of theirs (`linear_check`). Where it does not fit, a DISPUTE has all publish that chunk, which is as
+safe as any masked word, and everybody sees who lied. Where it is short there is one chunk, which everybody
+has from everybody and adds up for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from protocol.actions import Action, Evidence, Send
+from protocol.aggregation.masked import linear_check
+from protocol.aggregation.masked.chunks import TWO_CHUNKS, Chunks, SomeChunks, is_signed
+from protocol.aggregation.masked.disputes import check_inputs, inputs_digest, of_chunk, wrong_checks
+from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.totals import Totals, added_up, product_bytes
+from protocol.aggregation.masked.vector import MaskedVector
+from protocol.aggregation.masked.view import NotYet, View
+from protocol.aggregation.participant import Seat
+from protocol.crypto.bulk_digest import bulk_digest
+from protocol.errors import RemoteProtocolError
+from protocol.wire import codec
+from protocol.wire.bulk import Bulk
+from protocol.wire.ids import Key
+from protocol.wire.masked_messages import (
+    Check,
+    CheckVote,
+    Dispute,
+    Masked,
+    MaskedHead,
+    Proof,
+    Total,
+    TotalHead,
+    TotalPiece,
+)
+from protocol.wire.member_sets import members_in
+from protocol.wire.messages import Message
+
+TWO_TOTALS = "two different totals of one chunk"
+TWO_CHECKS = "two different checks of the same totals"
+WRONG_TOTAL = "a total that is not the sum of what it names"
+
+
+class Summing:
+    """One member's part in one view after the other. `verified`: the totals are all here, and checked."""
+
+    def __init__(self, seat: Seat, layout: Layout, vector: MaskedVector, view: View) -> None:
+        self._seat = seat
+        self._layout = layout
+        self.chunks = Chunks(seat.me, layout, vector)
+        self.caught: Key | None = None
+        self._begin(view)
+
+    def _begin(self, view: View) -> None:
+        self.view = view
+        self.totals = Totals(self._seat.sid, view.included, self._layout, None)
+        self._heads: list[TotalHead | None] = [None] * self._layout.chunks
+        self._shown: dict[int, TotalHead] = {}
+        self._inputs: dict[int, tuple[MaskedHead, ...]] = {}
+        self._products: list[linear_check.Products] = []
+        self.disputed: set[int] = set()
+        self._published: set[int] = set()
+        self._cleared: set[int] = set()
+        self.verified = False
+
+    @property
+    def included(self) -> tuple[Key, ...]:
+        """Who is in the sum of this view, in key order."""
+        return members_in(self.view.included, self._seat.members)
+
+    @property
+    def _is_included(self) -> bool:
+        return bool(self.view.included >> self._seat.number & 1)
+
+    def reducer(self, index: int) -> Key | None:
+        """Who adds up chunk `index`; None where everybody does."""
+        reducers = self.view.reducers
+        return self._seat.members[reducers[index]] if reducers else None
+
+    def _adds_up(self, index: int) -> bool:
+        return self.reducer(index) in (None, self._seat.me)
+
+    def _to_all(self, messages: tuple[Message, ...] | Bulk[Message], bulk: bool) -> list[Action]:
+        return [Send(key, messages, bulk) for key in self._seat.others]
+
+    # -- views -------------------------------------------------------------------------------------
+
+    def open(self) -> list[Action]:
+        """Send this member's chunks to who adds them up in view 0."""
+        sends: list[Action] = [
+            Send(key, self._own(self._chunks_of(key)), bulk=True) for key in self._seat.others
+        ]
+        return [*sends, *self._progress()]
+
+    def enter(self, view: View, holds: Callable[[Key, Key, int], bool]) -> list[Action]:
+        """A new view: chunks go to who lacks them. `holds`: whether a member said that it has a chunk.
+
+        Where a lock is proposed again, whoever is locked passes on what others lack: where everybody adds up,
+        the chunks of those who are silent now; where chunks have reducers, the totals (`_enter_proved`).
+        """
+        if view.proofs:
+            return self._enter_proved(view, view.proofs[0])
+        locked = self.verified and view.included == self.view.included and bool(view.locks)
+        if not locked:
+            self._begin(view)
+        self.view = view
+        owners: tuple[Key, ...] = (self._seat.me,) if self._is_included else ()
+        if locked:
+            owners = self.included
+        sends: list[Action] = []
+        for key in self._seat.others:
+            lacks = [
+                (o, i) for o in owners for i in self._chunks_of(key) if not holds(key, o, i) and o != key
+            ]
+            if lacks:
+                sends.append(Send(key, self.chunks.of(lacks), bulk=True))
+        return [*sends, *self._progress()]
+
+    def _enter_proved(self, view: View, proof: Proof) -> list[Action]:
+        """Totals that somebody acknowledged count now: what is here of them stays, the rest is asked for."""
+        if view.included != self.view.included:
+            self._begin(view)
+        self.view = view
+        return [*self.want(view.included, proof.digests, proof.checks), *self._progress()]
+
+    def _own(self, indices: Iterable[int]) -> SomeChunks:
+        return self.chunks.of((self._seat.me, index) for index in indices)
+
+    def _chunks_of(self, reducer: Key) -> tuple[int, ...]:
+        return tuple(c for c in range(self._layout.chunks) if self.reducer(c) in (None, reducer))
+
+    # -- chunks ------------------------------------------------------------------------------------
+
+    def take_chunk(self, masked: Masked) -> list[Action]:
+        """A chunk of another member's vector."""
+        evidence = self.chunks.check(masked)
+        if evidence is not None:
+            return self._caught(evidence)
+        if not self._adds_up(masked.head.index) and masked.head.index not in self.disputed:
+            raise NotYet(f"chunk {masked.head.index} of a masked vector is another member's to add up")
+        self.chunks.put(masked)
+        return self._progress()
+
+    def _progress(self) -> list[Action]:
+        """Whatever can be added up, voted on or judged by now."""
+        actions: list[Action] = []
+        for index in () if self.view.proofs else self.totals.missing:
+            if self._adds_up(index) and self.lacking(index) == ():
+                actions += self._add_up(index)
+        for index in self._doubted:
+            if self.lacking(index) == ():
+                actions += self._judge(index)
+        is_of_view = self.totals.included == self.view.included
+        if not self.totals.missing and self.caught is None and is_of_view:
+            actions += self._settle()
+        return actions
+
+    @property
+    def _doubted(self) -> tuple[int, ...]:
+        """The chunks whose totals do not fit here, as long as nobody is shown to lie."""
+        return tuple(sorted(self.disputed - self._cleared))
+
+    def lacking(self, index: int) -> tuple[Key, ...]:
+        """Whose chunk `index` is not here."""
+        return tuple(key for key in self.included if not self.chunks.holds(key, index))
+
+    def _parts(self, index: int) -> list[Masked]:
+        return list(self.chunks.of((key, index) for key in self.included))
+
+    def _sum(self, parts: list[Masked], index: int) -> bytes:
+        length, members = self._layout.length(index), self._layout.members
+        return added_up([part.payload for part in parts], length, members)
+
+    def _add_up(self, index: int) -> list[Action]:
+        """The total of a chunk: for oneself where everybody adds up, else for all."""
+        parts = self._parts(index)
+        payload = self._sum(parts, index)
+        inputs = tuple(part.head for part in parts)
+        digest = bulk_digest(payload)
+        if self.totals.wanted is not None and self.totals.wanted[index] != digest:
+            return []  # others acknowledged something else: that is fetched, and checked
+        self._inputs[index] = inputs
+        self.totals.take(index, payload, digest)
+        if not self.view.reducers:
+            return []
+        seat = self._seat
+        head = TotalHead(seat.sid, seat.me, self.view.included, index, inputs_digest(inputs), digest)
+        total = Total(codec.sign(head, seat.key), inputs, payload)
+        self._heads[index] = total.head
+        return self._to_all((total,), bulk=True)
+
+    # -- totals ------------------------------------------------------------------------------------
+
+    def take_total(self, total: Total) -> list[Action]:
+        """A chunk of the total, from who adds it up."""
+        head = total.head
+        if head.included != self.view.included or head.index >= self._layout.chunks:
+            raise NotYet("a total of another view")
+        if head.sender != self.reducer(head.index):
+            raise NotYet("a total of a member that does not add it up")
+        known = self._heads[head.index]
+        if known == head:
+            raise RemoteProtocolError("a total that is here already")
+        codec.verify(head, head.sender)
+        check_inputs(total, self._seat.sid, self.included)
+        known = known or self._shown.get(head.index, head)
+        if known != head:
+            return self._caught(Evidence(head.sender, TWO_TOTALS, (known, head)))
+        if bulk_digest(total.payload) != head.digest:
+            raise RemoteProtocolError("a total that is not what its head names")
+        self.totals.take(head.index, total.payload, head.digest)
+        self._heads[head.index], self._inputs[head.index] = head, total.inputs
+        return self._progress()
+
+    def take_piece(self, piece: TotalPiece) -> list[Action]:
+        """A chunk of totals that others voted for, from who has them."""
+        if self.totals.wanted is None or piece.index >= self._layout.chunks:
+            raise RemoteProtocolError("a piece of a total that was not asked for")
+        if piece.index not in self.totals.missing:
+            return []  # it came from its reducer, between request and answer
+        digest = bulk_digest(piece.payload)
+        self.totals.take(piece.index, piece.payload, digest)
+        return self._progress()
+
+    def want(self, included: int, digests: tuple[bytes, ...], checks: Iterable[CheckVote]) -> list[Action]:
+        """From now on it is these totals that count; the votes are those that are known of them."""
+        if self.totals.included != included or self.totals.digests != digests:
+            self.totals = self.totals.wanting(included, digests)
+            self._products = []
+            self._heads = [None] * self._layout.chunks
+            self.disputed, self._cleared = set(), set()
+            self.verified = False
+        self.totals.forget_other_checks()
+        return [action for vote in checks for action in self._note(vote)]
+
+    # -- the check ---------------------------------------------------------------------------------
+
+    def _settle(self) -> list[Action]:
+        """All totals are here: say one's own products, and compare."""
+        if not self.view.reducers:
+            self.verified = True
+            return []
+        said: list[Action] = []
+        if not self._products:
+            coefficients = self.totals.coefficients
+            self._products = [self.totals.products(coefficients, c) for c in range(self._layout.chunks)]
+            said = self._say(coefficients) if self._is_included and not self.view.proofs else []
+        return [*said, *self._compare()]
+
+    def _say(self, coefficients: linear_check.Coefficients) -> list[Action]:
+        seat = self._seat
+        chunks = range(self._layout.chunks)
+        own = [coefficients.products(c, self.chunks.own.words(c)) for c in chunks]
+        packed = np.array(own, dtype="<u4").tobytes()
+        vote = CheckVote(seat.sid, seat.me, self.view.included, self.totals.digest, packed)
+        vote = codec.sign(vote, seat.key)
+        self.totals.checks[seat.me] = vote
+        check = Check(vote, tuple(head for head in self._heads if head is not None))
+        return self._to_all((check,), bulk=False)
+
+    def take_check(self, check: Check) -> list[Action]:
+        """Another member's products, and the totals that they are about."""
+        codec.verify(check.vote, check.vote.sender)
+        if check.vote.included != self.view.included:
+            raise NotYet("a check of another view")
+        for head in check.heads:
+            evidence = self._compare_heads(head)
+            if evidence is not None:
+                return self._caught(evidence)
+        return [*self._note(check.vote), *self._progress()]
+
+    def _compare_heads(self, head: TotalHead) -> Evidence | None:
+        """Whether who adds up a chunk signed another total of it. What a check shows first is kept."""
+        named = (self._seat.sid, self.view.included)
+        if head.index >= self._layout.chunks or (head.sid, head.included) != named:
+            return None
+        known = self._heads[head.index] or self._shown.get(head.index)
+        if head.sender != self.reducer(head.index) or known == head:
+            return None
+        codec.verify(head, head.sender)
+        self._shown.setdefault(head.index, head)
+        return None if known is None else Evidence(head.sender, TWO_TOTALS, (known, head))
+
+    def _note(self, vote: CheckVote) -> list[Action]:
+        known = self.totals.checks.get(vote.sender)
+        if vote.included != self.totals.included or vote.sender not in self._seat.numbers:
+            raise RemoteProtocolError("a check of other members' totals")
+        if len(vote.products) != product_bytes(self._layout):
+            raise RemoteProtocolError(f"a check of {len(vote.products)} bytes of products")
+        if known is None:
+            self.totals.checks[vote.sender] = vote
+        elif known != vote and known.totals == vote.totals:
+            return [Evidence(vote.sender, TWO_CHECKS, (known, vote))]
+        return []
+
+    @property
+    def unchecked(self) -> tuple[Key, ...]:
+        """Whose products of these totals are not here."""
+        if not self.view.reducers or self.totals.missing:
+            return ()
+        votes, digest = self.totals.checks, self.totals.digest
+        return tuple(key for key in self.included if key not in votes or votes[key].totals != digest)
+
+    def _compare(self) -> list[Action]:
+        if self.unchecked or self.verified:
+            return []
+        coefficients = self.totals.coefficients
+        votes = [self.totals.checks[key].products for key in self.included]
+        bad = [
+            c
+            for c in range(self._layout.chunks)
+            if c not in self._cleared
+            and not coefficients.agree([of_chunk(products, c) for products in votes], self._products[c])
+        ]
+        if not bad:
+            self.verified = True
+            return []
+        return [action for c in bad if c not in self.disputed for action in self._dispute(c)]
+
+    # -- disputes ----------------------------------------------------------------------------------
+
+    def _dispute(self, index: int) -> list[Action]:
+        """The total of a chunk is not the sum of what its members say: everybody is to show its part."""
+        self.disputed.add(index)
+        seat = self._seat
+        unsigned = Dispute(seat.sid, seat.me, self.view.included, index)
+        dispute = codec.sign(unsigned, seat.key)
+        return [*self._to_all((dispute,), bulk=False), *self._publish(index), *self._progress()]
+
+    def take_dispute(self, dispute: Dispute) -> list[Action]:
+        """Somebody can not make a chunk's total fit: show one's own part of it to all."""
+        codec.verify(dispute, dispute.sender)
+        if dispute.included != self.view.included or dispute.index >= self._layout.chunks:
+            raise NotYet("a dispute of another view")
+        return self._publish(dispute.index)
+
+    def _publish(self, index: int) -> list[Action]:
+        if index in self._published or not self._is_included:
+            return []
+        self._published.add(index)
+        return self._to_all(self._own((index,)), bulk=True)
+
+    def _judge(self, index: int) -> list[Action]:
+        """All parts of a disputed chunk are here: who lied?"""
+        parts = self._parts(index)
+        if bulk_digest(self._sum(parts, index)) != self.totals.digest_of(index):
+            return self._false_total(parts, index)
+        self._cleared.add(index)
+        return self._wrong_checks(parts, index)
+
+    def _wrong_checks(self, parts: list[Masked], index: int) -> list[Action]:
+        return [*wrong_checks(parts, index, self.totals.checks, self.totals.coefficients)]
+
+    def _false_total(self, parts: list[Masked], index: int) -> list[Action]:
+        """Either a member gave another chunk to who added up than to us, or that one added up wrongly.
+
+        Of a total that was had from who is locked on it, no reducer is to blame: its products tell, or nobody
+        can be named.
+        """
+        for named, part in zip(self._inputs.get(index, ()), parts, strict=False):
+            if named != part.head and is_signed(named):
+                return self._caught(Evidence(named.sender, TWO_CHUNKS, (named, part.head)))
+        head = self._heads[index]
+        if head is not None:
+            return self._caught(Evidence(head.sender, WRONG_TOTAL, (head,)))
+        self._cleared.add(index)
+        self.caught = next((lock.sender for lock in self.view.locks), None)
+        return self._wrong_checks(parts, index)
+
+    def inputs(self) -> tuple[MaskedHead, ...]:
+        """Where everybody adds up: the heads of what this member added up."""
+        return self._inputs.get(0, ()) if not self.view.reducers else ()
+
+    def compare_inputs(self, heads: Iterable[MaskedHead]) -> list[Action]:
+        """Heads that another member added up, where everybody does: those of one sender must be equal."""
+        evidence = self.chunks.contradicted(heads)
+        return [] if evidence is None else self._caught(evidence)
+
+    def _caught(self, evidence: Evidence) -> list[Action]:
+        """Somebody lied so that this session can not go on."""
+        self.caught = evidence.sender
+        return [evidence]
+
+    def waiting_for(self) -> tuple[Key, ...]:
+        """Whose part of this view is not here."""
+        if self.verified:
+            return ()
+        missing = self.totals.missing
+        if missing and self.view.locks:
+            return tuple(lock.sender for lock in self.view.locks)
+        late = {key for index in missing if self._adds_up(index) for key in self.lacking(index)}
+        late |= {
+            key for index in missing if (key := self.reducer(index)) not in (None, self._seat.me) and key
+        }
+        doubted = {key for index in self._doubted for key in self.lacking(index)}
+        return tuple(sorted(late)) or self.unchecked or tuple(sorted(doubted))

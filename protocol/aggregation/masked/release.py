@@ -1,0 +1,239 @@
+"""How a masked session ends: acknowledgements, one release each, and what t releases open.
+
+What this member has said walks the table `STEPS`: one ACK and one RELEASE at most, and no RELEASE before t
+members' ACKs for the same (members, totals). t RELEASEs open the secrets.
+
+Of a member that is included, its self mask's secret is opened; of one that is not, its mask key. An honest
+member releases once in a session, so that of no member both are ever open (protocol, Part II, P1, P2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from enum import Enum
+
+from protocol.actions import Evidence
+from protocol.aggregation.masked.key_setup import Joining
+from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.mask_keys import Kind
+from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.aggregation.masked.unmasking import release_digest, secret_fits, totals_digest
+from protocol.aggregation.masked.view import Choice
+from protocol.aggregation.participant import Seat
+from protocol.crypto import shamir
+from protocol.errors import RemoteProtocolError
+from protocol.transitions import Course, Step, Table
+from protocol.wire import codec
+from protocol.wire.ids import Key
+from protocol.wire.masked_messages import Ack, AckVote, MaskedHead, Release, ReleaseHead, ResultCertificate
+
+TWO_ACKS = "two different acknowledgements in one session"
+TWO_RELEASES = "two different releases in one session"
+WRONG_SHARE = "a share that was not dealt to it"
+WRONG_SECRET = "shares that do not open what it committed to"  # noqa: S105 - words
+
+
+class Phase(Enum):
+    """What this member has said."""
+
+    SILENT = "silent"
+    ACKNOWLEDGED = "acknowledged"
+    RELEASED = "released"
+    BOTH = "both"
+
+
+class Event(Enum):
+    """What it speaks of."""
+
+    CHECKED = "totals, checked"
+    QUORUM = "t Acks alike"
+
+
+STEPS: Table[Phase, Event] = {
+    (Phase.SILENT, Event.CHECKED): Step(
+        Phase.ACKNOWLEDGED, "Keep the totals; Ack to all, which locks this member"
+    ),
+    (Phase.SILENT, Event.QUORUM): Step(Phase.RELEASED, "Release to all, for totals that others have"),
+    (Phase.ACKNOWLEDGED, Event.QUORUM): Step(Phase.BOTH, "Release to all"),
+    (Phase.RELEASED, Event.CHECKED): Step(Phase.BOTH, "Keep the totals; Ack to all"),
+}
+"""There are no other steps: nothing is acknowledged twice, and nothing released twice."""
+
+
+class Releasing:
+    """The votes and shares of one session."""
+
+    def __init__(self, seat: Seat, tolerance: Tolerance, layout: Layout, joining: Joining) -> None:
+        self._seat = seat
+        self._tolerance = tolerance
+        self._layout = layout
+        self._joining = joining
+        self._acks: dict[Key, Ack] = {}
+        self._releases: dict[Key, Release] = {}
+        self._course = Course(STEPS, Phase.SILENT)
+
+    # -- acknowledgements --------------------------------------------------------------------------
+
+    @property
+    def lock(self) -> Ack | None:
+        """What this member has acknowledged."""
+        return self._acks.get(self._seat.me)
+
+    @property
+    def acknowledged(self) -> frozenset[Key]:
+        """Whose acknowledgement is here."""
+        return frozenset(self._acks)
+
+    @property
+    def may_acknowledge(self) -> bool:
+        """Whether this member has acknowledged nothing yet."""
+        return self._course.allows(Event.CHECKED)
+
+    def acknowledge(self, choice: Choice, digests: tuple[bytes, ...], inputs: tuple[MaskedHead, ...]) -> Ack:
+        """One's own, the only one of this session."""
+        self._course.step(Event.CHECKED)
+        seat = self._seat
+        vote = AckVote(seat.sid, seat.me, choice.included, choice.totals)
+        ack = Ack(codec.sign(vote, seat.key), digests, inputs)
+        self._acks[seat.me] = ack
+        return ack
+
+    def take_ack(self, ack: Ack) -> Evidence | None:
+        """Another member's acknowledgement."""
+        vote = ack.vote
+        codec.verify(vote, vote.sender)
+        if len(ack.digests) != self._layout.chunks or vote.totals != _digest(ack):
+            raise RemoteProtocolError("an acknowledgement of other totals than it shows")
+        known = self._acks.get(vote.sender)
+        if known is not None and known.vote != vote:
+            return Evidence(vote.sender, TWO_ACKS, (known.vote, vote))
+        self._acks[vote.sender] = ack
+        return None
+
+    def quorum(self) -> Choice | None:
+        """What t members have acknowledged."""
+        votes = [Choice(ack.vote.included, ack.vote.totals) for ack in list(self._acks.values())]
+        return next((choice for choice in votes if votes.count(choice) >= self._tolerance.threshold), None)
+
+    def digests_of(self, choice: Choice) -> tuple[tuple[bytes, ...], tuple[Key, ...]] | None:
+        """The totals' digests, and who says that it has them; None if nobody does."""
+        acks = [ack for ack in self._acks.values() if Choice(ack.vote.included, ack.vote.totals) == choice]
+        if not acks:
+            return None
+        return acks[0].digests, tuple(ack.vote.sender for ack in acks)
+
+    # -- releases ----------------------------------------------------------------------------------
+
+    @property
+    def released(self) -> frozenset[Key]:
+        """Who has released."""
+        return frozenset(self._releases)
+
+    @property
+    def own(self) -> Release | None:
+        """This member's release."""
+        return self._releases.get(self._seat.me)
+
+    @property
+    def may_release(self) -> bool:
+        """Whether this member has released nothing yet."""
+        return self._course.allows(Event.QUORUM)
+
+    def release(self, choice: Choice) -> Release:
+        """One's own, the only one of this session."""
+        self._course.step(Event.QUORUM)
+        seat = self._seat
+        pairs = (self._joining.shares[key] for key in seat.members)
+        shares = tuple(pair[0 if choice.included >> n & 1 else 1] for n, pair in enumerate(pairs))
+        head = ReleaseHead(
+            sid=seat.sid,
+            sender=seat.me,
+            included=choice.included,
+            totals=choice.totals,
+            joins=self._joining.digest,
+            shares=release_digest(shares),
+        )
+        release = Release(codec.sign(head, seat.key), shares)
+        self._releases[seat.me] = release
+        return release
+
+    def take_release(self, release: Release) -> Evidence | None:
+        """Another member's release; what it did not get dealt does not count, and shows that it lies."""
+        head = release.head
+        codec.verify(head, head.sender)
+        if len(release.shares) != len(self._seat.members) or release_digest(release.shares) != head.shares:
+            raise RemoteProtocolError("a release of other shares than its head names")
+        known = self._releases.get(head.sender)
+        if known is not None and known.head != head:
+            return Evidence(head.sender, TWO_RELEASES, (known.head, head))
+        if head.joins != self._joining.digest:
+            raise RemoteProtocolError("a release for other joins")
+        if not self._is_dealt(release):
+            return Evidence(head.sender, WRONG_SHARE, (head,))
+        self._releases[head.sender] = release
+        return None
+
+    def _is_dealt(self, release: Release) -> bool:
+        """Whether each share is the one whose hash its dealer told everybody."""
+        number, members = self._seat.numbers[release.head.sender], self._seat.members
+        for dealer_number, (dealer, share) in enumerate(zip(members, release.shares, strict=True)):
+            included = bool(release.head.included >> dealer_number & 1)
+            kind, offset = (Kind.SELF, 0) if included else (Kind.PAIR, len(members))
+            if not self._joining.dealt(dealer, kind, share, offset + number, number):
+                return False
+        return True
+
+    def opened(self) -> ResultCertificate | Evidence | None:
+        """What t releases of the same choice open; evidence against a dealer whose shares do not fit."""
+        releases = tuple(self._releases.values())
+        if len(releases) < self._tolerance.threshold:
+            return None
+        for choice in dict.fromkeys(_choice(release) for release in releases):
+            alike = [release for release in releases if _choice(release) == choice]
+            enough = len(alike) >= self._tolerance.threshold
+            if enough and self.digests_of(choice) and self._seat.suffices(each.head.sender for each in alike):
+                unopened = self.unopened(choice)
+                return open_secrets(unopened, alike, self._seat.numbers, self._tolerance.threshold)
+        return None
+
+    def unopened(self, choice: Choice) -> ResultCertificate:
+        """The certificate of this choice, without its secrets, and with this member's release alone."""
+        known, own = self.digests_of(choice), self.own
+        return ResultCertificate(
+            sid=self._seat.sid,
+            included=choice.included,
+            digests=known[0] if known else (),
+            heads=self._joining.in_order,
+            secrets=(),
+            releases=() if own is None else (own.head,),
+        )
+
+
+def open_secrets(
+    unopened: ResultCertificate, alike: Iterable[Release], numbers: Mapping[Key, int], threshold: int
+) -> ResultCertificate | Evidence:
+    """The certificate that these releases make whole; evidence against a dealer whose shares do not fit.
+
+    All are for the same, and are votes for it; `threshold` of them open the secrets.
+    """
+    votes = sorted(alike, key=lambda release: release.head.sender)
+    chosen = votes[:threshold]
+    weights = shamir.weights([numbers[release.head.sender] for release in chosen])
+    secrets: list[bytes] = []
+    for number, head in enumerate(unopened.heads):
+        shares = [shamir.from_bytes(release.shares[number]) for release in chosen]
+        secret = shamir.to_bytes(shamir.combine(shares, weights))
+        if not secret_fits(secret, head, bool(unopened.included >> number & 1)):
+            return Evidence(head.sender, WRONG_SECRET, (head, *(release.head for release in chosen)))
+        secrets.append(secret)
+    heads = tuple(release.head for release in votes)
+    return replace(unopened, secrets=tuple(secrets), releases=heads)
+
+
+def _choice(release: Release) -> Choice:
+    return Choice(release.head.included, release.head.totals)
+
+
+def _digest(ack: Ack) -> bytes:
+    return totals_digest(ack.vote.sid, ack.vote.included, ack.digests)

@@ -1,0 +1,123 @@
+"""The totals over one set of members: chunks of words and carries, their digests, the votes on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from protocol.aggregation.masked import linear_check
+from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.linear_check import Carries, Coefficients
+from protocol.aggregation.masked.unmasking import totals_digest
+from protocol.crypto.sealing import derive
+from protocol.errors import RemoteProtocolError
+from protocol.vectors.pieces import Words, raw
+from protocol.wire.ids import Key, Sid
+from protocol.wire.limits import CHECKS
+from protocol.wire.masked_messages import CheckVote, TotalPiece
+
+
+class Totals:
+    """What `included` add up to. Words, carries and digests are by chunk.
+
+    `wanted`: the digests that the chunks must have, where they are known beforehand.
+    """
+
+    def __init__(self, sid: Sid, included: int, layout: Layout, wanted: Sequence[bytes] | None) -> None:
+        self.included = included
+        self.wanted = wanted
+        self._sid = sid
+        self._layout = layout
+        self._payloads: list[bytes | memoryview] = [b""] * layout.chunks
+        self._carries: list[Carries | None] = [None] * layout.chunks
+        self._digests: list[bytes | None] = [None] * layout.chunks
+        self._coefficients: Coefficients | None = None
+        self.checks: dict[Key, CheckVote] = {}
+
+    def wanting(self, included: int, wanted: Sequence[bytes]) -> Totals:
+        """Totals with these digests, of which what is here already is kept; no check of them is known."""
+        totals = Totals(self._sid, included, self._layout, wanted)
+        for index, digest in enumerate(wanted):
+            if self._digests[index] == digest:
+                totals._payloads[index] = self._payloads[index]
+                totals._carries[index] = self._carries[index]
+                totals._digests[index] = digest
+        return totals
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The chunks that are not here."""
+        return tuple(index for index, digest in enumerate(self._digests) if digest is None)
+
+    def digest_of(self, index: int) -> bytes | None:
+        """Of a chunk; None if it is not here."""
+        return self._digests[index]
+
+    @property
+    def digests(self) -> tuple[bytes, ...]:
+        """Of all chunks; fewer where some are missing."""
+        return tuple(digest for digest in self._digests if digest is not None)
+
+    @property
+    def digest(self) -> bytes:
+        """What votes name, once no chunk is missing."""
+        return totals_digest(self._sid, self.included, self.digests)
+
+    def forget_other_checks(self) -> None:
+        """Only checks of these very totals are kept, so that who told of others before is heard again."""
+        digest = totals_digest(self._sid, self.included, self.wanted or self.digests)
+        self.checks = {key: vote for key, vote in self.checks.items() if vote.totals == digest}
+
+    def take(self, index: int, payload: bytes | memoryview, digest: bytes) -> None:
+        """A chunk and its SHA-256; RemoteProtocolError unless length, carries and digest are right."""
+        length, members = self._layout.length(index), self._layout.members
+        if len(payload) != payload_bytes(length, members):
+            raise RemoteProtocolError(f"chunk {index} of a total has {len(payload)} bytes")
+        if self.wanted is not None and self.wanted[index] != digest:
+            raise RemoteProtocolError(f"chunk {index} of a total is not the one that was voted for")
+        view = memoryview(payload)
+        self._carries[index] = linear_check.unpack(view[4 * length :], length, members)
+        self._payloads[index] = payload
+        self._digests[index] = digest
+
+    def _words(self, index: int) -> Words:
+        return np.frombuffer(self._payloads[index], dtype="<u4", count=self._layout.length(index))
+
+    def joined(self) -> Words:
+        """(d + 1,) uint32, a copy of the words of all chunks, once none is missing."""
+        return np.concatenate([self._words(index) for index in range(self._layout.chunks)])
+
+    def pieces(self) -> tuple[TotalPiece, ...]:
+        """All chunks, as they are kept and served, once none is missing."""
+        return tuple(TotalPiece(self._sid, index, payload) for index, payload in enumerate(self._payloads))
+
+    @property
+    def coefficients(self) -> Coefficients:
+        """The random vectors that all chunks' digests give, once none is missing (Fiat and Shamir 1986)."""
+        if self._coefficients is None:
+            self._coefficients = Coefficients(derive(self.digest, b"check"), self._layout)
+        return self._coefficients
+
+    def products(self, coefficients: Coefficients, index: int) -> linear_check.Products:
+        """Of a chunk of the total; RemoteProtocolError if it is missing."""
+        carries = self._carries[index]
+        if carries is None:
+            raise RemoteProtocolError(f"chunk {index} of a total is missing")
+        return coefficients.total_products(index, self._words(index), carries)
+
+
+def product_bytes(layout: Layout) -> int:
+    """How long the products of a check are."""
+    return 4 * CHECKS * layout.chunks
+
+
+def payload_bytes(length: int, members: int) -> int:
+    """How long the payload of a total's chunk of `length` words is."""
+    return 4 * length + linear_check.packed_bytes(length, members)
+
+
+def added_up(parts: Sequence[memoryview | bytes], length: int, members: int) -> bytes:
+    """The payload of the sum of these chunks."""
+    words, carries = linear_check.add_up(parts, length)
+    return bytes(raw(words, slice(None))) + linear_check.pack(carries, members)

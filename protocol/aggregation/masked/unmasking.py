@@ -1,0 +1,129 @@
+"""From the total of masked vectors to the mean, and the certificate that proves it.
+
+    X = T - sum over i in U of G(b_i) - sum over i in U, k not in U of +-G(K_ik)   mod 2^32
+
+(Bonawitz et al. 2017, section 4). The last word of X counts U: it is |U| unless somebody's masks were not
+those that the protocol says. A certificate holds what was reconstructed, and at least t signed releases for
+these totals: an honest member releases only what t have acknowledged, and acknowledges only what it checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.masked import mask_keys
+from protocol.aggregation.masked.key_setup import joins_digest
+from protocol.aggregation.masked.layout import COUNT_SLOTS, Layout
+from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.crypto import shamir
+from protocol.crypto.prg import Stream
+from protocol.errors import RemoteProtocolError
+from protocol.vectors.pieces import Floats, Words
+from protocol.wire import codec
+from protocol.wire.ids import Key, Sid
+from protocol.wire.masked_messages import JoinHead, ResultCertificate
+from protocol.wire.member_sets import everybody
+
+_PART_WORDS = 1 << 17
+"""All masks come off a part before the next one: it stays in the core's cache."""
+
+
+def totals_digest(sid: Sid, included: int, digests: Sequence[bytes]) -> bytes:
+    """What votes name: SHA-256 of who is included and of every chunk's digest."""
+    whole = hashlib.sha256(b"murmuration/1/totals" + sid + included.to_bytes(8, "little"))
+    for digest in digests:
+        whole.update(digest)
+    return whole.digest()
+
+
+def secret_fits(secret: bytes, head: JoinHead, included: bool) -> bool:
+    """Whether a reconstructed secret is the one that its dealer committed to."""
+    value = shamir.from_bytes(secret)
+    if included:
+        return mask_keys.commitment(value, head.sid, head.sender) == head.commitment
+    return mask_keys.public_key(value) == head.mask_key
+
+
+def check_result(
+    certificate: ResultCertificate, members: tuple[Key, ...], tolerance: Tolerance, layout: Layout
+) -> None:
+    """RemoteProtocolError unless this proves a total of its session."""
+    included, sid = certificate.included, certificate.sid
+    if included > everybody(len(members)) or included.bit_count() < tolerance.least_included:
+        raise RemoteProtocolError("a certificate over too few members, or strangers")
+    if tuple(head.sender for head in certificate.heads) != members or len(certificate.secrets) != len(
+        members
+    ):
+        raise RemoteProtocolError("a certificate of another group")
+    if len(certificate.digests) != layout.chunks:
+        raise RemoteProtocolError("a certificate over vectors of another length")
+    _check_releases(certificate, members, tolerance.threshold)
+    for number, (head, secret) in enumerate(zip(certificate.heads, certificate.secrets, strict=True)):
+        if head.sid != sid or not secret_fits(secret, head, bool(included >> number & 1)):
+            raise RemoteProtocolError("a certificate with a secret that was not committed to")
+
+
+def _check_releases(certificate: ResultCertificate, members: tuple[Key, ...], threshold: int) -> None:
+    sid, included = certificate.sid, certificate.included
+    named = (
+        sid,
+        included,
+        totals_digest(sid, included, certificate.digests),
+        joins_digest(certificate.heads),
+    )
+    senders = {head.sender for head in certificate.releases}
+    if len(senders) < max(threshold, len(certificate.releases)) or not senders <= set(members):
+        raise RemoteProtocolError("a certificate with too few releases")
+    for head in certificate.releases:
+        if (head.sid, head.included, head.totals, head.joins) != named:
+            raise RemoteProtocolError("a certificate with a release for something else")
+        codec.verify(head, head.sender)
+
+
+def release_digest(shares: Iterable[bytes]) -> bytes:
+    """What a release's head names of its shares."""
+    return hashlib.sha256(b"murmuration/1/released" + b"".join(shares)).digest()
+
+
+def _masks(certificate: ResultCertificate) -> tuple[list[Stream], list[Stream]]:
+    """The masks that are still in the total with a plus, and those with a minus."""
+    plus: list[Stream] = []
+    minus: list[Stream] = []
+    heads, sid = certificate.heads, certificate.sid
+    secrets = [shamir.from_bytes(secret) for secret in certificate.secrets]
+    for number, head in enumerate(heads):
+        if certificate.included >> number & 1:
+            plus.append(Stream(mask_keys.self_seed(secrets[number], sid, head.sender)))
+            continue
+        for other, partner in _included(certificate):
+            seed = mask_keys.pair_seed(secrets[number], partner.mask_key, sid, head.sender, partner.sender)
+            (plus if other < number else minus).append(Stream(seed))
+    return plus, minus
+
+
+def _included(certificate: ResultCertificate) -> Iterator[tuple[int, JoinHead]]:
+    for number, head in enumerate(certificate.heads):
+        if certificate.included >> number & 1:
+            yield number, head
+
+
+def unmask(total: Words, certificate: ResultCertificate) -> None:
+    """Take all masks out of a (d + 1,) total, in place."""
+    plus, minus = _masks(certificate)
+    for first in range(0, len(total), _PART_WORDS):
+        part = total[first : first + _PART_WORDS]
+        for mask in plus:
+            mask.subtract_from(part, first)
+        for mask in minus:
+            mask.add_to(part, first)
+
+
+def mean_of(total: Words, certificate: ResultCertificate, point: FixedPoint) -> Floats | None:
+    """The (d,) float32 mean from a (d + 1,) total, which is used up; None if its count is wrong."""
+    unmask(total, certificate)
+    summands = certificate.included.bit_count()
+    if int(total[-1]) != summands:
+        return None
+    return point.decode_mean(total[:-COUNT_SLOTS], summands)

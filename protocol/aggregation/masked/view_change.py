@@ -1,0 +1,340 @@
+"""Changing the view: who is still there votes, and a leader that rotates proposes whom the sum includes.
+
+Who has voted for a view is in it only by the leader's PROPOSE: the table `STEPS`.
+
+An honest member acknowledges one (members, totals) in a session and never another. What it has acknowledged
+goes into its vote as a lock, and a leader that sees a lock must propose just that again: others may have
+released for it already (protocol, Part II, R5). Two locks that differ end the session: nobody proposes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator
+from enum import Enum
+
+from protocol.actions import Evidence
+from protocol.adaptive_timeouts import FIRST_VIEW
+from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.thresholds import Tolerance
+from protocol.aggregation.masked.totals import product_bytes
+from protocol.aggregation.masked.unmasking import totals_digest
+from protocol.aggregation.masked.view import View
+from protocol.aggregation.participant import Seat
+from protocol.errors import RemoteProtocolError
+from protocol.transitions import Course, Step, Table
+from protocol.wire import codec
+from protocol.wire.ids import Key
+from protocol.wire.masked_messages import (
+    AckVote,
+    CheckVote,
+    Proof,
+    ProposalHead,
+    Propose,
+    ViewChange,
+    ViewVote,
+)
+from protocol.wire.member_sets import everybody, members_in, set_of
+
+TWO_VOTES = "two different votes in one view"
+TWO_PROPOSALS = "two different proposals for one view"
+
+
+class Phase(Enum):
+    """Between two views, or in one."""
+
+    IN_VIEW = "in a view"
+    VOTED = "voted"
+
+
+class Event(Enum):
+    """What changes the view."""
+
+    VOTE = "time, a loss, a vote"
+    PROPOSAL = "the Propose of its leader"
+
+
+STEPS: Table[Phase, Event] = {
+    (Phase.IN_VIEW, Event.VOTE): Step(
+        Phase.VOTED, "ViewChange to all, with what is here and, as a lock, what was acknowledged"
+    ),
+    (Phase.IN_VIEW, Event.PROPOSAL): Step(Phase.IN_VIEW, "a proposal that overtook its votes: as below"),
+    (Phase.VOTED, Event.VOTE): Step(Phase.VOTED, "ViewChange to all, for the view after that"),
+    (Phase.VOTED, Event.PROPOSAL): Step(
+        Phase.IN_VIEW,
+        "by the leader: Propose to all; then Masked chunks to who lacks them; PieceRequest for locked totals",
+    ),
+}
+
+Holds = Callable[[Key, int], bool]
+
+
+def votes_digest(votes: Iterable[ViewVote]) -> bytes:
+    """What a proposal names of the votes that it rests on."""
+    digest = hashlib.sha256(b"murmuration/1/votes")
+    for vote in votes:
+        digest.update(vote.sender + vote.signature)
+    return digest.digest()
+
+
+class Viewing:
+    """What this member knows of the votes and proposals of a session."""
+
+    def __init__(self, seat: Seat, tolerance: Tolerance, layout: Layout) -> None:
+        self._seat = seat
+        self._tolerance = tolerance
+        self._layout = layout
+        self._votes: dict[int, dict[Key, ViewChange]] = {}
+        self._proposals: dict[int, Propose] = {}
+        self.gone: set[Key] = set()
+        """Who can not be expected to vote."""
+        self._course = Course(STEPS, Phase.IN_VIEW)
+        self.number = 0
+        """The view that this member votes for, or is in."""
+        self.until = self._lead_at = math.inf
+
+    @property
+    def changing(self) -> bool:
+        """Whether this member has voted for a view that it is not in."""
+        return self._course.phase is Phase.VOTED
+
+    @property
+    def last(self) -> int:
+        """The last view that a session may come to."""
+        return self._tolerance.dropouts + 2
+
+    def leader(self, number: int) -> Key:
+        """Who proposes in a view: another member in each, and no member in every session's first."""
+        members = self._seat.members
+        return members[(number + int.from_bytes(self._seat.sid[:8], "big")) % len(members)]
+
+    def begin(self, now: float, seconds: float) -> View:
+        """View 0: everybody is included. All views together may take `seconds`."""
+        self._view_s = seconds * (1 - FIRST_VIEW) / (self.last + 1)
+        self.until = now + seconds * FIRST_VIEW
+        return View(0, everybody(len(self._seat.members)), self._layout.reducers, ())
+
+    def entered(self, number: int, now: float) -> None:
+        """A proposal was accepted."""
+        self._course.step(Event.PROPOSAL)
+        self.number, self.until, self._lead_at = number, now + self._view_s, math.inf
+
+    @property
+    def deadline(self) -> float:
+        """When this view is over, or its leader is to propose with the votes that it has."""
+        lead_at = self._lead_at if self._lead_at > -math.inf else math.inf
+        return min(self.until if self.number < self.last else math.inf, lead_at)
+
+    # -- votes -------------------------------------------------------------------------------------
+
+    def change(
+        self, number: int, holds: Holds, locks: tuple[AckVote, ...], proofs: tuple[Proof, ...], now: float
+    ) -> list[ViewChange]:
+        """One's own votes for a later view and, while a leader is gone, for the one after it.
+
+        `holds`: whether this member has a chunk.
+        """
+        votes: list[ViewChange] = []
+        while self.number < number <= self.last:
+            self._course.step(Event.VOTE)
+            self.number = number
+            votes.append(self._vote(number, holds, locks, proofs))
+            self.until = now + self._view_s
+            self._lead_at = now + self._view_s / 2 if self._leads else math.inf
+            number += self.leader(number) in self.gone
+        return votes
+
+    @property
+    def _leads(self) -> bool:
+        return self.leader(self.number) == self._seat.me
+
+    def _vote(
+        self, number: int, holds: Holds, locks: tuple[AckVote, ...], proofs: tuple[Proof, ...]
+    ) -> ViewChange:
+        seat = self._seat
+        unsigned = ViewVote(seat.sid, seat.me, number, self._bitmap(holds), locks)
+        change = ViewChange(codec.sign(unsigned, seat.key), proofs)
+        self._votes.setdefault(number, {})[seat.me] = change
+        return change
+
+    def _bitmap(self, holds: Holds) -> bytes:
+        chunks = self._layout.chunks
+        bits = 0
+        for number, key in enumerate(self._seat.members):
+            for index in range(chunks):
+                bits |= holds(key, index) << (number * chunks + index)
+        return bits.to_bytes(-(-len(self._seat.members) * chunks // 8), "little")
+
+    def take_vote(self, change: ViewChange) -> Evidence | None:
+        """Another member's vote."""
+        vote = change.vote
+        if not 1 <= vote.view <= self.last:
+            raise RemoteProtocolError(f"a vote for view {vote.view}; 1 to {self.last} are allowed")
+        codec.verify(vote, vote.sender)
+        self._check_lock(vote)
+        self._check_proofs(vote.locks, change.proofs)
+        known = self._votes.setdefault(vote.view, {}).get(vote.sender)
+        if known is not None and known.vote != vote:
+            return Evidence(vote.sender, TWO_VOTES, (known.vote, vote))
+        self._votes[vote.view][vote.sender] = change
+        return None
+
+    def _check_lock(self, vote: ViewVote) -> None:
+        for lock in vote.locks:
+            if lock.sender != vote.sender or lock.sid != vote.sid:
+                raise RemoteProtocolError("a vote with another member's lock")
+            least = self._tolerance.least_included
+            if lock.included > everybody(len(self._seat.members)) or lock.included.bit_count() < least:
+                raise RemoteProtocolError("a vote with a lock on too few members, or strangers")
+            codec.verify(lock, lock.sender)
+
+    def voted(self, number: int) -> Collection[Key]:
+        """Who has voted for a view."""
+        return self._votes.get(number, {}).keys()
+
+    # -- proposals ---------------------------------------------------------------------------------
+
+    def lead(self, now: float) -> Propose | None:
+        """This leader's proposal, once all that can be expected have voted, or half the time is over."""
+        if self.number == 0 or not self._leads or self.number in self._proposals:
+            return None
+        voted = self._votes.get(self.number, {})
+        if now >= self._lead_at:
+            self._lead_at = -math.inf  # from now on t votes are enough, whenever they are here
+        elif not all(key in voted or key in self.gone for key in self._seat.others):
+            return None
+        return self._propose(self.number)
+
+    def _propose(self, number: int) -> Propose | None:
+        changes = self._votes.get(number, {})
+        if len(changes) < self._tolerance.least_included:
+            return None
+        votes = tuple(changes[key].vote for key in sorted(changes))
+        locks = _locks_of(votes)
+        if len(locks) > 1:
+            return None
+        lock = tuple(locks.values())
+        proofs = tuple(proof for one in lock for proof in changes[one.sender].proofs)
+        included = lock[0].included if lock else set_of(changes, self._seat.members)
+        return self._signed(number, included, votes, lock, proofs)
+
+    def _signed(
+        self,
+        number: int,
+        included: int,
+        votes: tuple[ViewVote, ...],
+        locks: tuple[AckVote, ...],
+        proofs: tuple[Proof, ...],
+    ) -> Propose:
+        seat = self._seat
+        head = ProposalHead(
+            sid=seat.sid,
+            sender=seat.me,
+            view=number,
+            included=included,
+            reducers=self._reducers(included),
+            votes=votes_digest(votes),
+            locks=locks,
+        )
+        propose = Propose(codec.sign(head, seat.key), votes, proofs)
+        self._proposals[number] = propose
+        return propose
+
+    def _reducers(self, included: int) -> tuple[int, ...]:
+        """Who is included keeps its chunks; the chunks of the others are dealt out in turn."""
+        there = [number for number in range(len(self._seat.members)) if included >> number & 1]
+        first = self._layout.reducers
+        return tuple(r if r in there else there[index % len(there)] for index, r in enumerate(first))
+
+    def take_proposal(self, propose: Propose) -> Evidence | View:
+        """The view that a leader proposes; RemoteProtocolError unless its votes bear it."""
+        head = propose.head
+        if not 1 <= head.view <= self.last or head.sender != self.leader(head.view):
+            raise RemoteProtocolError(f"a proposal for view {head.view} of somebody who does not lead it")
+        codec.verify(head, head.sender)
+        known = self._proposals.get(head.view)
+        if known is not None and known.head != head:
+            return Evidence(head.sender, TWO_PROPOSALS, (known.head, head))
+        self._check_votes(propose)
+        self._check_included(propose)
+        self._check_proofs(head.locks, propose.proofs)
+        self._proposals[head.view] = propose
+        proofs = propose.proofs if self._layout.reducers else ()
+        return View(head.view, head.included, head.reducers, head.locks, proofs)
+
+    def _check_votes(self, propose: Propose) -> None:
+        head, votes = propose.head, propose.votes
+        senders = [vote.sender for vote in votes]
+        if senders != sorted(set(senders)) or len(senders) < self._tolerance.threshold:
+            raise RemoteProtocolError("a proposal on too few votes")
+        if votes_digest(votes) != head.votes or not set(senders) <= set(self._seat.members):
+            raise RemoteProtocolError("a proposal on other votes than it names")
+        for vote in votes:
+            known = self._votes.get(head.view, {}).get(vote.sender)
+            if known is None or known.vote != vote:
+                if (vote.sid, vote.view) != (head.sid, head.view):
+                    raise RemoteProtocolError("a proposal on votes for another view")
+                codec.verify(vote, vote.sender)
+                self._check_lock(vote)
+
+    def _check_included(self, propose: Propose) -> None:
+        head = propose.head
+        locks = _locks_of(propose.votes)
+        fits = len(locks) == len(head.locks) <= 1 and all(lock in locks.values() for lock in head.locks)
+        if not fits or any(lock.included != head.included for lock in head.locks):
+            raise RemoteProtocolError("a proposal that passes over a lock")
+        voted = set_of((vote.sender for vote in propose.votes), self._seat.members)
+        least = self._tolerance.least_included
+        if head.included.bit_count() < least or not (head.locks or head.included & ~voted == 0):
+            raise RemoteProtocolError("a proposal that includes too few, or members that are silent")
+        if len(head.reducers) != len(self._layout.reducers) or any(
+            not head.included >> reducer & 1 for reducer in head.reducers
+        ):
+            raise RemoteProtocolError("a proposal with chunks that nobody adds up")
+
+    def _check_proofs(self, locks: tuple[AckVote, ...], proofs: tuple[Proof, ...]) -> None:
+        """Where totals are checked by products, a lock comes with those of all that it includes.
+
+        Already in a vote: a leader must propose a lock again, and others refuse one that is not proved.
+        """
+        if not self._layout.reducers:
+            return
+        if len(proofs) != len(locks):
+            raise RemoteProtocolError("a lock without its proof")
+        for lock, proof in zip(locks, proofs, strict=True):
+            if totals_digest(lock.sid, lock.included, proof.digests) != lock.totals:
+                raise RemoteProtocolError("a proof of other totals than the lock names")
+            if len(proof.digests) != self._layout.chunks:
+                raise RemoteProtocolError("a proof of totals of another length")
+            if tuple(vote.sender for vote in proof.checks) != members_in(lock.included, self._seat.members):
+                raise RemoteProtocolError("a proof without the checks of all that are included")
+            for vote in proof.checks:
+                self._check_product(vote, lock)
+
+    def _check_product(self, vote: CheckVote, lock: AckVote) -> None:
+        named = (vote.sid, vote.included, vote.totals) == (lock.sid, lock.included, lock.totals)
+        if not named:
+            raise RemoteProtocolError("a proof with a check of something else")
+        if len(vote.products) != product_bytes(self._layout):
+            raise RemoteProtocolError(f"a check of {len(vote.products)} bytes of products")
+        codec.verify(vote, vote.sender)
+
+    def holds(self, number: int, key: Key, owner: Key, index: int) -> bool:
+        """Whether a member said, in its vote for this view, that it has this chunk."""
+        propose = self._proposals.get(number)
+        votes: Iterator[ViewVote] = iter(propose.votes if propose else ())
+        vote = next((vote for vote in votes if vote.sender == key), None)
+        if vote is None:
+            return False
+        bit = self._seat.numbers[owner] * self._layout.chunks + index
+        return bit < 8 * len(vote.holds) and bool(vote.holds[bit // 8] >> bit % 8 & 1)
+
+
+def _locks_of(votes: Iterable[ViewVote]) -> dict[tuple[int, bytes], AckVote]:
+    """What voters are locked on: one of them for each (members, totals)."""
+    locks: dict[tuple[int, bytes], AckVote] = {}
+    for vote in votes:
+        for lock in vote.locks:
+            locks.setdefault((lock.included, lock.totals), lock)
+    return locks

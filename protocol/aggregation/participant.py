@@ -1,0 +1,78 @@
+"""One member's place in one session: all that is fixed before it starts, whatever the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from protocol.crypto.node_key import NodeKey
+from protocol.crypto.sealing import Channel, Ephemeral
+from protocol.quorum.electorate import Ballot
+from protocol.wire import codec
+from protocol.wire.messages import Group, Key, Ready, Sid
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A member of `group`; offers are (dimension,) vectors. The two timeouts cap a session's two halves.
+
+    `ballot`: how votes are counted, where the group may make a strong base.
+    """
+
+    group: Group
+    round: int
+    key: NodeKey
+    ephemeral: Ephemeral
+    dimension: int
+    shares_timeout_s: float
+    sums_timeout_s: float
+    ballot: Ballot | None = None
+
+    def suffices(self, keys: Iterable[Key]) -> bool:
+        """Whether the releases of these are votes enough; where nobody votes, any are."""
+        return self.ballot is None or self.ballot.is_quorum(keys)
+
+    @cached_property
+    def sid(self) -> Sid:
+        """The session's name: binds every message of it."""
+        return codec.session_id(self.group)
+
+    @cached_property
+    def ephemerals(self) -> dict[Key, bytes]:
+        """Every member's X25519 key, by node key."""
+        return {ready.key: ready.ephemeral for ready in self.group.readys}
+
+    @cached_property
+    def members(self) -> tuple[Key, ...]:
+        """Node keys in key order; a member's number is its place here."""
+        return tuple(sorted(self.ephemerals))
+
+    @cached_property
+    def numbers(self) -> dict[Key, int]:
+        """Every member's number."""
+        return {key: number for number, key in enumerate(self.members)}
+
+    @property
+    def me(self) -> Key:
+        """This member's node key."""
+        return self.key.public
+
+    @property
+    def number(self) -> int:
+        """This member's number."""
+        return self.numbers[self.me]
+
+    @cached_property
+    def others(self) -> tuple[Key, ...]:
+        """All members but this one, in key order."""
+        return tuple(key for key in self.members if key != self.me)
+
+    def ready_of(self, key: Key) -> Ready | None:
+        """Another member's READY; None for oneself and for strangers."""
+        return next((ready for ready in self.group.readys if ready.key == key != self.me), None)
+
+    def channel(self, sender: Key, recipient: Key) -> Channel:
+        """The sealed direction between this member and another one."""
+        other = recipient if sender == self.me else sender
+        return self.ephemeral.channel(self.ephemerals[other], self.sid, sender, recipient)

@@ -1,0 +1,122 @@
+"""How long a vector a group can sum: what its longest messages say of every chunk has to fit one header.
+
+    masked      a lock that is proposed again: of each chunk n products, in n votes a bit for each member
+                a check: of each chunk the signed head of its total
+    additive    a link of the line: a certificate, with of each piece a digest in every member's sum, and
+                the GROUP of its session
+
+A longer vector would be summed for as long as nobody falls silent: who then changes the view, or has to be
+healed, would send what nobody takes in. So it is refused before anything begins.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+
+from protocol.aggregation.masked.layout import COUNT_SLOTS, Layout
+from protocol.vectors.pieces import PIECE_WORDS, piece_count
+from protocol.wire import codec
+from protocol.wire.limits import CHECKS, MAX_HEADER_BYTES, MAX_PIECES
+from protocol.wire.masked_messages import (
+    AckVote,
+    Check,
+    CheckVote,
+    Proof,
+    ProposalHead,
+    Propose,
+    TotalHead,
+    ViewVote,
+)
+from protocol.wire.member_sets import everybody
+from protocol.wire.messages import (
+    Announce,
+    Base,
+    Certificate,
+    Group,
+    LineagePiece,
+    Link,
+    Message,
+    Ready,
+    Sum,
+)
+
+_32 = bytes(32)
+"""A digest, a key, a session's id."""
+_64 = bytes(64)
+"""A signature."""
+_TASK, _ENDPOINT = "x" * 64, "x" * 58 + ":65535"
+"""As long as they are taken to be."""
+_BIG = 2**31 - 1
+
+Named = Callable[[int, int], Message]
+"""(members, chunks) -> the longest message of its kind, which has no payload."""
+
+
+def fits_masked(dimension: int, members: int) -> bool:
+    """Whether a group of 4 or more can sum (dimension,) vectors under masks."""
+    layout = Layout(dimension, members)
+    return layout.everybody_adds or all(_fits(kind, members, layout.chunks) for kind in (_proposal, _check))
+
+
+def fits_additive(dimension: int, members: int) -> bool:
+    """Whether a group of 3 or more can sum (dimension,) vectors in shares."""
+    return _fits(_link, members, piece_count(dimension))
+
+
+def most_masked(members: int) -> int:
+    """The longest vector that fits, but for a few words: a layout has up to a multiple of n chunks."""
+    fitting = min(_most(_proposal, members), _most(_check, members))
+    return fitting // members * members * PIECE_WORDS - COUNT_SLOTS
+
+
+def most_additive(members: int) -> int:
+    """The longest vector that fits."""
+    return _most(_link, members) * PIECE_WORDS
+
+
+def _fits(kind: Named, members: int, chunks: int) -> bool:
+    return _header_bytes(kind, members, chunks) <= MAX_HEADER_BYTES
+
+
+def _most(kind: Named, members: int) -> int:
+    """Of how many chunks a message can speak."""
+    counts = range(1, MAX_PIECES + 1)
+    return bisect_right(counts, MAX_HEADER_BYTES, key=lambda chunks: _header_bytes(kind, members, chunks))
+
+
+def _header_bytes(kind: Named, members: int, chunks: int) -> int:
+    return codec.frame_bytes(kind(members, chunks)) - 4
+
+
+def _check(members: int, chunks: int) -> Check:
+    return Check(
+        _check_vote(members, chunks),
+        tuple(TotalHead(_32, _32, everybody(members), index, _32, _32, _64) for index in range(chunks)),
+    )
+
+
+def _check_vote(members: int, chunks: int) -> CheckVote:
+    return CheckVote(_32, _32, everybody(members), _32, bytes(4 * CHECKS * chunks), _64)
+
+
+def _proposal(members: int, chunks: int) -> Propose:
+    """All members voted, each with the same lock."""
+    locks = (AckVote(_32, _32, everybody(members), _32, _64),)
+    vote = ViewVote(_32, _32, members, bytes(-(-members * chunks // 8)), locks, _64)
+    reducers = tuple(index % members for index in range(chunks))
+    head = ProposalHead(_32, _32, members, everybody(members), reducers, _32, locks, _64)
+    proof = Proof((_32,) * chunks, (_check_vote(members, chunks),) * members)
+    return Propose(head, (vote,) * members, (proof,))
+
+
+def _link(members: int, pieces: int) -> LineagePiece:
+    """Of a session in which nobody has open votes, and nobody is told to be gone."""
+    certificate = Certificate(_32, (Sum(_32, _32, _32, (_32,) * pieces, _64, 0),) * members)
+    base = Base(_BIG, _32, members, _32, _BIG)
+    limits = (members, _32[:16], _BIG, _BIG, _BIG)
+    announce = Announce(_32, _ENDPOINT, _TASK, _32, *limits, base, False, False, (), _64)
+    ready = Ready(announce, _32, _32[:16], _32, _32, False, (), _64)
+    return LineagePiece(
+        _32, 0, 1, (Link(Group((ready,) * members, _BIG, _32, (), (), _64), (), (certificate,)),)
+    )

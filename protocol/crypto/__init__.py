@@ -1,0 +1,1 @@
+"""Keys, sealed boxes, secret sharing, pseudorandom words and digests."""

@@ -1,0 +1,130 @@
+"""Who decides which base comes after an anchor, and when enough of them have voted.
+
+An anchor is a base that its electors agreed on. Its electors are those whose updates it holds; of the first
+base they are the endpoints that the owners named, or the first group that a tracker formed, or any
+`aggregation.quorum` nodes. A vote is a release (or a SUM) in a session on that anchor, and binds.
+
+    quorum(V, E - R):  2 |V| > |E - R|,  or exactly half of E - R, with the first of E among V
+
+V are the electors whose votes count, R those who resigned for good. Two quorums of one anchor share a voter
+(dynamic linear voting: Jajodia & Mutchler, ACM TODS 15(2), 1990).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from protocol.wire.ids import NO_ELECTORS, RESIGNED
+from protocol.wire.messages import Announce, Group, Key, Ready
+
+
+@dataclass(frozen=True)
+class Electorate:
+    """The electors of an anchor: `members` are node keys, or endpoints where keys are not known yet.
+
+    `least`: where it is not 0, any so many nodes are a quorum, and `members` is empty.
+    """
+
+    members: tuple[bytes, ...] = ()
+    least: int = 0
+
+    @cached_property
+    def digest(self) -> bytes:
+        """What READYs name it by: SHA-256 of all of it."""
+        whole = hashlib.sha256(b"murmuration/1/electors" + self.least.to_bytes(4, "big"))
+        for member in self.members:
+            whole.update(len(member).to_bytes(4, "big") + member)
+        return whole.digest()
+
+    @cached_property
+    def _known(self) -> frozenset[bytes]:
+        return frozenset(self.members)
+
+    def elector(self, announce: Announce) -> bytes | None:
+        """Which elector this node is; None: none."""
+        return self.elector_at(announce.key, announce.endpoint)
+
+    def elector_at(self, key: Key, endpoint: str) -> bytes | None:
+        """Which elector the node with this key is that listens there; None: none."""
+        if self.least or key in self._known:
+            return key
+        name = endpoint.encode()
+        return name if name in self._known else None
+
+    def is_quorum(self, voters: Collection[bytes], without: Collection[bytes] = ()) -> bool:
+        """Whether these electors are enough; `without`: those who resigned, or are gone for good."""
+        if self.least:
+            return len(voters) >= self.least
+        left = self._known.difference(without)
+        votes = left.intersection(voters)
+        return 2 * len(votes) > len(left) or (0 < 2 * len(votes) == len(left) and self.members[0] in votes)
+
+
+def of_keys(keys: Iterable[Key]) -> Electorate:
+    """The electors of a base that holds these members' updates."""
+    return Electorate(tuple(sorted(keys)))
+
+
+def of_names(endpoints: Iterable[str]) -> Electorate:
+    """The electors of a first base, as the owners named them."""
+    return Electorate(tuple(sorted({endpoint.encode() for endpoint in endpoints})))
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """How the votes of one group are counted.
+
+    `voters`: the members whose votes count, and which elector each is: those that were bound to no other
+    session when they said READY. `without`: the electors that a quorum can do without: they resigned, or each
+    member says that they are gone for good; `gone`: those of the latter kind alone.
+    """
+
+    electorate: Electorate
+    voters: Mapping[Key, bytes]
+    without: frozenset[bytes]
+    gone: frozenset[bytes] = frozenset()
+
+    def is_quorum(self, keys: Iterable[Key]) -> bool:
+        """Whether the votes of these members are enough."""
+        votes = {self.voters[key] for key in keys if key in self.voters}
+        return self.electorate.is_quorum(votes, self.without)
+
+
+def ballot_of(readys: Iterable[Ready], excused: Iterable[Announce], electorate: Electorate) -> Ballot:
+    """How votes are counted in a group of these READYs, as each member works it out for itself."""
+    readys = tuple(readys)
+    gone = frozenset.intersection(*(frozenset(ready.gone) for ready in readys)) if readys else frozenset()
+    resigned = {electorate.elector(announce) for announce in excused if announce.open == (RESIGNED,)}
+    named = ((ready.key, electorate.elector(ready.announce)) for ready in readys if not ready.announce.open)
+    voters = {key: elector for key, elector in named if elector is not None}
+    without = {elector for elector in (*resigned, *gone) if elector is not None}
+    here = set(voters.values())
+    told = gone.intersection(electorate.members) - resigned - here
+    return Ballot(electorate, voters, frozenset(without - here), told)
+
+
+def strong_ballot(group: Group, electorate: Electorate | None) -> Ballot | None:
+    """The ballot of a group that may make a strong base: its voters are a quorum; None for any other group.
+
+    All members must count with the same electors: of a first base, owners may have named different ones.
+    `electorate`: of the group's base; None: of a first base whose electors the tracker names in the GROUP.
+    """
+    named = NO_ELECTORS if electorate is None else electorate.digest
+    electors = of_keys(group.electors) if electorate is None else electorate
+    if any(ready.electors != named for ready in group.readys):
+        return None
+    ballot = ballot_of(group.readys, group.excused, electors)
+    return ballot if ballot.is_quorum(ballot.voters) else None
+
+
+def weak_allowed(group: Group, known: int) -> bool:
+    """Whether a group without a quorum may go on: all are willing, and they exceed half of the `known`.
+
+    Where owners named different electors for a first base there never is a quorum: then nobody need wait.
+    """
+    is_first = group.base.anchor == 0
+    differ = is_first and len({ready.electors for ready in group.readys}) > 1
+    return 2 * len(group.readys) > known and (differ or all(ready.weak for ready in group.readys))

@@ -1,0 +1,1 @@
+"""Nodes find each other, and groups form."""

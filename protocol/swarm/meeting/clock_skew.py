@@ -1,0 +1,95 @@
+"""Whose clock is wrong, for people. Nothing that a node decides depends on what a clock shows.
+
+Each Hello and Roster says what its sender's clock shows. That, less one's own, is by how much the sender's is
+ahead, give or take the time that a message takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from statistics import median
+
+from protocol.wire.messages import Key
+
+TOLERANCE_S = 10.0
+"""Clocks that differ by less are told of nowhere: a message may have been under way for a part of it."""
+THIS_MACHINE = "this machine"
+_FEWEST = 2
+"""Where so many peers agree, it is this machine's own clock that is wrong."""
+
+
+class Clocks:
+    """By how much the peers' clocks are ahead of this machine's."""
+
+    def __init__(self) -> None:
+        self.offset_s = 0.0
+        """By how much this machine's clock is ahead of the times that the shell gives."""
+        self._asleep_s = 0.0
+        self._ahead: dict[Key, float] = {}
+        self._told: set[Key] = set()
+        self._told_of_mine = False
+
+    def shown_ms(self, now: float) -> int:
+        """What this machine's clock shows (Unix ms)."""
+        return max(0, int((now + self.offset_s) * 1000))
+
+    def heard(self, key: Key, clock_ms: int, now: float) -> None:
+        """A peer's clock shows this; 0 says nothing."""
+        if clock_ms:
+            self._ahead[key] = clock_ms / 1000 - (now + self.offset_s)
+
+    def ahead_s(self, key: Key) -> float | None:
+        """By how much a peer's clock is ahead of this machine's, where that is worth telling."""
+        ahead_s = self._ahead.get(key)
+        return None if ahead_s is None or abs(ahead_s) < TOLERANCE_S else ahead_s
+
+    def keep(self, keys: Collection[Key]) -> None:
+        """Forget all others."""
+        self._ahead = {key: ahead_s for key, ahead_s in self._ahead.items() if key in keys}
+        self._told.intersection_update(keys)
+
+    def step(self, offset_s: float, asleep_s: float) -> str | None:
+        """This machine's clock shows `offset_s` more than the shell's times; what to tell if somebody set it.
+
+        `asleep_s`: how much of that the machine slept, while the shell's times stood still.
+        """
+        by_s = (offset_s - asleep_s) - (self.offset_s - self._asleep_s)
+        self.offset_s, self._asleep_s = offset_s, asleep_s
+        self._ahead = {key: ahead_s - by_s for key, ahead_s in self._ahead.items()}
+        if abs(by_s) < TOLERANCE_S:
+            return None
+        self._told_of_mine = False
+        way = "forward" if by_s > 0 else "back"
+        return f"its clock was set {way} by {abs(by_s):.0f} s; rounds do not depend on it"
+
+    def news(self) -> list[tuple[Key | None, str]]:
+        """What is to be told of whose clock, once each; None: this machine's."""
+        mine = self._mine()
+        if mine is not None:
+            if self._told_of_mine:
+                return []
+            self._told_of_mine = True
+            return [(None, mine)]
+        news = [key for key, ahead_s in self._ahead.items() if abs(ahead_s) >= TOLERANCE_S]
+        told, self._told = self._told, self._told | set(news)
+        return [(key, _words(self._ahead[key], "this machine's")) for key in news if key not in told]
+
+    def _mine(self) -> str | None:
+        """What to tell of this machine's clock, if most others show that it is wrong."""
+        if len(self._ahead) < _FEWEST:
+            return None
+        middle = median(self._ahead.values())
+        agree = [ahead_s for ahead_s in self._ahead.values() if abs(ahead_s - middle) < TOLERANCE_S]
+        if abs(middle) < TOLERANCE_S or 2 * len(agree) <= len(self._ahead):
+            return None
+        return _words(-middle, f"those of {len(agree)} of {len(self._ahead)} peers")
+
+
+def _words(ahead_s: float, of: str) -> str:
+    """That, and what to do."""
+    return f"{skew_words(ahead_s, of)}: set it; rounds do not depend on it"
+
+
+def skew_words(ahead_s: float, of: str) -> str:
+    """By how much a clock is wrong, such as `its clock is 100 s ahead of this machine's`."""
+    return f"its clock is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} {of}"

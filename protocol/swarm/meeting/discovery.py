@@ -1,0 +1,488 @@
+"""Getting to know each other: hellos with retries, refusals, pins, allow-list, announcements passed on.
+
+A node greets the endpoints it was given until each has answered, and every peer it hears of. Joining is
+over when all have answered, when a swarm that is under way has, or after JOIN_S; if by then somebody
+refused and nobody accepted, this node is configured wrongly and says why.
+
+What somebody says of itself counts on a link on which it proved its key; what others say of it is ordered by
+(epoch, counter), and no more. A refusal goes back on the link that brought what is refused.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from enum import Enum
+
+from protocol.actions import (
+    Action,
+    Fatal,
+    Note,
+    Notice,
+    RaiseEpoch,
+    Reply,
+    Send,
+    TrackerKnown,
+    WrongTracker,
+)
+from protocol.crypto.sealing import derive
+from protocol.errors import RemoteProtocolError
+from protocol.swarm.meeting.clock_skew import THIS_MACHINE, Clocks
+from protocol.swarm.meeting.membership import Members
+from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, Settings, Standing
+from protocol.transitions import Course, Step, Table
+from protocol.wire import codec
+from protocol.wire.limits import MAX_KNOWN
+from protocol.wire.messages import Announce, Hello, Key, Refused, Roster
+
+JOIN_S = 5.0
+ANNOUNCE_EVERY_S = ANNOUNCE_LIFETIME_S / 3
+_FIRST_RETRY_S = 0.1
+_LAST_RETRY_S = 4.0
+MAX_GREETINGS = 1024
+"""So many endpoints are greeted at a time."""
+GREETED_FOR_S = 60.0
+"""Who was not named by the owner, does not answer for so long and is nobody's is greeted no more."""
+MAX_TOLD = 1024
+"""Of so many strangers is remembered that the owner was told of them; the first are forgotten first."""
+TWIN_S = 0.05
+"""Of two nodes with one key that differ by less in age, the name of the start decides which one ends."""
+OTHER_SWARM = "other task or parameters"
+NOBODY_LISTENS = "connection refused"
+"""Why an endpoint is unreachable where the machine is there, and no process listens."""
+OTHER_KEY = "who answers holds the key "
+"""How it begins where, under TLS, another is there; it goes on with that key, and whose was expected."""
+
+
+class Phase(Enum):
+    """Whether this node still gets to know the others."""
+
+    JOINING = "joining"
+    JOINED = "joined"
+
+
+class Event(Enum):
+    """What ends joining."""
+
+    SETTLED = "all answered, or time"
+
+
+STEPS: Table[Phase, Event] = {
+    (Phase.JOINING, Event.SETTLED): Step(
+        Phase.JOINED,
+        "all who were named answered the Hello by a Hello, a tracker by a Roster, or by Refused; or a "
+        "swarm under way has; or time is over. Fatal where somebody refused and nobody is known",
+    )
+}
+"""Greetings, announcements and news go on as before; only then this node seeks a group."""
+
+
+@dataclass
+class Greeting:
+    """An endpoint that this node says hello to until it answers."""
+
+    nonce: bytes
+    retry_s: float = _FIRST_RETRY_S
+    retry_at: float | None = None
+    answered: bool = False
+    refused: Refused | None = None
+    since: float = 0.0
+    """When it was greeted first, or last answered."""
+    why: str = ""
+    """Why nobody could be reached there at the last try."""
+    noticed: bool = False
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nobody listens there, as of the last try."""
+        return not self.answered and self.why == NOBODY_LISTENS
+
+
+class Introductions:
+    """This node's acquaintances. `rand`: 32 secret bytes that name its hellos."""
+
+    def __init__(self, settings: Settings, standing: Standing, rand: bytes) -> None:
+        self._settings = settings
+        self._standing = standing
+        self._rand = rand
+        self._greetings: dict[str, Greeting] = {}
+        self._told: OrderedDict[tuple[Note, bytes], None] = OrderedDict()
+        self._opened_at = 0.0
+        self._again_at: float | None = None
+        self._join_until: float | None = None
+        self.members = Members()
+        self.clocks = Clocks()
+        self._course = Course(STEPS, Phase.JOINING)
+        self.tracker_key: Key | None = None
+        self._first_tracker: Key | None = None
+
+    @property
+    def joining(self) -> bool:
+        """Whether this node still gets to know the others."""
+        return self._course.phase is Phase.JOINING
+
+    @property
+    def greetings(self) -> dict[str, Greeting]:
+        """Whom this node says hello to, or has said it to, by endpoint."""
+        return dict(self._greetings)
+
+    def count(self, round: int) -> None:
+        """This node's last round is this one now; whom it knew before it still knows."""
+        self.members.skipped(round - self._standing.round - 1)
+        self._standing.round = round
+
+    # -- out ---------------------------------------------------------------------------------------
+
+    def open(self, now: float) -> list[Action]:
+        """Greet everyone that was named."""
+        self._opened_at = now
+        self._join_until = now + JOIN_S
+        self._again_at = now + ANNOUNCE_EVERY_S
+        tracker = self._settings.tracker
+        seeds = (tracker,) if tracker else self._settings.seeds
+        greetings = [action for seed in seeds for action in self.greet(seed, now)]
+        return [*greetings, *self.settle(now)]
+
+    def greet(self, endpoint: str, now: float) -> list[Action]:
+        """Say hello, once more or for the first time."""
+        greeting = self._greeting(endpoint, now) if endpoint != self._settings.endpoint else None
+        if greeting is None:
+            return []
+        greeting.answered = False
+        greeting.retry_at = now + _LAST_RETRY_S
+        return [Send(endpoint, (self._hello(now, greeting.nonce, wants_reply=True),))]
+
+    def _greeting(self, endpoint: str, now: float) -> Greeting | None:
+        """How it stands with an endpoint; None for one more than are greeted at a time."""
+        greeting = self._greetings.get(endpoint)
+        if greeting is None and len(self._greetings) < MAX_GREETINGS:
+            nonce = derive(self._rand, b"hello", endpoint.encode())[:16]
+            greeting = self._greetings[endpoint] = Greeting(nonce, since=now)
+        return greeting
+
+    def _hello(self, now: float, nonce: bytes, wants_reply: bool, first: tuple[Announce, ...] = ()) -> Hello:
+        """`first`: what the other is shown before all that is passed on to a newcomer."""
+        announce = self._standing.announce(self._settings)
+        passed_on = 0 if wants_reply else MAX_KNOWN - len(first)
+        known = (*first, *self.members.announces(self._standing.round, passed_on))
+        return self._introduction(announce, nonce, wants_reply, self._settings.parameters, known, now)
+
+    def _introduction(
+        self,
+        announce: Announce,
+        nonce: bytes,
+        wants_reply: bool,
+        parameters: str,
+        known: tuple[Announce, ...],
+        now: float,
+    ) -> Hello:
+        return Hello(
+            announce, nonce, wants_reply, parameters, known, self._age_ms(now), self.clocks.shown_ms(now)
+        )
+
+    def _age_ms(self, now: float) -> int:
+        return max(0, int((now - self._opened_at) * 1000))
+
+    def broadcast(self, now: float, leaving: bool = False) -> list[Action]:
+        """Tell every live peer (and the tracker) where this node stands now."""
+        self._again_at = now + ANNOUNCE_EVERY_S
+        announce = self._standing.announce(self._settings, leaving)
+        hello = self._introduction(announce, bytes(16), False, "", (), now)
+        live = (self.members.get(key) for key in self.members.live(self._standing.round))
+        endpoints = {announce.endpoint for announce in live if announce}
+        if self._settings.tracker:
+            endpoints.add(self._settings.tracker)
+        return [Send(endpoint, (hello,)) for endpoint in sorted(endpoints)]
+
+    def show(self, endpoint: str, announces: tuple[Announce, ...], now: float) -> list[Action]:
+        """Pass announcements on to a node that should see them."""
+        announce = self._standing.announce(self._settings)
+        shown = announces[:MAX_KNOWN]
+        return [Send(endpoint, (self._introduction(announce, bytes(16), False, "", shown, now),))]
+
+    # -- in ----------------------------------------------------------------------------------------
+
+    def hello(self, hello: Hello, by: Key | None, now: float) -> list[Action]:
+        """Take in a hello of whoever proved its key on the link: a question, an answer, or news."""
+        announce = hello.announce
+        if by != announce.key:
+            raise RemoteProtocolError("a Hello on the link of another")
+        codec.verify(announce, announce.key)
+        if announce.key == self._settings.key.public:
+            return self._myself(hello, now)
+        refusal = self._refusal(announce)
+        if refusal is not None:
+            return self._refuse(hello, refusal, now)
+        held = self.members.get(announce.key)
+        was_further = held is not None and held.order > announce.order and held.instance != announce.instance
+        actions = self._meet(announce, now)
+        self.clocks.heard(announce.key, hello.clock_ms, now)
+        self._answered(hello.nonce, announce, now)
+        if hello.wants_reply or was_further:
+            first = (held,) if held is not None and was_further else ()
+            answer = self._hello(now, hello.nonce, wants_reply=False, first=first)
+            actions.append(Send(announce.endpoint, (answer,)))
+        return [*actions, *self.news(hello.known, now), *self.settle(now)]
+
+    def _myself(self, hello: Hello, now: float) -> list[Action]:
+        """A hello in one's own name: from oneself, or from another node that holds the same key.
+
+        Whoever is on that link has just proved the key: it runs now. The younger of the two ends; the older
+        one tells it that it is there.
+        """
+        mine, theirs = self._settings, hello.announce
+        if theirs.instance == mine.instance:
+            for greeting in self._greetings.values():
+                greeting.answered = greeting.answered or greeting.nonce == hello.nonce
+            return []
+        older_by_s = (self._age_ms(now) - hello.age_ms) / 1000  # and by as long as the Hello was under way
+        is_younger = older_by_s < 0 or (older_by_s < TWIN_S and theirs.instance > mine.instance)
+        if not is_younger:
+            answer = Send(theirs.endpoint, (self._hello(now, hello.nonce, wants_reply=False),))
+            return [answer] if hello.wants_reply else []
+        who = f"the node at {theirs.endpoint} already runs with this key ({theirs.key.hex()[:16]}...)"
+        return [Fatal(f"{who}: give each node its own --key or --out")]
+
+    def _refusal(self, announce: Announce) -> tuple[Note, str] | None:
+        """Why a peer is not accepted, if it is not."""
+        pinned = self._settings.pins.get(announce.endpoint)
+        if announce.key in self._standing.banned:
+            return Note.NOT_ALLOWED, "this key was banned for two different sums in one session"
+        if pinned is not None and pinned != announce.key:
+            return Note.WRONG_PIN, f"key {announce.key.hex()} is not the one pinned for {announce.endpoint}"
+        if not self._settings.allows(announce.key):
+            here = self._settings.endpoint
+            return Note.NOT_ALLOWED, f"key {announce.key.hex()} is not on the allow-list of {here}"
+        if announce.swarm != (self._settings.task, self._settings.parameters_hash):
+            return Note.OTHER_SWARM, OTHER_SWARM
+        return None
+
+    def _refuse(self, hello: Hello, refusal: tuple[Note, str], now: float) -> list[Action]:
+        note, reason = refusal
+        announce = hello.announce
+        text = hello.parameters if note is Note.OTHER_SWARM else reason
+        actions = self._tell(note, announce.endpoint, announce.key, text)
+        self._refused(hello.nonce, Refused(hello.nonce, reason, hello.parameters))
+        if hello.wants_reply:
+            refused = Refused(
+                hello.nonce, reason, self._settings.parameters if note is Note.OTHER_SWARM else ""
+            )
+            actions.append(Reply((refused,)))
+        return [*actions, *self.settle(now)]
+
+    def _tell(self, note: Note, who: str, key: Key, text: str) -> list[Action]:
+        """A notice, once for each peer and kind."""
+        if (note, key) in self._told:
+            return []
+        self._told[note, key] = None
+        if len(self._told) > MAX_TOLD:
+            self._told.popitem(last=False)
+        return [Notice(note, who, text)]
+
+    def accepts(self, announce: Announce) -> bool:
+        """Whether a peer belongs to this swarm and may take part."""
+        return self._refusal(announce) is None
+
+    def _meet(self, announce: Announce, now: float) -> list[Action]:
+        was_known = announce.key in self.members.known(self._standing.round)
+        self.members.learn(announce, self._standing.round, now, live=True)
+        is_known = announce.key in self.members.known(self._standing.round)
+        if is_known == was_known:
+            return []
+        kind = Note.JOINED if is_known else Note.LEFT
+        return [Notice(kind, announce.endpoint, announce.key.hex()[:8])]
+
+    def news(self, known: tuple[Announce, ...], now: float) -> list[Action]:
+        """Take in announcements that somebody passed on; greet those that are new."""
+        actions = self._own(known, now)
+        for announce in known:
+            mine = self.members.get(announce.key)
+            is_new = mine is None or mine.order < announce.order
+            if announce.key == self._settings.key.public or not is_new or not self._may_come(announce.key):
+                continue
+            try:
+                codec.verify(announce, announce.key)
+            except RemoteProtocolError:
+                continue  # one bad line does not spoil what else was passed on
+            if announce.task == self._settings.task and announce.endpoint not in self._greetings:
+                actions += self.greet(announce.endpoint, now)
+            if self.accepts(announce) and not announce.leaving:
+                self.members.learn(announce, self._standing.round, now, live=False)
+        return actions
+
+    def _own(self, known: tuple[Announce, ...], now: float) -> list[Action]:
+        """This node's own announcements, as others remember them: one that is later than all of this start.
+
+        The folder was restored from an older copy, or is a new one for an old key. What is announced from
+        here on is later than that. If another node runs with this key, it is found where that one says.
+        """
+        mine, standing = self._settings.key.public, self._standing
+        of_me = [each for each in known if each.key == mine and each.instance != self._settings.instance]
+        latest = max(of_me, key=lambda announce: announce.order, default=None)
+        if latest is None or latest.order <= (standing.epoch, standing.counter):
+            return []
+        try:
+            codec.verify(latest, mine)
+        except RemoteProtocolError:
+            return []
+        standing.epoch, standing.counter = latest.epoch + 1, 0
+        raised: list[Action] = [RaiseEpoch(latest.epoch), *self._tell(Note.EPOCH, THIS_MACHINE, mine, "")]
+        return [*raised, *self.greet(latest.endpoint, now), *self.broadcast(now)]
+
+    def _may_come(self, key: Key) -> bool:
+        """Whether this key is worth a greeting: nobody makes this node call strangers."""
+        return self._settings.allows(key) and key not in self._standing.banned
+
+    def roster(self, roster: Roster, now: float) -> list[Action]:
+        """The tracker's answer: its key and the peers it knows. With a nonce of zeros: news from it.
+
+        The first key that an unpinned tracker shows stays its key.
+        """
+        codec.verify(roster, roster.key)
+        tracker = self._settings.tracker
+        greeting = self._greetings.get(tracker) if tracker else None
+        if self.tracker_key == roster.key and roster.nonce == bytes(16):
+            return self.news(roster.known, now)
+        if tracker is None or greeting is None or greeting.nonce != roster.nonce:
+            raise RemoteProtocolError("a roster that was not asked for")
+        expected = self.keys_of_tracker
+        if expected and roster.key not in expected:
+            held, wanted = roster.key.hex(), " or ".join(key.hex() for key in expected)
+            return [WrongTracker(tracker, f"it holds the key {held}, not {wanted}")]
+        first: list[Action] = [] if expected else [TrackerKnown(tracker, roster.key)]
+        self.clocks.heard(roster.key, roster.clock_ms, now)
+        actions = [*first, *self._tell(Note.COORDINATOR, tracker, roster.key, roster.key.hex()[:8])]
+        greeting.answered, greeting.retry_at, greeting.retry_s = True, None, _FIRST_RETRY_S
+        greeting.since = now
+        self.tracker_key = self._first_tracker = roster.key
+        return [*actions, *self.news(roster.known, now), *self.settle(now)]
+
+    @property
+    def keys_of_tracker(self) -> frozenset[Key]:
+        """Who may be the tracker: whose key is pinned, else who was it at first; nobody: whoever answers."""
+        known = self._settings.pins.get(self._settings.tracker or "", self._first_tracker)
+        return frozenset() if known is None else frozenset((known,))
+
+    def refused(self, refused: Refused, now: float) -> list[Action]:
+        """Somebody does not accept this node."""
+        endpoint = self._refused(refused.nonce, refused)
+        if endpoint is None:
+            raise RemoteProtocolError("a refusal of something that was not said")
+        if endpoint == self._settings.tracker:
+            return [Fatal(f"the tracker at {endpoint} refuses this node: {refused.reason}")]
+        is_other = refused.reason == OTHER_SWARM
+        text = refused.parameters if is_other else refused.reason
+        note = Note.OTHER_SWARM if is_other else Note.REFUSED
+        return [*self._tell(note, endpoint, endpoint.encode(), text), *self.settle(now)]
+
+    def _refused(self, nonce: bytes, refused: Refused) -> str | None:
+        for endpoint, greeting in self._greetings.items():
+            if greeting.nonce == nonce:
+                greeting.refused, greeting.retry_at = refused, None
+                return endpoint
+        return None
+
+    def _answered(self, nonce: bytes, announce: Announce, now: float) -> None:
+        for endpoint, greeting in self._greetings.items():
+            if greeting.nonce == nonce or endpoint == announce.endpoint:
+                greeting.answered, greeting.refused, greeting.since = True, None, now
+                greeting.retry_at, greeting.retry_s = None, _FIRST_RETRY_S
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def settle(self, now: float) -> list[Action]:
+        """End joining when everybody answered, a swarm under way did, or the time is over."""
+        settled = self.joining and self._settled(now)
+        if self._join_until is not None and (settled or now >= self._join_until):
+            self._join_until = None
+        missed = [] if self._join_until is not None else self._missed()
+        if not settled:
+            return missed
+        self._course.step(Event.SETTLED)
+        refusals = [(end, g.refused) for end, g in self._greetings.items() if g.refused]
+        if not refusals or self.members.known(self._standing.round):
+            return missed
+        endpoint, refused = refusals[0]
+        if refused.reason == OTHER_SWARM:
+            return [Fatal(f"{endpoint} runs another task or other parameters", refused.parameters)]
+        return [Fatal(f"{endpoint} refuses this node: {refused.reason}")]
+
+    def _settled(self, now: float) -> bool:
+        if self._settings.tracker and self.tracker_key is None:
+            return False
+        live = [self.members.get(key) for key in self.members.live(self._standing.round)]
+        under_way = any(announce is not None and announce.round > 0 for announce in live)
+        if under_way and len(live) + 1 >= self._settings.min_participants:
+            return True
+        resolved = all(greeting.answered or greeting.refused for greeting in self._greetings.values())
+        return resolved or self._join_until is None or now >= self._join_until
+
+    def unreachable(self, endpoint: str, now: float, why: str) -> list[Action]:
+        """Nobody answers at an endpoint: try again, later each time, unless who was there has left."""
+        if endpoint == self._settings.tracker and why.startswith(OTHER_KEY):
+            return [WrongTracker(endpoint, why)]
+        there = self.members.at(endpoint)
+        if there is not None and there.leaving:
+            return []
+        greeting = self._greeting(endpoint, now) if there is not None else self._greetings.get(endpoint)
+        if greeting is None:
+            return []  # it is nobody's: nobody needs it
+        greeting.answered, greeting.why = False, why
+        greeting.retry_at = now + greeting.retry_s
+        greeting.retry_s = min(_LAST_RETRY_S, greeting.retry_s * 1.6)
+        return [] if self._join_until is not None else self._missed()
+
+    def _missed(self) -> list[Action]:
+        """A notice, once each, for the endpoints where nobody could be reached; none while joining."""
+        missed = [(e, g) for e, g in self._greetings.items() if g.why and not (g.answered or g.noticed)]
+        for _, greeting in missed:
+            greeting.noticed = True
+        return [Notice(Note.UNREACHABLE, endpoint, greeting.why) for endpoint, greeting in missed]
+
+    def tick(self, now: float) -> list[Action]:
+        """Retries, announcements, the end of joining; what counts no more is forgotten."""
+        self.members.expire(now)
+        self._forget(now)
+        due = [end for end, g in self._greetings.items() if g.retry_at is not None and now >= g.retry_at]
+        actions = [action for endpoint in due for action in self.greet(endpoint, now)]
+        return [*actions, *self.settle(now)]
+
+    def _forget(self, now: float) -> None:
+        """Greet no more who was not named, has not answered for long, and is nobody's address."""
+        named = {*self._settings.seeds, self._settings.tracker}
+        latest = self.members.latest
+        ends = {announce.endpoint for announce in latest}
+        self._greetings = {
+            endpoint: greeting
+            for endpoint, greeting in self._greetings.items()
+            if endpoint in named or now - greeting.since < GREETED_FOR_S or endpoint in ends
+        }
+        self.clocks.keep({*(announce.key for announce in latest), self.tracker_key or b""})
+
+    def clock_news(self) -> list[Action]:
+        """Whose clock is wrong, once this node knows the others'."""
+        if self.joining:
+            return []
+        return [Notice(Note.CLOCK, self._named(key), text) for key, text in self.clocks.news()]
+
+    def _named(self, key: Key | None) -> str:
+        """An endpoint, for people."""
+        if key is None:
+            return THIS_MACHINE
+        announce = self.members.get(key)
+        return announce.endpoint if announce is not None else self._settings.tracker or key.hex()[:8]
+
+    def announcing_due(self, now: float) -> bool:
+        """Whether it is time to announce oneself again."""
+        return self._again_at is not None and now >= self._again_at
+
+    @property
+    def deadline(self) -> float | None:
+        """When tick should be called at the latest."""
+        retries = [g.retry_at for g in self._greetings.values() if g.retry_at is not None]
+        times = [*retries, self._again_at, self._join_until if self.joining else None]
+        return min((at for at in times if at is not None), default=None)
+
+    def awaited(self) -> tuple[str, ...]:
+        """The endpoints that have not answered yet."""
+        return tuple(end for end, g in self._greetings.items() if not g.answered and not g.refused)

@@ -1,0 +1,290 @@
+"""Finding a group for an offer: READY to one coordinator, the next one when it does not answer.
+
+Each try has a new ephemeral key and nonce. Only a GROUP that holds the READY of the current try counts. To a
+coordinator that may not know whom this node counts with, Electors says it first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from protocol.adaptive_timeouts import Pace
+from protocol.crypto.sealing import Ephemeral, check_public, derive
+from protocol.errors import RemoteProtocolError
+from protocol.quorum.electorate import strong_ballot, weak_allowed
+from protocol.swarm.meeting.patience import Patience
+from protocol.swarm.node_state import Settings, Standing
+from protocol.transitions import Course, Step, Table
+from protocol.vectors.pieces import Floats
+from protocol.wire import codec
+from protocol.wire.ids import NO_ELECTORS
+from protocol.wire.limits import MAX_MEMBERS
+from protocol.wire.messages import Group, Key, Ready
+
+ACK_FLOOR_S = 2.0
+ACK_CAP_S = 5.0
+GROUP_FLOOR_S = 10.0
+MAX_TRIES = 64
+MAX_REGROUPED = 2
+
+
+class Phase(Enum):
+    """Where an offer is on its way to a group."""
+
+    IDLE = "idle"
+    WAITING = "waiting"
+    ASKED = "asked"
+    ACCEPTED = "accepted"
+
+
+class Event(Enum):
+    """What an offer meets with."""
+
+    OFFER = "an offer"
+    ASK = "a coordinator"
+    ACCEPTED = "Accepted"
+    VOID = "void, or no answer"
+    GROUP = "a Group with it"
+    EXPIRED = "T_group is over, or the swarm"
+
+
+_OWN = "the round ends with one's own update"
+STEPS: Table[Phase, Event] = {
+    (Phase.IDLE, Event.OFFER): Step(
+        Phase.WAITING, "T_group begins; for an offer whose session never began it goes on"
+    ),
+    (Phase.WAITING, Event.ASK): Step(
+        Phase.ASKED,
+        "Ready to it, and to the one before, from which that takes it back",
+    ),
+    (Phase.WAITING, Event.EXPIRED): Step(Phase.IDLE, _OWN),
+    (Phase.ASKED, Event.ACCEPTED): Step(Phase.ACCEPTED, "the coordinator holds the Ready"),
+    (Phase.ASKED, Event.ASK): Step(
+        Phase.ASKED, "a peer with a lower key came: Ready to it, and to the one before"
+    ),
+    (Phase.ASKED, Event.VOID): Step(
+        Phase.WAITING,
+        "another base, or a coordinator that is lost, or silent for T_ack: the next one is asked",
+    ),
+    (Phase.ASKED, Event.GROUP): Step(Phase.IDLE, "a session starts: the Group overtook the Accepted"),
+    (Phase.ASKED, Event.EXPIRED): Step(Phase.IDLE, _OWN),
+    (Phase.ACCEPTED, Event.ASK): Step(
+        Phase.ASKED, "a peer with a lower key came, perhaps by a Redirect: Ready to it, and to the one before"
+    ),
+    (Phase.ACCEPTED, Event.VOID): Step(Phase.WAITING, "another base, or a coordinator that is lost"),
+    (Phase.ACCEPTED, Event.GROUP): Step(Phase.IDLE, "a session starts: the Ready is used up"),
+    (Phase.ACCEPTED, Event.EXPIRED): Step(Phase.IDLE, _OWN),
+}
+"""There are no other steps."""
+
+
+@dataclass
+class Try:
+    """One READY: the key behind it, and until when the coordinator is to answer."""
+
+    ready: Ready
+    ephemeral: Ephemeral
+    sent_at: float
+    ack_until: float
+
+
+@dataclass
+class Offer:
+    """A vector (d,) float32 that waits for a group; nothing that depends on it has been sent."""
+
+    vector: Floats
+    rand: bytes
+    started: float
+    deadline: float
+    skipped: set[Key] = field(default_factory=set)
+    tries: int = 0
+    current: Try | None = None
+    regrouped: int = 0
+
+
+class Seeker:
+    """The member's side of matchmaking."""
+
+    def __init__(self, settings: Settings, standing: Standing, patience: Patience) -> None:
+        self._settings = settings
+        self._standing = standing
+        self._patience = patience
+        self._group_pace = Pace(GROUP_FLOOR_S, settings.group_timeout_s)
+        self._ack_pace = Pace(ACK_FLOOR_S, ACK_CAP_S)
+        self._course = Course(STEPS, Phase.IDLE)
+        self.offer: Offer | None = None
+        self._in_session: Offer | None = None
+        """What a session has of which nothing was sent: it may come back, and is let go once it is spent."""
+
+    def begin(self, vector: Floats, rand: bytes, others_need_s: float, now: float) -> None:
+        """A new offer; its T_group runs from now.
+
+        `others_need_s`: how long the others may still be in a session that this node is done with; within
+        the cap they are waited for.
+        """
+        self._course.step(Event.OFFER)
+        least_s = min(others_need_s, self._settings.group_timeout_s)
+        self.offer = Offer(vector, rand, now, now + max(least_s, self._group_pace.allowed_s))
+
+    def ask(self, coordinator: Key, now: float) -> Ready:
+        """A new READY for this coordinator; the one before is void."""
+        offer = self._current_offer()
+        self._course.step(Event.ASK)
+        offer.tries += 1
+        root = derive(offer.rand, b"ready", offer.tries.to_bytes(4, "big"))
+        ephemeral = Ephemeral(derive(root, b"ephemeral"))
+        announce = self._standing.announce(self._settings)
+        electorate = self._standing.electorate(self._settings)
+        unsigned = Ready(
+            announce=announce,
+            ephemeral=ephemeral.public,
+            nonce=derive(root, b"nonce")[:16],
+            coordinator=coordinator,
+            electors=NO_ELECTORS if electorate is None else electorate.digest,
+            weak=self._patience.is_willing(now),
+            gone=self._patience.gone(now),
+        )
+        ready = codec.sign(unsigned, self._settings.key)
+        offer.current = Try(ready, ephemeral, now, now + self._ack_pace.allowed_s)
+        return ready
+
+    def _current_offer(self) -> Offer:
+        if self.offer is None:
+            raise RemoteProtocolError("no offer is waiting for a group")
+        return self.offer
+
+    @property
+    def coordinator(self) -> Key | None:
+        """Who holds, or is to hold, the current READY."""
+        current = self.offer.current if self.offer else None
+        return current.ready.coordinator if current else None
+
+    def accepted(self, nonce: bytes, now: float) -> None:
+        """The coordinator has the READY."""
+        current = self._current_offer().current
+        if current is None or current.ready.nonce != nonce:
+            raise RemoteProtocolError("an answer to a READY that is not the current one")
+        if self._course.phase is Phase.ASKED:
+            self._ack_pace.observe(now - current.sent_at)
+            self._course.step(Event.ACCEPTED)
+
+    def holds(self, nonce: bytes) -> bool:
+        """Whether this nonce is the current READY's."""
+        current = self.offer.current if self.offer else None
+        return current is not None and current.ready.nonce == nonce
+
+    def void(self) -> None:
+        """The current READY no longer says the truth (a new base): another is needed."""
+        if self.offer is not None and self.offer.current is not None:
+            self._course.step(Event.VOID)
+            self.offer.current = None
+
+    def skip(self, coordinator: Key) -> None:
+        """This coordinator did not answer: not again for this offer."""
+        self._current_offer().skipped.add(coordinator)
+        self.void()
+
+    def silent(self, now: float) -> Key | None:
+        """The coordinator whose answer is overdue, if one is."""
+        current = self.offer.current if self.offer else None
+        if current is None or self._course.phase is not Phase.ASKED or now < current.ack_until:
+            return None
+        return current.ready.coordinator
+
+    def found(self, now: float) -> tuple[Offer, Ephemeral]:
+        """A group was accepted: the offer and the key behind its READY; the READY is used up."""
+        offer = self._current_offer()
+        if offer.current is None:
+            raise RemoteProtocolError("a GROUP without a READY")
+        self._course.step(Event.GROUP)
+        self._group_pace.observe(now - offer.started)
+        self.offer, self._in_session = None, offer
+        return offer, offer.current.ephemeral
+
+    def spent(self) -> None:
+        """The session that has the offer sends it: nothing here needs it any more."""
+        self._in_session = None
+
+    def again(self, now: float) -> bool:
+        """Have an unspent offer wait for another group, within its T_group; False if it may not."""
+        offer = self._in_session
+        if offer is None or offer.regrouped >= MAX_REGROUPED or now >= offer.deadline:
+            return False
+        self._course.step(Event.OFFER)
+        offer.regrouped += 1
+        offer.current = None
+        self.offer = offer
+        return True
+
+    def expired(self, now: float) -> bool:
+        """Whether T_group is over; then the offer is dropped."""
+        if self.offer is None or now < self.offer.deadline:
+            return False
+        self.give_up()
+        return True
+
+    def give_up(self) -> None:
+        """No group will come: the offer is dropped."""
+        self._course.step(Event.EXPIRED)
+        self.offer = None
+
+    @property
+    def deadline(self) -> float | None:
+        """The next time something is overdue."""
+        if self.offer is None:
+            return None
+        current = self.offer.current if self._course.phase is Phase.ASKED else None
+        ack = current.ack_until if current else self.offer.deadline
+        return min(ack, self.offer.deadline)
+
+    def check(self, group: Group, known: int) -> None:
+        """RemoteProtocolError unless this GROUP may be joined with the current READY.
+
+        `known`: how many members that offer are known, oneself included; a group without a quorum of electors
+        exceeds half of them.
+        """
+        current = self._current_offer().current
+        if current is None or group.coordinator != current.ready.coordinator:
+            raise RemoteProtocolError("a GROUP of a coordinator that was not asked")
+        codec.verify(group, group.coordinator)
+        if current.ready not in group.readys:
+            raise RemoteProtocolError("a GROUP without this node's current READY")
+        check_group(group, current.ready)
+        if strong_ballot(group, self._standing.electorate(self._settings)) is not None:
+            return
+        if not self._settings.weak or not weak_allowed(group, known):
+            raise RemoteProtocolError(
+                f"a GROUP of {len(group.readys)} of {known} known members that offer: no quorum of electors"
+            )
+
+
+def check_group(group: Group, mine: Ready) -> None:
+    """RemoteProtocolError unless the READYs are signed, distinct, for one swarm, base and coordinator."""
+    keys = [ready.key for ready in group.readys]
+    if len(set(keys)) != len(keys) or keys != sorted(keys):
+        raise RemoteProtocolError("a GROUP whose members are not distinct or not in key order")
+    if not mine.announce.min_participants <= len(keys) <= MAX_MEMBERS:
+        raise RemoteProtocolError(
+            f"a GROUP of {len(keys)}; {mine.announce.min_participants} to {MAX_MEMBERS} are allowed"
+        )
+    for ready in group.readys:
+        theirs, ours = ready.announce, mine.announce
+        if theirs.swarm != ours.swarm or theirs.base != ours.base or ready.coordinator != mine.coordinator:
+            raise RemoteProtocolError("a GROUP of different tasks, parameters, bases or coordinators")
+        if theirs.leaving:
+            raise RemoteProtocolError("a GROUP with a member that has left")
+        if theirs.following:
+            raise RemoteProtocolError("a GROUP with a member that follows: it offers nothing")
+        check_public(ready.ephemeral)
+        codec.verify(theirs, theirs.key)
+        codec.verify(ready, ready.key)
+    for excused in group.excused:
+        if excused.swarm != mine.announce.swarm or excused.base.anchor != mine.announce.base.anchor:
+            raise RemoteProtocolError("a GROUP that excuses somebody of another swarm or anchor")
+        codec.verify(excused, excused.key)
+
+
+def group_round(group: Group) -> int:
+    """1 + max of the members' last rounds."""
+    return 1 + max(ready.announce.round for ready in group.readys)

@@ -1,0 +1,186 @@
+"""Who is in the swarm: the latest announcement of each peer, when it was last heard, who can be reached.
+
+- known: heard within the last 5 rounds and not gone on purpose; whom others only speak of is known for 30 s;
+- offering: the known that do not follow; a group must exceed half of them, so that of a partition only one
+  side lives;
+- live: the known that seem alive, followers too: they are told all news, and asked for what they hold;
+- candidates: the live that offer, lowest key first: the first one coordinates.
+
+Of two announcements the later one counts, whatever any clock says; how old one is nobody can tell. Only what
+comes from a peer itself, on a link on which it proved its key, shows that it is there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from protocol.errors import RemoteProtocolError
+from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, Standing
+from protocol.wire.messages import Announce, Base, Key
+
+REMEMBERED_ROUNDS = 5
+MAX_MEMBERS_KNOWN = 1024
+FORGOTTEN_AFTER_S = 600.0
+"""So long is remembered who said goodbye, or was only spoken of; where the table is full, not so long."""
+
+
+@dataclass(slots=True)
+class Member:
+    """A peer as this node knows it."""
+
+    announce: Announce
+    heard_round: int
+    learned_at: float
+    """When the announcement came (s, this node's clock)."""
+    live: bool
+    """Whether the peer itself was heard since this node started."""
+    suspect: bool = False
+    is_hearsay: bool = False
+    """Whether others spoke of it, and it was not heard itself for too long to count."""
+
+    @property
+    def counts_no_more(self) -> bool:
+        """Whether nothing is lost where this one is forgotten."""
+        return self.announce.leaving or self.is_hearsay
+
+
+class Members:
+    """The other peers of this swarm, by node key; those of whom news came last stand last."""
+
+    def __init__(self) -> None:
+        self._members: dict[Key, Member] = {}
+
+    def learn(self, announce: Announce, round: int, now: float, live: bool) -> bool:
+        """Take in a verified announcement; True if it is new or later. `live`: from the peer itself, now.
+
+        RemoteProtocolError if the table is full.
+        """
+        member = self._members.get(announce.key)
+        if member is None:
+            return self._add(announce, round, now, live)
+        if live and announce.order >= member.announce.order:  # an older one may be a replay
+            member.heard_round = max(member.heard_round, round)
+            member.suspect, member.is_hearsay, member.live = False, False, True
+        later = announce.order > member.announce.order
+        if later:
+            member.announce, member.learned_at, member.is_hearsay = announce, now, False
+            self._members[announce.key] = self._members.pop(announce.key)
+        return later
+
+    def _add(self, announce: Announce, round: int, now: float, live: bool) -> bool:
+        if len(self._members) >= MAX_MEMBERS_KNOWN:
+            gone = next((key for key, member in self._members.items() if member.counts_no_more), None)
+            if gone is None:
+                raise RemoteProtocolError(f"more than {MAX_MEMBERS_KNOWN} peers")
+            del self._members[gone]
+        self._members[announce.key] = Member(announce, round, now, live)
+        return True
+
+    def expire(self, now: float) -> None:
+        """Whom others only spoke of counts no more after a while; and who does not count is forgotten."""
+        for member in self._members.values():
+            if not member.live and now - member.learned_at >= ANNOUNCE_LIFETIME_S:
+                member.is_hearsay = True
+        self._members = {
+            key: member
+            for key, member in self._members.items()
+            if not (member.counts_no_more and now - member.learned_at >= FORGOTTEN_AFTER_S)
+        }
+
+    def forget(self, key: Key) -> None:
+        """Drop a banned peer."""
+        self._members.pop(key, None)
+
+    def suspect(self, key: Key) -> None:
+        """It could not be reached, or did not answer: rank it last until it is heard again."""
+        if key in self._members:
+            self._members[key].suspect = True
+
+    def skipped(self, rounds: int) -> None:
+        """This node's number went on by so many rounds that it was not in: nobody was silent in them."""
+        for member in self._members.values():
+            member.heard_round += max(0, rounds)
+
+    def get(self, key: Key) -> Announce | None:
+        """The latest announcement of a peer."""
+        member = self._members.get(key)
+        return member.announce if member else None
+
+    @property
+    def every(self) -> tuple[Member, ...]:
+        """All of them, silent and gone ones too, in the order of their keys."""
+        return tuple(self._members[key] for key in sorted(self._members))
+
+    def at(self, endpoint: str) -> Announce | None:
+        """The announcement that names this endpoint; of several the one that came last."""
+        found = (m.announce for m in reversed(self._members.values()) if m.announce.endpoint == endpoint)
+        return next(found, None)
+
+    @property
+    def latest(self) -> tuple[Announce, ...]:
+        """The latest announcement of each of them."""
+        return tuple([member.announce for member in self._members.values()])
+
+    def known(self, round: int) -> frozenset[Key]:
+        """The peers heard, or lately spoken of, in the last 5 rounds that have not left."""
+        return frozenset(
+            key
+            for key, member in self._members.items()
+            if member.heard_round >= round - REMEMBERED_ROUNDS and not member.counts_no_more
+        )
+
+    def offering(self, round: int) -> frozenset[Key]:
+        """The known peers that do not follow: new bases come from them."""
+        return frozenset(key for key in self.known(round) if not self._members[key].announce.following)
+
+    def candidates(self, round: int) -> tuple[Key, ...]:
+        """The live peers that offer, lowest key first: who may coordinate."""
+        return tuple(key for key in self.live(round) if not self._members[key].announce.following)
+
+    def live(self, round: int) -> tuple[Key, ...]:
+        """The known peers that are not suspect, lowest key first."""
+        return tuple(sorted(key for key in self.known(round) if not self._members[key].suspect))
+
+    def announces(self, round: int, limit: int) -> tuple[Announce, ...]:
+        """Those of whom news came last first, at most `limit`, to pass on to a newcomer."""
+        known = self.known(round)
+        latest_first = [m.announce for key, m in reversed(self._members.items()) if key in known]
+        return tuple(latest_first[:limit])
+
+    def majority(self, mine: Standing, fewest: int) -> tuple[Base, tuple[Key, ...]] | None:
+        """The base that more than half of the voters show; and who of the others shows it.
+
+        The voters are the known members that offer, and this node (`mine`) if it offers. A follower's base is
+        one that it fetched on the others' word: to count it would count their word twice when it is new, and
+        keep the other followers from it while it is old. But where fewer offer than make a group (`fewest`)
+        they can make no base among themselves, and the last one that has a budget left must not decide for
+        everybody: then all known members vote, and this node.
+        """
+        voters = self.offering(mine.round)
+        votes_too = not mine.following
+        if len(voters) + votes_too < fewest:
+            voters, votes_too = self.known(mine.round), True
+        shown = Counter(self._members[key].announce.base for key in voters)
+        shown[mine.base] += votes_too
+        base, count = shown.most_common(1)[0]
+        if 2 * count <= len(voters) + votes_too:
+            return None
+        return base, tuple(sorted(key for key in voters if self._members[key].announce.base == base))
+
+    def who_shows(self, base: Base) -> frozenset[Key]:
+        """Whose latest announcement shows this base, also of those who left."""
+        return frozenset(key for key, member in self._members.items() if member.announce.base == base)
+
+    def anyone_above(self, round: int, mine: Base) -> bool:
+        """Whether any live peer shows a base that ranks above this one."""
+        return any(self._members[key].announce.base.rank > mine.rank for key in self.live(round))
+
+    def showing(self, round: int) -> list[tuple[Base, Key]]:
+        """(base, peer) of every live peer, the highest rank first.
+
+        Of one base those that offer come before the followers, who hold no certificate of what they fetched.
+        """
+        live = sorted(self.live(round), key=lambda key: self._members[key].announce.following)
+        shown = [(self._members[key].announce.base, key) for key in live]
+        return sorted(shown, key=lambda pair: pair[0].rank, reverse=True)

@@ -1,0 +1,65 @@
+"""How long a node has waited for its electors, and what follows: weak groups, then, if so set, an amnesty.
+
+a strong base --5 of its own rounds failed, and 30 s--> it would join a weak group
+a weak base --at once-->                                it would join a weak group
+no strong base for `aggregation.amnesty_s`              silent electors count as gone for good
+"""
+
+from __future__ import annotations
+
+from protocol.swarm.meeting.membership import Members
+from protocol.swarm.node_state import Settings, Standing
+
+PATIENT_ROUNDS = 5
+PATIENT_S = 30.0
+TRUSTING_ROUNDS = 2
+"""After so many failed rounds one member that shows a proved base is enough (swarm.recovery.catch_up)."""
+
+
+class Patience:
+    """This node's failed rounds in a row, and for how long it has had no strong base. Times are Unix s."""
+
+    def __init__(self, settings: Settings, standing: Standing, members: Members) -> None:
+        self._settings = settings
+        self._standing = standing
+        self._members = members
+        self.failed_rounds = 0
+        self._failed_since = 0.0
+        self._waits_since: float | None = None
+
+    def failed(self, now: float) -> None:
+        """A round ended without a base."""
+        if self.failed_rounds == 0:
+            self._failed_since = now
+        self.failed_rounds += 1
+
+    def adopted(self, was_anchored: bool, now: float) -> None:
+        """There is another base. `was_anchored`: with another anchor than the one before."""
+        self.failed_rounds = 0
+        if was_anchored:
+            self._waits_since = now
+
+    @property
+    def is_trusting(self) -> bool:
+        """Whether one member's word is enough for a base whose line is proved."""
+        return self.failed_rounds >= TRUSTING_ROUNDS
+
+    def is_willing(self, now: float) -> bool:
+        """Whether this node would join a group without a quorum of electors."""
+        if not self._settings.weak:
+            return False
+        is_over = self.failed_rounds >= PATIENT_ROUNDS and now - self._failed_since >= PATIENT_S
+        return is_over or not self._standing.base.is_strong
+
+    def gone(self, now: float) -> tuple[bytes, ...]:
+        """The electors that count as gone for good, in order: by the owner's word, or by the time."""
+        after_s, electorate = self._settings.amnesty_s, self._standing.electorate(self._settings)
+        since = self._waits_since
+        if since is None:
+            self._waits_since = since = now
+        if after_s is None or electorate is None or now - since < after_s:
+            return tuple(sorted(self._standing.gone))
+        live = (self._members.get(key) for key in self._members.live(self._standing.round))
+        here = {electorate.elector(announce) for announce in live if announce is not None}
+        here.add(electorate.elector_at(self._settings.key.public, self._settings.endpoint))
+        return tuple(sorted(self._standing.gone | (set(electorate.members) - here)))

@@ -1,0 +1,168 @@
+"""The tracker's machine: it introduces peers and closes groups. It sees signed READYs, never a share.
+
+What a restart loses comes back: peers announce themselves again when their link breaks, and who falls silent
+is forgotten, by the tracker's own clock. One thing must not be lost: whom it named as the electors of a first
+base (`Named`), which it does once for a swarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from protocol.actions import Action, Note, Notice, Reply, Send
+from protocol.crypto.node_key import NodeKey
+from protocol.errors import RemoteProtocolError
+from protocol.quorum.electorate import Electorate
+from protocol.swarm.meeting.clock_skew import THIS_MACHINE, Clocks
+from protocol.swarm.meeting.matchmaker import Matchmaker, Waiting
+from protocol.wire import codec
+from protocol.wire.limits import MAX_KNOWN, MAX_MEMBERS
+from protocol.wire.messages import Announce, Electors, Hello, Key, Message, Ready, Refused, Roster
+
+FULL = f"{MAX_MEMBERS} peers are in this swarm, as many as can be; larger swarms come later"
+
+
+class Introducer:
+    """Rooms for any number of tasks. `allow`: the keys that may take part; None for anyone.
+
+    `min_peers` is the tracker's own floor for a group; the larger of it and the task's counts. `named`: whom
+    it has named as electors of a first base, by swarm.
+    """
+
+    def __init__(
+        self,
+        key: NodeKey,
+        min_peers: int,
+        allow: frozenset[Key] | None,
+        named: Mapping[tuple[str, bytes], tuple[Key, ...]] | None = None,
+    ) -> None:
+        self._key = key
+        self._allow = allow
+        self._matchmaker = Matchmaker(key, min_peers, named or {})
+        self._endpoints: dict[Key, str] = {}
+        self._clocks = Clocks()
+
+    @property
+    def deadline(self) -> float | None:
+        """When tick should be called at the latest."""
+        return self._matchmaker.deadline
+
+    @property
+    def peers(self) -> int:
+        """How many peers are announced."""
+        return len(self._endpoints)
+
+    def is_member(self, key: Key) -> bool:
+        """Whether this key is on the list; without a list, whether it is announced."""
+        return key in (self._endpoints if self._allow is None else self._allow)
+
+    @property
+    def waiting(self) -> tuple[Waiting, ...]:
+        """Each swarm that is here: its peers, and what its next group waits for."""
+        return self._matchmaker.waiting
+
+    def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
+        """A Hello or a READY, on a link of its sender; RemoteProtocolError for anything else."""
+        match message:
+            case Hello() if message.announce.key == by:
+                return self._after(self._hello(message, now), now)
+            case Ready() if message.key == by:
+                return self._after(self._ready(message, now), now)
+            case Electors() if by in self._endpoints:
+                self._matchmaker.learn_from(by, Electorate(message.members, message.least))
+                return []
+            case Hello() | Ready():
+                raise RemoteProtocolError(f"a {type(message).__name__} on the link of another")
+            case _:
+                raise RemoteProtocolError(f"a tracker takes no {type(message).__name__}")
+
+    def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
+        """This machine's clock is so far ahead of the times given here, of which it slept `asleep_s`."""
+        text = self._clocks.step(offset_s, asleep_s)
+        return [Notice(Note.CLOCK, THIS_MACHINE, text)] if text else []
+
+    def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
+        """Nobody waits for a peer that can not be reached."""
+        gone = [key for key, end in self._endpoints.items() if end == endpoint]
+        for key in gone:
+            self._matchmaker.unreachable(key)
+        notices: list[Action] = [Notice(Note.LOST, endpoint, why)] if gone else []
+        return self._after(notices, now)
+
+    def reconnected(self, endpoint: str, now: float) -> list[Action]:
+        """Peers introduce themselves; a tracker has nothing to say again."""
+        return self._after([], now)
+
+    def tick(self, now: float) -> list[Action]:
+        """Close the groups that are due, forget who fell silent."""
+        return self._after([], now)
+
+    def _hello(self, hello: Hello, now: float) -> list[Action]:
+        announce = hello.announce
+        codec.verify(announce, announce.key)
+        if self._allow is not None and announce.key not in self._allow:
+            return [_refuse(hello, f"key {announce.key.hex()} is not on the tracker's allow-list")]
+        if self._matchmaker.is_full(announce):
+            return [_refuse(hello, FULL)]
+        notices = self._note(announce) if self._matchmaker.announce(announce, now) else []
+        self._clocks.heard(announce.key, hello.clock_ms, now)
+        if not hello.wants_reply:
+            return notices
+        known = self._matchmaker.of_task(announce.task)
+        others = [other for other in known if other.key != announce.key]
+        held = self._matchmaker.announced(announce.swarm, announce.key)
+        earlier = [held] if held is not None and held.order > announce.order else []
+        shown = tuple([*earlier, *others][:MAX_KNOWN])  # the peer is told where its key was further
+        return [*notices, Send(announce.endpoint, (self._roster(hello.nonce, shown, now),))]
+
+    def _roster(self, nonce: bytes, known: tuple[Announce, ...], now: float) -> Roster:
+        return codec.sign(Roster(self._key.public, nonce, known, self._clocks.shown_ms(now)), self._key)
+
+    def _note(self, announce: Announce) -> list[Action]:
+        """Remember, or forget, where a peer is; a line when it comes or leaves."""
+        if announce.leaving:
+            known = self._endpoints.pop(announce.key, None)
+            return [Notice(Note.LEFT, announce.endpoint, announce.key.hex()[:8])] if known else []
+        is_new = announce.key not in self._endpoints
+        self._endpoints[announce.key] = announce.endpoint
+        return [Notice(Note.JOINED, announce.endpoint, announce.key.hex()[:8])] if is_new else []
+
+    def _ready(self, ready: Ready, now: float) -> list[Action]:
+        codec.verify(ready.announce, ready.key)
+        codec.verify(ready, ready.key)
+        if self._allow is not None and ready.key not in self._allow:
+            raise RemoteProtocolError("a READY of a key that is not on the allow-list")
+        if self._matchmaker.is_full(ready.announce):
+            raise RemoteProtocolError(FULL)
+        accepted = self._matchmaker.ready(ready, now)
+        actions = [*self._note(ready.announce), *accepted]
+        outranking = self._matchmaker.outranking(ready)[:MAX_KNOWN]
+        if outranking:
+            actions.append(Send(ready.key, (self._roster(bytes(16), outranking, now),)))
+        return actions
+
+    def _after(self, actions: list[Action], now: float) -> list[Action]:
+        expired = self._matchmaker.expire(now)
+        silent: list[Action] = [
+            Notice(Note.LOST, self._endpoints.pop(key), "fell silent")
+            for key in expired
+            if key in self._endpoints
+        ]
+        self._clocks.keep(self._endpoints.keys())
+        wrong = [
+            Notice(Note.CLOCK, THIS_MACHINE if key is None else self._endpoints[key], text)
+            for key, text in self._clocks.news()
+        ]
+        actions = [*silent, *actions, *wrong, *self._matchmaker.close_groups(now)]
+        return [self._addressed(action) for action in actions]
+
+    def _addressed(self, action: Action) -> Action:
+        match action:
+            case Send(to=bytes() as key):
+                return Send(self._endpoints.get(key, ""), action.messages)
+            case _:
+                return action
+
+
+def _refuse(hello: Hello, reason: str) -> Action:
+    return Reply((Refused(hello.nonce, reason),))

@@ -1,0 +1,596 @@
+"""What the shell drives: one node's part in a swarm, over many rounds.
+
+The shell feeds `receive`, `unreachable` and `tick`, carries out the actions in their order, re-arms one
+timer at `deadline`, and tells `adopted` when a new base is stored. What must stay true, beside the table of
+its steps (protocol.swarm.phases):
+- one offer at a time, and each vector in at most one session;
+- a sid is accepted once: its READY is used up by the GROUP that holds it;
+- the base changes only through `adopted`, never while a session runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from protocol.actions import (
+    Action,
+    Adopted,
+    Closed,
+    Completed,
+    Evidence,
+    Failed,
+    Healed,
+    Note,
+    Notice,
+    Reason,
+    Send,
+    Spend,
+    Unbind,
+    Vote,
+)
+from protocol.adaptive_timeouts import PhasePaces
+from protocol.aggregation.early_buffer import Early
+from protocol.aggregation.masked.release import WRONG_SECRET
+from protocol.aggregation.session_machine import SessionMachine, is_light
+from protocol.crypto.sealing import derive
+from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
+from protocol.quorum.electorate import Ballot
+from protocol.quorum.lineage import Line, after
+from protocol.swarm.addressing import Addresses
+from protocol.swarm.closing import Closing
+from protocol.swarm.inspection import Acquaintance, acquaintances_of
+from protocol.swarm.last_rounds import Follower
+from protocol.swarm.meeting.clock_skew import THIS_MACHINE
+from protocol.swarm.meeting.coordination import Coordination
+from protocol.swarm.meeting.discovery import Introductions
+from protocol.swarm.meeting.patience import Patience
+from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.phases import STEPS, Event, Phase
+from protocol.swarm.recovery.catch_up import Healer
+from protocol.swarm.recovery.fetch import Fetched, Past
+from protocol.swarm.session_factory import farewell, machine_for, too_long
+from protocol.swarm.status import Status, status_of
+from protocol.swarm.swarm_finished import Lateness
+from protocol.swarm.votes.late_finish import LateFinishes
+from protocol.swarm.votes.obstacle import TOLD_AFTER_S, Obstacle, Watch, names_of
+from protocol.swarm.votes.voting import Voting
+from protocol.transitions import Course
+from protocol.vectors.pieces import Floats
+from protocol.wire.limits import MAX_OPEN
+from protocol.wire.masked_messages import MaskedMessage, Release, ResultCertificate, TotalPiece, session_of
+from protocol.wire.messages import (
+    Accepted,
+    Announce,
+    Base,
+    Electors,
+    Group,
+    Hello,
+    Key,
+    Link,
+    Message,
+    Ready,
+    Redirect,
+    Refused,
+    Roster,
+    Share,
+    Sid,
+    Sum,
+)
+
+
+class Session:
+    """One node in one swarm. `rand`: 32 secret bytes, new at each start; times are Unix seconds."""
+
+    def __init__(self, settings: Settings, standing: Standing, past: Mapping[Sid, Past], rand: bytes) -> None:
+        self._settings = settings
+        self._standing = standing
+        self._hellos = Introductions(settings, standing, derive(rand, b"introductions"))
+        self._members = self._hellos.members
+        self.addresses = Addresses(settings, standing, self._members)
+        self._patience = Patience(settings, standing, self._members)
+        self._watch = Watch(settings, standing, self._members, self._patience, self.addresses.named)
+        self._voting = Voting(settings, standing, self._members, self._patience)
+        self._late = LateFinishes(settings, standing.votes, self._voting.ballot)
+        self._healer = Healer(settings, standing, self._members, self._patience)
+        for sid, known in past.items():
+            self._healer.remember(sid, known)
+        self._remember_open_sessions()
+        self._line: Line = standing.line
+        """The line of the base that is being stored."""
+        self._coordination = Coordination(settings, standing, self._hellos, self._patience)
+        self._seeker = self._coordination.seeker
+        self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
+        self._machine: SessionMachine | None = None
+        self._early = Early()
+        self._storing = False
+        self._result_of: Sid | None = None
+        """The session whose result is being stored."""
+        self.lateness = Lateness(settings, standing, self._hellos)
+        self._follower = Follower(settings, standing, self._members, self.lateness)
+        self._closing = Closing(standing, self._members)
+        self._course = Course(STEPS, Phase.IDLE)
+
+    def _remember_open_sessions(self) -> None:
+        """After a restart: the sessions in which this node's votes are open may still have a result."""
+        self._voting.adopted()
+        for sid, vote in self._standing.votes.items():
+            if vote.group is not None:
+                on, ballot = vote.group.base, self._voting.ballot(vote.group)
+                self._healer.remember(sid, Past(vote.group, on, {}, ballot))
+
+    # -- what the shell calls ----------------------------------------------------------------------
+
+    def is_member(self, key: Key) -> bool:
+        """Whether this key is on the list; without one, whether it is known. It may be asked at any time."""
+        listed = self._settings.allow is not None
+        return self._settings.allows(key) if listed else self.addresses.is_known(key)
+
+    def may_answer(self, endpoint: str) -> frozenset[Key]:
+        """Whose key may answer at an endpoint; empty: anybody's."""
+        if endpoint == self._settings.tracker:
+            return self._hellos.keys_of_tracker
+        return self.addresses.may_answer(endpoint)
+
+    @property
+    def round(self) -> int:
+        """The last round that ended."""
+        return self._standing.round
+
+    @property
+    def base(self) -> Base:
+        """The base this node stands on."""
+        return self._standing.base
+
+    def open(self, now: float) -> list[Action]:
+        """Greet the others."""
+        self._coordination.announce(self._standing.announce(self._settings), now)
+        return self._after(self._hellos.open(now), now)
+
+    def offer(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
+        """Seek a group for an offer (summed,); ends with Completed or Failed. `rand`: 32 secret bytes."""
+        if not np.isfinite(vector).all():
+            raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
+        if self._standing.following:
+            raise LocalProtocolError("a node that follows offers nothing")
+        self._course.step(Event.OFFER)
+        self._seeker.begin(vector, rand, self._paces.shares_s + self._paces.sums_s, now)
+        return self._after([], now)
+
+    def follow(self, now: float) -> list[Action]:
+        """A round without an offer; ends with Failed(BUDGET_SPENT). The first one is for good."""
+        self._course.step(Event.FOLLOW)
+        is_first = not self._standing.following
+        self._follower.begin(now)
+        self._coordination.retire()
+        resigned = self._vote(now)
+        return self._after(self._broadcast(now) if is_first and not resigned else resigned, now)
+
+    def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
+        """Take in a message; RemoteProtocolError if it does not belong here, and then nothing changed.
+
+        `by`: whose key was proved on the link that brought it; None: nobody's.
+        """
+        machine = self._machine
+        actions = self._dispatch(message, by, now)
+        if machine is not None and self._machine is machine and isinstance(message, MaskedMessage):
+            return self.addresses.addressed(actions)  # its session goes on: nothing else has changed
+        return self._after(actions, now)
+
+    def is_light(self, message: Message) -> bool:
+        """Whether it is taken in with a few signatures, and at most a chunk of a vector."""
+        return is_light(message, self._machine)
+
+    def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
+        """Nobody answers at an endpoint: whoever waits for it need not."""
+        actions = self._hellos.unreachable(endpoint, now, why)
+        if endpoint == self._settings.tracker:
+            self._seeker.void()
+            self._hellos.tracker_key = None
+        for key in sorted(self.addresses.at(endpoint)):
+            actions += self._lost(key, now)
+        return self._after(actions, now)
+
+    def reconnected(self, endpoint: str, now: float) -> list[Action]:
+        """A link broke and was opened again: who is there may have started anew and know nothing."""
+        if endpoint in (self._settings.tracker, self.addresses.of(self._seeker.coordinator or b"")):
+            self._seeker.void()
+        return self._after(self._hellos.greet(endpoint, now), now)
+
+    def tick(self, now: float) -> list[Action]:
+        """Do what is due."""
+        actions = [*self._hellos.tick(now), *self._hellos.clock_news()]
+        self._healer.tick(now)
+        if self._machine is not None:
+            actions += self._of_machine(self._machine.tick(now), now)
+        actions += self._coordination.tick(now)
+        if self._coordination.expired(now):
+            self._course.step(Event.NO_GROUP)
+            actions += self._alone(Reason.GROUP_TIMEOUT, self.round + 1, now)
+        if self._hellos.announcing_due(now):
+            actions += self._broadcast(now)
+        return self._after([*actions, *self._watched(now)], now)
+
+    def _watched(self, now: float) -> list[Action]:
+        """See what is in the way of a group, and tell the owner if an offer has waited for a while."""
+        if self._hellos.joining or self._course.phase in (Phase.CLOSING, Phase.CLOSED):
+            self._watch.pause()
+            return []
+        self._watch.look(now)
+        offer = self._seeker.offer
+        return self._watch.tell() if offer is not None and now >= offer.started + TOLD_AFTER_S else []
+
+    def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
+        """This machine's clock is so far ahead of the times given here, of which it slept `asleep_s`."""
+        text = self._hellos.clocks.step(offset_s, asleep_s)
+        return [Notice(Note.CLOCK, THIS_MACHINE, text)] if text else []
+
+    def adopted(self, base: Base, now: float) -> list[Action]:
+        """The shell stored a new base: say so, and go on from there."""
+        standing, freed = self._standing, list[Action]()
+        if base != standing.base:
+            was_anchored = base.anchor != standing.base.anchor
+            standing.previous, standing.base, standing.line = standing.base, base, self._line
+            if was_anchored:
+                standing.gone = frozenset()
+            self._follower.adopted()
+            self._voting.adopted()
+            self._patience.adopted(was_anchored, now)
+            freed = self._watch.adopted(base, now)
+        elif self._result_of is not None:
+            freed = self._voting.refused(self._result_of)
+        self._result_of, self._storing = None, False
+        self._seeker.void()
+        return self._after([*freed, *(self._followed(now) or self._broadcast(now))], now)
+
+    def close(self, now: float) -> list[Action]:
+        """After the last round: serve certificates until all confirmed this base, or the linger is over."""
+        self._course.step(Event.CLOSE)
+        self._closing.begin(self._paces.sums_s, now)
+        return self._after(self._broadcast(now), now)
+
+    def _broadcast(self, now: float) -> list[Action]:
+        self._coordination.announce(self._standing.announce(self._settings), now)
+        return self._hellos.broadcast(now)
+
+    def leave(self, now: float) -> list[Action]:
+        """Say goodbye, so that nobody waits."""
+        return self._hellos.broadcast(now, leaving=True)
+
+    @property
+    def deadline(self) -> float | None:
+        """When tick should be called at the latest."""
+        parts = (self._hellos, self._healer, self._coordination, self._follower, self._machine)
+        times = [part.deadline for part in parts if part is not None]
+        times += [self._closing.until] if self._course.phase is Phase.CLOSING else []
+        return min((at for at in times if at is not None), default=None)
+
+    @property
+    def phase(self) -> str:
+        """What `status` says is going on, without who is waited for."""
+        return self.status.phase if self._machine is None else self._machine.stage
+
+    @property
+    def status(self) -> Status:
+        """What is going on now."""
+        parts = (self._machine, self._healer, self._hellos, self._seeker.offer)
+        untils = (self._follower.deadline, self._closing.until)
+        return status_of(*parts, *untils, name=self.addresses.named)
+
+    @property
+    def obstacle(self) -> Obstacle | None:
+        """Why no group forms, as of the last look, if that is so. It may be asked at any time."""
+        return self._watch.obstacle
+
+    @property
+    def acquaintances(self) -> tuple[Acquaintance, ...]:
+        """Whom this node knows."""
+        return acquaintances_of(self._hellos, self.round, self._settings.tracker)
+
+    # -- messages ----------------------------------------------------------------------------------
+
+    def _dispatch(self, message: Message, by: Key | None, now: float) -> list[Action]:
+        match message:
+            case Hello():
+                heard = [*self._hello(message, by, now), *self._gave_up(message.announce, False, now)]
+                return [*heard, *self._hellos.clock_news()]
+            case Roster():
+                return [*self._hellos.roster(message, now), *self._hellos.clock_news()]
+            case Refused():
+                return self._hellos.refused(message, now)
+            case Ready():
+                taken = self._coordination.ready(message, by, now)
+                return [*taken, *self._gave_up(message.announce, True, now)]
+            case Accepted():
+                return self._coordination.accepted(message, now)
+            case Redirect():
+                return self._coordination.redirect(message, now)
+            case Electors():
+                return self._coordination.electors(message, by)
+            case Group():
+                return self._group(message, now)
+            case Sum():
+                return self._sum(message, by, now)
+            case _ if isinstance(message, Share | MaskedMessage):
+                return self._bulk(message, by, now)
+            case _ if isinstance(message, Fetched):
+                return self._fetched(message, now)
+            case _:
+                return self._healer.serve(message, by, self._hellos.accepts)
+
+    def _hello(self, hello: Hello, by: Key | None, now: float) -> list[Action]:
+        actions = self._hellos.hello(hello, by, now)
+        announce = hello.announce
+        if announce.key == self._settings.key.public or not self._hellos.accepts(announce):
+            return actions
+        self._coordination.announce(announce, now)
+        return [*actions, *self._late.give(announce, now)]
+
+    def _gave_up(self, announce: Announce, is_ready: bool, now: float) -> list[Action]:
+        """A member that finished, started anew, fell back or is READY again sends nothing more."""
+        event = farewell(self._machine, announce, is_ready) if self._machine else None
+        return self._of_machine(event(announce.key, now), now) if event else []
+
+    def _bulk(self, message: Share | Sum | MaskedMessage, by: Key | None, now: float) -> list[Action]:
+        """A session's message; TooEarly, which has it sent again, before it is known who brings it.
+
+        What is signed may come from another member than made it, who passes it on; a share is not signed.
+        """
+        kind, machine = type(message).__name__, self._machine
+        if by is None:
+            raise TooEarly(f"{kind} on a link on which nobody proved a key yet")
+        if isinstance(message, Share) and message.sender != by:
+            raise RemoteProtocolError(f"{kind} in the name of another than brought it")
+        if machine is not None and machine.takes(message):
+            if by not in machine.seat.members:
+                raise RemoteProtocolError(f"{kind} of this session, from somebody who is not in it")
+            return self._of_machine(machine.receive(message, now), now)
+        if isinstance(message, Release) and (late := self._late.get(message.head.sid)):
+            return late.take_release(message)
+        if isinstance(message, MaskedMessage) and session_of(message) in self._healer.past:
+            return []  # what t members sufficed for, the others say as well
+        if self._seeker.offer is None or machine is not None:
+            raise RemoteProtocolError(f"{type(message).__name__} of a session that is not this node's")
+        self._early.hold(message, by, by in self._members.known(self.round))
+        return []
+
+    def _sum(self, message: Sum, by: Key | None, now: float) -> list[Action]:
+        if self._machine is not None and self._machine.takes(message):
+            return self._bulk(message, by, now)
+        late = self._late.get(message.sid) if self._healer.has_base_of(message.sid) else None
+        if late is not None and self._machine is None and not (self._healer.busy or self._storing):
+            return self._took(late.take_sum(message))
+        if self._healer.busy:
+            return self._fetched(message, now)
+        if evidence := self._healer.equivocation(message):
+            self._ban(evidence.sender)
+        return [evidence] if evidence else self._bulk(message, by, now)
+
+    def _fetched(self, message: Fetched, now: float) -> list[Action]:
+        """An answer: for the session that runs, if it asked; else for what is being fetched."""
+        if self._machine is not None and self._machine.takes(message):
+            return self._of_machine(self._machine.receive(message, now), now)
+        if (
+            isinstance(message, ResultCertificate | TotalPiece)
+            and not self._healer.busy
+            and message.sid in self._healer.past
+        ):
+            return []  # it was asked for while its session ran, which has ended in another way meanwhile
+        return self._took(self._of_machine(self._healer.receive(message, now), now))
+
+    def _took(self, actions: list[Action]) -> list[Action]:
+        """What was fetched: where it is a base, it is stored before anything else."""
+        self._storing = self._storing or any(isinstance(action, Healed | Adopted) for action in actions)
+        return self._lined(actions)
+
+    def _lined(self, actions: list[Action]) -> list[Action]:
+        """The same, each new base with the line that it stands in."""
+        return [self._with_line(action) for action in actions]
+
+    def _with_line(self, action: Action) -> Action:
+        match action:
+            case Adopted(line=line):
+                self._line = line
+                return action
+            case Completed() | Healed():
+                return self._with_new_line(action)
+            case _:
+                return action
+
+    def _with_new_line(self, action: Completed | Healed) -> Completed | Healed:
+        past = self._healer.past[action.sid]
+        is_masked = isinstance(action.certificate, ResultCertificate)
+        proof = ((action.certificate,), ()) if is_masked else ((), (action.certificate,))
+        link = Link(action.group, *proof)
+        generation, is_strong = past.base.generation + 1, past.ballot is not None
+        first = self._settings.electorate
+        self._line = after(self._standing.line, link, generation, is_strong, first)
+        self._result_of = action.sid
+        return replace(action, line=self._line, without=self._without(past.ballot))
+
+    def _without(self, ballot: Ballot | None) -> tuple[str, ...]:
+        """Who counted as gone for good in the session of a strong base."""
+        if ballot is None:
+            return ()
+        are_keys = self._standing.line.electors is not None or self._settings.electorate is None
+        return names_of(ballot.gone, are_keys, self.addresses.named)
+
+    # -- rounds ------------------------------------------------------------------------------------
+
+    def _lost(self, key: Key, now: float) -> list[Action]:
+        self._members.suspect(key)
+        self._healer.unreachable(key, now)
+        self._coordination.lost(key)
+        return self._of_machine(self._machine.unreachable(key, now), now) if self._machine else []
+
+    def _group(self, group: Group, now: float) -> list[Action]:
+        self._coordination.check(group)
+        if self._storing:
+            raise RemoteProtocolError("a GROUP on a base that is being replaced")
+        self._coordination.learn(group, now)
+        if refusal := too_long(self._settings, len(group.readys)):
+            return refusal
+        ballot = self._voting.ballot(group)
+        if ballot is not None and len(self._standing.votes) >= MAX_OPEN:
+            raise RemoteProtocolError("a GROUP that needs votes, and too many are open here")
+        self._healer.abandon(now)
+        offer, ephemeral = self._seeker.found(now)
+        machine = machine_for(group, ephemeral, self._settings, self._paces, ballot)
+        self.addresses.of_group(group)
+        sid = machine.seat.sid
+        self._healer.remember(sid, Past(group, self.base, machine.headers, ballot))
+        rand = derive(offer.rand, b"session", sid)
+        started = machine.start(offer.vector, rand, now)
+        self._course.step(Event.GROUP)
+        self._machine = machine  # now it can be asked how it stands
+        return [*self._of_machine(started, now), *self._replay(machine, now)]
+
+    def _replay(self, machine: SessionMachine, now: float) -> list[Action]:
+        """Shares and sums that came before the GROUP."""
+        actions: list[Action] = []
+        for message in self._early.take(machine.seat.sid):
+            with suppress(RemoteProtocolError):
+                actions += self._of_machine(machine.receive(message, now), now)
+        return actions
+
+    def _of_machine(self, actions: list[Action], now: float) -> list[Action]:
+        """Take note of what a machine does, and how it ends; or of what is fetched for healing."""
+        actions = self._lined(actions)
+        for action in actions:
+            match action:
+                case Evidence():
+                    self._ban(action.sender)
+                case Spend():
+                    self._seeker.spent()
+                case Vote():
+                    self._voting.cast(action.vote)
+                case Completed() if self._machine is not None:
+                    self._paces.observe(self._machine.shares_since, self._machine.sums_since, now)
+                    self._end(action.round)
+                    self._storing = True
+                case Failed() if self._waits_again(action, now):
+                    return [*(other for other in actions if other is not action), *self._broadcast(now)]
+                case Failed():
+                    self._end(action.round)
+                    self._patience.failed(now)
+                    return [
+                        *actions,
+                        *self._refused(action, actions),
+                        *self._in_the_way(now),
+                        *self._broadcast(now),
+                    ]
+                case Unbind():
+                    self._voting.refused(action.sid)
+        return actions
+
+    def _refused(self, failed: Failed, actions: list[Action]) -> list[Action]:
+        """The vote is free if the secrets were opened and no result came of it: then nobody has one.
+
+        Who was caught otherwise may have lied to this node alone, and the others have a result with its vote.
+        """
+        is_unopenable = any(isinstance(each, Evidence) and each.what == WRONG_SECRET for each in actions)
+        if failed.sid is None or not (failed.reason is Reason.WRONG_COUNT or is_unopenable):
+            return []
+        return self._voting.refused(failed.sid)
+
+    def _waits_again(self, failed: Failed, now: float) -> bool:
+        """A session that ended before it began costs nothing: the offer waits for another group."""
+        if failed.reason is not Reason.JOINS_TIMEOUT or not self._seeker.again(now):
+            return False
+        self._course.step(Event.NOT_BEGUN)
+        self._machine = None
+        self._early.drop()
+        return True
+
+    def _end(self, round: int) -> None:
+        self._course.step(Event.ENDED)
+        self._hellos.count(round)
+        self._machine = None
+        self._early.drop()
+
+    def _alone(self, reason: Reason, round: int, now: float) -> list[Action]:
+        """No group came, or will come: one fallback round."""
+        self._hellos.count(round)
+        self._patience.failed(now)
+        self._early.drop()
+        return [Failed(reason, round, (), None), *self._in_the_way(now), *self._broadcast(now)]
+
+    def _in_the_way(self, now: float) -> list[Action]:
+        """What a round failed for, if it was for want of electors: told once."""
+        self._watch.look(now)
+        return self._watch.tell()
+
+    def _too_late(self, now: float) -> list[Action]:
+        """The end of an offer that nobody waits for: the others have ended the last round."""
+        if self._seeker.offer is None or not self.lateness.is_over:
+            return []
+        self._course.step(Event.TOO_LATE)
+        self._coordination.give_up()
+        return self._alone(Reason.SWARM_FINISHED, max(self.round, self._settings.last_round), now)
+
+    def _followed(self, now: float) -> list[Action]:
+        """The end of a round without an offer, if it is over, and where this node stands then."""
+        expecting = self._storing or self._healer.expecting or self._hellos.joining
+        ended = self._follower.end(expecting, now)
+        if not ended:
+            return []
+        self._course.step(Event.FOLLOWED)
+        return [*ended, *self._broadcast(now)]
+
+    def _ban(self, key: Key) -> None:
+        self._standing.banned.add(key)
+        self._members.forget(key)
+        self._coordination.drop(key)
+
+    # -- after every event -------------------------------------------------------------------------
+
+    def _after(self, actions: list[Action], now: float) -> list[Action]:
+        """What follows from any change: heal, seek, close groups, end."""
+        actions = [*actions, *self._vote(now)]
+        if self._machine is None and not self._storing:
+            actions = [*actions, *self._healer.look(now), *self._finish_late(now)]
+        if not (self._hellos.joining or self._healer.busy or self._storing):
+            actions = [*actions, *self._too_late(now), *self._coordination.seek(now)]
+        actions = [*actions, *self._coordination.close_groups(now), *self._followed(now)]
+        actions = self._to_myself(self.addresses.addressed(actions), now)
+        self.addresses.publish()
+        return [*actions, *self._closed(now)]
+
+    def _vote(self, now: float) -> list[Action]:
+        """Free the votes that can count no more, or resign, and say so; who is bound may still finish."""
+        actions = self._voting.look(now)
+        self._late.forget_closed()
+        if not actions:
+            return []
+        self._seeker.void()  # its READY says what was open
+        return [*actions, *self._broadcast(now)]
+
+    def _finish_late(self, now: float) -> list[Action]:
+        """Fetch what the releases of a session open that ended without a result."""
+        actions: list[Action] = []
+        for certificate, sources in self._late.opened:
+            actions += self._healer.finish(certificate, sources, now)
+        return actions
+
+    def _closed(self, now: float) -> list[Action]:
+        """The end, once: every live peer has what this node has, or has had the time for it."""
+        fetching = self._healer.busy or self._storing
+        if self._course.phase is not Phase.CLOSING or not self._closing.is_over(fetching, now):
+            return []
+        self._course.step(Event.CONFIRMED)
+        return [Closed()]
+
+    def _to_myself(self, actions: list[Action], now: float) -> list[Action]:
+        """What this node sends to itself (as coordinator): taken in when the others have been told.
+
+        A share that is queued before the GROUP its reader waits for would keep that GROUP back.
+        """
+        mine = [a for a in actions if isinstance(a, Send) and a.to == self._settings.endpoint]
+        out = [action for action in actions if action not in mine] if mine else actions
+        for group in (message for send in mine for message in send.messages if isinstance(message, Group)):
+            with suppress(RemoteProtocolError):  # a member that is not accepted here: T_group decides
+                out += self.addresses.addressed(self._group(group, now))
+        return out

@@ -1,0 +1,67 @@
+"""The steps of a node's part in a swarm, from one round to the next and to its end (protocol.swarm.node)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from protocol.transitions import Step, Table
+
+
+class Phase(Enum):
+    """What a node is about. A base may be fetched or stored in any of these but `running`."""
+
+    IDLE = "idle"
+    SEEKING = "seeking"
+    RUNNING = "running"
+    FOLLOWING = "following"
+    CLOSING = "closing"
+    CLOSED = "closed"
+
+
+class Event(Enum):
+    """What moves a node on."""
+
+    OFFER = "offer"
+    GROUP = "a Group"
+    NO_GROUP = "T_group is over"
+    TOO_LATE = "the others have ended"
+    ENDED = "the session's end"
+    NOT_BEGUN = "it never began"
+    FOLLOW = "follow"
+    FOLLOWED = "a base, or T_group"
+    CLOSE = "close"
+    CONFIRMED = "confirmed, or time"
+
+
+STEPS: Table[Phase, Event] = {
+    (Phase.IDLE, Event.OFFER): Step(
+        Phase.SEEKING, "a group is sought as soon as nothing is fetched or stored"
+    ),
+    (Phase.SEEKING, Event.GROUP): Step(
+        Phase.RUNNING, "a session of the additive or the masked machine starts with the offer"
+    ),
+    (Phase.SEEKING, Event.NO_GROUP): Step(Phase.IDLE, "Failed, the offer still fresh; Hello to all"),
+    (Phase.SEEKING, Event.TOO_LATE): Step(
+        Phase.IDLE, "Failed, as the last round, which the others have ended; Hello to all"
+    ),
+    (Phase.RUNNING, Event.ENDED): Step(
+        Phase.IDLE, "Completed, and the new base is stored; or Failed, and Hello to all"
+    ),
+    (Phase.RUNNING, Event.NOT_BEGUN): Step(
+        Phase.SEEKING, "nothing was spent: the offer waits for another group, twice at most; Hello to all"
+    ),
+    (Phase.IDLE, Event.FOLLOW): Step(
+        Phase.FOLLOWING, "nothing is offered, ever again; Hello to all, the first time"
+    ),
+    (Phase.FOLLOWING, Event.FOLLOWED): Step(
+        Phase.IDLE,
+        "Failed, for a spent budget: a base was adopted, T_group is over, or nobody offers; Hello to all",
+    ),
+    (Phase.IDLE, Event.CLOSE): Step(
+        Phase.CLOSING, "Hello to all; who lacks something is served for as long as it may need"
+    ),
+    (Phase.CLOSING, Event.CONFIRMED): Step(
+        Phase.CLOSED, "Closed: every live peer shows this base and round, or the time to linger is over"
+    ),
+}
+"""There are no other steps."""

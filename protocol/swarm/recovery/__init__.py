@@ -1,0 +1,1 @@
+"""Who was away, or fell back, fetches what the others agreed on."""

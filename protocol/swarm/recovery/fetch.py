@@ -1,0 +1,349 @@
+"""Fetching what a node missed: a certificate that proves a base, or a base with the line that it stands in.
+
+Both are small machines with one source, a window of pieces in flight, and a deadline that each piece
+moves on. A machine that ends without a result says so with `failed`; the session then tries elsewhere.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from protocol.actions import Action, Adopted, Evidence, Healed, Keep, Send, Unbind
+from protocol.aggregation.additive.machine import TWO_SUMS, check_piece
+from protocol.aggregation.additive.total import Total
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, tolerance
+from protocol.aggregation.masked.totals import Totals
+from protocol.aggregation.masked.unmasking import check_result, mean_of
+from protocol.crypto.bulk_digest import bulk_digest
+from protocol.crypto.node_key import NodeKey
+from protocol.errors import RemoteProtocolError
+from protocol.quorum.electorate import Ballot
+from protocol.quorum.lineage import MAX_LINKS, Line, members_of
+from protocol.swarm.meeting.group_seeker import check_group
+from protocol.swarm.node_state import Settings
+from protocol.vectors.pieces import base_digest, piece, piece_bytes, piece_count
+from protocol.wire import codec
+from protocol.wire.ids import LINEAGE, NOBODY
+from protocol.wire.masked_messages import ResultCertificate, TotalPiece
+from protocol.wire.member_sets import members_in
+from protocol.wire.messages import (
+    Base,
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    Group,
+    Key,
+    LineagePiece,
+    Link,
+    PieceRequest,
+    Sid,
+    Sum,
+)
+
+WINDOW = 4
+PATIENCE_S = 5.0
+LINE_S = 30.0
+"""For all links of a line."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """A session this node was a member of: enough to check its certificate and to see equivocation.
+
+    `ballot`: how votes were counted, where it could make a strong base.
+    """
+
+    group: Group
+    base: Base
+    seen: Mapping[Key, Sum]
+    ballot: Ballot | None = None
+
+    @property
+    def members(self) -> tuple[Key, ...]:
+        """Node keys in key order."""
+        return tuple(sorted(ready.key for ready in self.group.readys))
+
+
+def check_votes(past: Past, signers: Iterable[Key]) -> None:
+    """RemoteProtocolError unless these are votes enough for a result of this session."""
+    if past.ballot is not None and not past.ballot.is_quorum(signers):
+        raise RemoteProtocolError("a certificate without a quorum of the electors")
+
+
+def check_certificate(certificate: Certificate, members: tuple[Key, ...], dimension: int) -> None:
+    """RemoteProtocolError unless it holds one signed SUM header of each member, over all of them."""
+    if tuple(header.sender for header in certificate.sums) != members:
+        raise RemoteProtocolError("a certificate with other senders than its session")
+    contributors = codec.contributors_hash(members)
+    for header in certificate.sums:
+        if header.sid != certificate.sid or header.contributors != contributors:
+            raise RemoteProtocolError("a certificate with a SUM of another session or group")
+        if len(header.pieces) != piece_count(dimension):
+            raise RemoteProtocolError("a certificate over vectors of another length")
+        codec.verify(header, header.sender)
+
+
+Fetched = Certificate | Sum | BasePiece | LineagePiece | ResultCertificate | TotalPiece
+"""What answers a request."""
+
+
+_Order = Iterator[tuple[bytes, bytes, int]]
+
+
+class _Fetch:
+    """What all machines share: requests in flight, progress and its deadline."""
+
+    def __init__(self, key: NodeKey, source: Key, wanted: _Order) -> None:
+        self.source = source
+        self.failed = False
+        self.deadline: float | None = None
+        self._key = key
+        self._wanted = wanted
+
+    def _ask(self, count: int) -> list[Action]:
+        requests = []
+        for name, of, index in islice(self._wanted, count):
+            requests.append(PieceRequest(name, of, index, self._key.public))
+        return [Send(self.source, tuple(requests))] if requests else []
+
+    def tick(self, now: float) -> None:
+        """Give up if nothing came for too long."""
+        if self.deadline is not None and now >= self.deadline:
+            self.failed = True
+            self.deadline = None
+
+
+class _SessionFetch(_Fetch):
+    """A fetch of what a session came to: its certificate first, then what that names, in `order`."""
+
+    def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings, order: _Order) -> None:
+        super().__init__(settings.key, source, order)
+        self._past = past
+        self._sid = sid
+
+    def start(self, now: float) -> list[Action]:
+        """Ask for the certificate."""
+        self.deadline = now + PATIENCE_S
+        return [Send(self.source, (CertificateRequest(self._sid, self._key.public),))]
+
+
+class CertificateFetch(_SessionFetch):
+    """Fetch, verify and add up the certificate of a session this node was in."""
+
+    def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings) -> None:
+        dimension = settings.summed
+        order = ((sid, member, index) for member in past.members for index in range(piece_count(dimension)))
+        super().__init__(past, sid, source, settings, order)
+        self._dimension = dimension
+        self._total = Total(settings.shares.for_group(len(past.members)), dimension, past.members)
+        self._certificate: Certificate | None = None
+
+    def receive(self, message: Fetched, now: float) -> list[Action]:
+        """Take in the headers, then the pieces; ends with Healed."""
+        match message:
+            case Certificate():
+                return self._headers(message, now)
+            case Sum():
+                return self._piece(message, now)
+            case _:
+                raise RemoteProtocolError(f"a {type(message).__name__} that was not asked for")
+
+    def _headers(self, certificate: Certificate, now: float) -> list[Action]:
+        if certificate.sid != self._sid or self._certificate is not None:
+            raise RemoteProtocolError("a certificate that was not asked for")
+        check_certificate(certificate, self._past.members, self._dimension)
+        self._certificate = certificate
+        self.deadline = now + PATIENCE_S
+        evidence: list[Action] = [
+            Evidence(header.sender, TWO_SUMS, (self._past.seen[header.sender], header))
+            for header in certificate.sums
+            if self._past.seen.get(header.sender, header) != header
+        ]
+        return [*evidence, *self._ask(WINDOW)]
+
+    def _piece(self, message: Sum, now: float) -> list[Action]:
+        if self._certificate is None or message.header not in self._certificate.sums:
+            raise RemoteProtocolError("a sum that the certificate does not hold")
+        check_piece(message, self._dimension)
+        self._total.add(message.sender, message.index, message.payload)
+        self.deadline = now + PATIENCE_S
+        actions: list[Action] = [Keep((message,)), *self._ask(1)]
+        if not self._total.missing():
+            self.deadline = None
+            mean = self._total.mean()
+            past = self._past
+            healed = Healed(past.group, self._sid, mean, past.members, self._certificate, self.source)
+            actions.append(healed)
+        return actions
+
+
+class ResultFetch(_SessionFetch):
+    """Fetch and verify the certificate of a masked session this node was in; then unmask its total."""
+
+    def __init__(
+        self,
+        past: Past,
+        sid: Sid,
+        source: Key,
+        settings: Settings,
+        masked: MaskedSettings,
+        known: ResultCertificate | None = None,
+    ) -> None:
+        """`known`: the certificate, where this node has it already."""
+        members = len(past.members)
+        self._layout = Layout(settings.summed, members, masked.all_to_all_bytes)
+        order = ((sid, NOBODY, index) for index in range(self._layout.chunks))
+        super().__init__(past, sid, source, settings, order)
+        self._tolerance = tolerance(members, masked.dropouts)
+        self._point = FixedPoint(masked.clip, members)
+        self._known = known
+        self._certificate: ResultCertificate | None = None
+        self._totals: Totals | None = None
+
+    def start(self, now: float) -> list[Action]:
+        """Ask for the certificate, or, where it is known, for the first chunks."""
+        return super().start(now) if self._known is None else self._take_certificate(self._known, now)
+
+    def receive(self, message: Fetched, now: float) -> list[Action]:
+        """Take in the certificate, then the chunks; ends with Healed, or `failed` if the count is wrong."""
+        match message:
+            case ResultCertificate() if self._certificate is None and message.sid == self._sid:
+                return self._take_certificate(message, now)
+            case TotalPiece() if self._certificate is not None and message.sid == self._sid:
+                return self._piece(message, self._certificate, now)
+            case _:
+                raise RemoteProtocolError(f"a {type(message).__name__} that was not asked for")
+
+    def _take_certificate(self, certificate: ResultCertificate, now: float) -> list[Action]:
+        check_result(certificate, self._past.members, self._tolerance, self._layout)
+        check_votes(self._past, (head.sender for head in certificate.releases))
+        self._certificate = certificate
+        self._totals = Totals(self._sid, certificate.included, self._layout, certificate.digests)
+        self.deadline = now + PATIENCE_S
+        return self._ask(WINDOW)
+
+    def _piece(self, piece: TotalPiece, certificate: ResultCertificate, now: float) -> list[Action]:
+        totals = self._totals
+        if totals is None or piece.index not in totals.missing:
+            raise RemoteProtocolError(f"piece {piece.index} of a total that was not asked for")
+        totals.take(piece.index, piece.payload, bulk_digest(piece.payload))
+        self.deadline = now + PATIENCE_S
+        return [Keep((piece,)), *(self._ask(1) if totals.missing else self._finish(totals, certificate))]
+
+    def _finish(self, totals: Totals, certificate: ResultCertificate) -> list[Action]:
+        self.deadline = None
+        mean = mean_of(totals.joined(), certificate, self._point)
+        if mean is None:  # it has no result for anybody: a vote in it is free
+            self.failed = True
+            return [Unbind(self._sid)]
+        contributors = members_in(certificate.included, self._past.members)
+        past = self._past
+        return [Healed(past.group, self._sid, mean, contributors, certificate, self.source)]
+
+
+Judge = Callable[[tuple[Link, ...]], tuple[Line, tuple[Key, ...]] | None]
+"""The line that these links are of, and on whose word; None: that is not enough."""
+
+
+class BaseFetch(_Fetch):
+    """Fetch the line of a base and have it judged; then its pieces, and check their digest."""
+
+    def __init__(self, base: Base, source: Key, settings: Settings, judge: Judge) -> None:
+        dimension = settings.dimension
+        order = ((base.digest, b"", index) for index in range(piece_count(dimension)))
+        super().__init__(settings.key, source, order)
+        self._base = base
+        self._settings = settings
+        self._judge = judge
+        self._links: list[Link] = []
+        self._line_until = 0.0
+        self._judged: tuple[Line, tuple[Key, ...]] | None = None
+        self._missing = set(range(piece_count(dimension)))
+        self._vector = np.empty(dimension, dtype="<f4")
+
+    def start(self, now: float) -> list[Action]:
+        """Ask for the first link."""
+        self.deadline, self._line_until = now + PATIENCE_S, now + LINE_S
+        return self._ask_link(0)
+
+    def _ask_link(self, index: int) -> list[Action]:
+        request = PieceRequest(self._base.digest, LINEAGE, index, self._key.public)
+        return [Send(self.source, (request,))]
+
+    def receive(self, message: Fetched, now: float) -> list[Action]:
+        """Take in a link, or a piece; ends with Adopted, or with `failed` if something is not right."""
+        match message:
+            case LineagePiece(digest=self._base.digest) if self._judged is None:
+                return self._take_link(message, now)
+            case BasePiece(digest=self._base.digest) if self._judged is not None:
+                return self._take_piece(message, self._judged, now)
+            case _:
+                raise RemoteProtocolError("a reply that was not asked for")
+
+    def _take_link(self, message: LineagePiece, now: float) -> list[Action]:
+        if message.index != len(self._links) or message.count > MAX_LINKS + 1:
+            raise RemoteProtocolError(f"link {message.index} of {message.count} was not asked for")
+        for link in message.link:
+            check_link(link, self._settings)
+            self._links.append(link)
+        self.deadline = min(now + PATIENCE_S, self._line_until)
+        if message.link and len(self._links) < message.count:
+            return self._ask_link(len(self._links))
+        self._judged = self._judge(tuple(self._links))
+        if self._judged is None:
+            self.deadline, self.failed = None, True
+            return []
+        self.deadline = now + PATIENCE_S
+        return self._ask(WINDOW)
+
+    def _take_piece(
+        self, message: BasePiece, judged: tuple[Line, tuple[Key, ...]], now: float
+    ) -> list[Action]:
+        if message.index not in self._missing:
+            raise RemoteProtocolError(
+                f"piece {message.index} of a base was not asked for, or is here already"
+            )
+        if len(message.payload) != piece_bytes(len(self._vector), message.index):
+            raise RemoteProtocolError(f"piece {message.index} of a base has {len(message.payload)} bytes")
+        self._vector[piece(len(self._vector), message.index)] = np.frombuffer(message.payload, dtype="<f4")
+        self._missing.discard(message.index)
+        self.deadline = now + PATIENCE_S
+        return self._ask(1) if self._missing else self._finish(*judged)
+
+    def _finish(self, line: Line, trusted: tuple[Key, ...]) -> list[Action]:
+        self.deadline = None
+        digest = base_digest(self._settings.parameters_hash, self._base.generation, self._vector)
+        if not hmac.compare_digest(digest, self._base.digest) or not np.isfinite(self._vector).all():
+            self.failed = True
+            return []
+        return [Adopted(self._base, self._vector, trusted, line)]
+
+
+def check_link(link: Link, settings: Settings) -> None:
+    """RemoteProtocolError unless this is a session of this swarm with a result that its members signed."""
+    group, members, masked = link.group, members_of(link), settings.masked
+    if len(link.result) + len(link.sums) != 1 or not members:
+        raise RemoteProtocolError("a link without its one certificate")
+    codec.verify(group, group.coordinator)
+    check_group(group, group.readys[0])
+    if group.readys[0].announce.swarm != (settings.task, settings.parameters_hash):
+        raise RemoteProtocolError("a link of another swarm")
+    certificate, dimension = link.certificate, settings.summed
+    if certificate.sid != codec.session_id(group):
+        raise RemoteProtocolError("a link with the certificate of another session")
+    is_masked = masked is not None and len(members) >= LEAST_MEMBERS
+    match certificate:
+        case Certificate() if not is_masked:
+            check_certificate(certificate, members, dimension)
+        case ResultCertificate() if masked is not None and is_masked:
+            layout = Layout(dimension, len(members), masked.all_to_all_bytes)
+            check_result(certificate, members, tolerance(len(members), masked.dropouts), layout)
+        case _:
+            raise RemoteProtocolError("a link with a certificate of the other kind")

@@ -1,0 +1,91 @@
+"""Which machine runs a session, and what other members' announcements tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from protocol.actions import Action, Fatal
+from protocol.adaptive_timeouts import PhasePaces
+from protocol.aggregation.additive.machine import Additive
+from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.masked.layout import Layout
+from protocol.aggregation.masked.machine import DoubleMasked
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, tolerance
+from protocol.aggregation.participant import Seat
+from protocol.aggregation.session_machine import SessionMachine
+from protocol.aggregation.size_limits import fits_additive, fits_masked, most_additive, most_masked
+from protocol.crypto.sealing import Ephemeral
+from protocol.quorum.electorate import Ballot
+from protocol.swarm.meeting.group_seeker import group_round
+from protocol.swarm.node_state import Settings
+from protocol.wire.messages import Announce, Group, Key
+
+Farewell = Callable[[Key, float], list[Action]]
+
+
+def machine_for(
+    group: Group, ephemeral: Ephemeral, settings: Settings, paces: PhasePaces, ballot: Ballot | None
+) -> SessionMachine:
+    """Masked sums for the groups that they are made for; shares for the others."""
+    members, masked = len(group.readys), settings.masked
+    shares_only = masked is None or members < LEAST_MEMBERS
+    seat = Seat(
+        group=group,
+        round=group_round(group),
+        key=settings.key,
+        ephemeral=ephemeral,
+        dimension=settings.summed,
+        shares_timeout_s=paces.shares_s,
+        sums_timeout_s=paces.sums_s if shares_only else paces.views_s,
+        ballot=ballot,
+    )
+    if masked is None or shares_only:
+        return Additive(seat, settings.shares.for_group(members))
+    layout = Layout(seat.dimension, members, masked.all_to_all_bytes)
+    return DoubleMasked(seat, tolerance(members, masked.dropouts), FixedPoint(masked.clip, members), layout)
+
+
+def threshold(group: Group, settings: Settings) -> int:
+    """How many members must have released for a group to have a result: all where shares are summed."""
+    members, masked = len(group.readys), settings.masked
+    if masked is None or members < LEAST_MEMBERS:
+        return members
+    return tolerance(members, masked.dropouts).threshold
+
+
+def too_long(settings: Settings, members: int) -> list[Action]:
+    """That this node's vectors are too long for a group of so many: Fatal; nothing if they are not.
+
+    A node refuses that when it starts, for the group that it expects; with a tracker, or with peers that it
+    was not told of, there may come more.
+    """
+    masked = settings.masked is not None and members >= LEAST_MEMBERS
+    if (fits_masked if masked else fits_additive)(settings.summed, members):
+        return []
+    kind = "masked sums" if masked else "additive shares"
+    most = (most_masked if masked else most_additive)(members)
+    why = (
+        f"a group of {members} peers was formed, and {settings.summed} parameters are too many for {kind} of "
+        f"so many; allowed: at most {most}; share fewer of them (train.parameters), or have fewer peers come"
+    )
+    return [Fatal(why)]
+
+
+def farewell(machine: SessionMachine, announce: Announce, is_ready: bool) -> Farewell | None:
+    """What a member's newer announcement means for the session that it was in.
+
+    It has the base that this session made; or it started anew, fell back, or (`is_ready`) is READY again on
+    the old base, and sends nothing of this session any more. None: it says nothing of the kind.
+    """
+    seat = machine.seat
+    ready = seat.ready_of(announce.key)
+    if ready is None or announce.order <= ready.announce.order:
+        return None
+    if announce.base.sid == seat.sid:
+        return machine.finished
+    began_anew = announce.instance != ready.announce.instance
+    is_over = is_ready or announce.round >= seat.round
+    if not began_anew and not (is_over and announce.base == ready.announce.base):
+        return None
+    fell_back = announce.round >= seat.round and not began_anew
+    return machine.gave_up if fell_back else machine.unreachable

@@ -1,0 +1,287 @@
+"""Why no group forms that may make a strong base: who is waited for, and what comes of it. For people.
+
+An elector counts as here if it is live, offers, and its vote is free. Where those who are here are a quorum
+there is nothing in the way. Else the smallest number of the others that makes one is told, with their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from protocol.actions import Action, Note, Notice
+from protocol.quorum.electorate import Electorate
+from protocol.swarm.meeting.membership import Members
+from protocol.swarm.meeting.patience import PATIENT_ROUNDS, PATIENT_S, Patience
+from protocol.swarm.node_state import Settings, Standing
+from protocol.wire.ids import RESIGNED
+from protocol.wire.messages import Announce, Base, Key
+
+MAX_NAMED = 6
+TOLD_AFTER_S = 10.0
+"""So long an offer waits for a group before its owner is told for whom."""
+
+Name = Callable[[Key], str]
+
+
+class Stage(Enum):
+    """What comes of it."""
+
+    NEVER = "no weak groups are allowed"
+    TOO_FEW = "those who are here are no group"
+    WEAK = "weak bases are made meanwhile"
+    PATIENT = "a weak group is allowed after a while"
+    WILLING = "a weak group is allowed as soon as all in it are willing"
+    SAID = "a quorum of who is left, by what this node counts as gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What stands in the way of a strong base.
+
+    `missing`: how many electors are needed at least; 0 where nobody that is missing would help. `names`: of
+    all that are missing, none where any nodes do. `whose`: what they are electors of. `tie`: where exactly
+    half do with the first elector, its name, and how many do without it.
+    """
+
+    missing: int
+    names: tuple[str, ...]
+    whose: str
+    stage: Stage
+    then: str
+    tie: tuple[str, int] | None = None
+    can_be_gone: bool = False
+    """Whether it helps if owners say that they are gone for good."""
+
+    @property
+    def who(self) -> str:
+        """Who is waited for."""
+        if not self.names:
+            return f"{_peers(self.missing)} more" if self.missing else f"somebody {self.whose}"
+        return f"{self.absent}, {self.whose}"
+
+    @property
+    def absent(self) -> str:
+        """Who is not here, and how many of them would do."""
+        shown = ", ".join(self.names[:MAX_NAMED])
+        rest = len(self.names) - MAX_NAMED
+        more = f" and {rest} more" if rest > 0 else ""
+        some = "" if len(self.names) == 1 else f"{self.missing} of: "
+        tie = f" ({self.tie[0]} among them, else {self.tie[1]})" if self.tie else ""
+        return f"{some}{shown}{more}{tie}"
+
+    @property
+    def text(self) -> str:
+        """All of it in a line."""
+        if self.stage is Stage.SAID:
+            return f"{', '.join(self.names)} count as gone for good here; {self.then}"
+        return f"waiting for {self.who}; {self.then}"
+
+    @property
+    def nameless(self) -> str:
+        """The same for whoever asks: without any peer's name."""
+        if self.stage is Stage.SAID:
+            return f"{_peers(len(self.names))} count as gone for good here; {self.then}"
+        if not self.names:
+            return self.text
+        of = f" of {len(self.names)}" if len(self.names) > 1 else ""
+        return f"waiting for {_peers(self.missing, of)}, {self.whose}; {self.then}"
+
+
+def _peers(count: int, of: str = "") -> str:
+    return f"{count}{of} peer{'' if count == 1 and not of else 's'}"
+
+
+def obstacle(
+    settings: Settings, standing: Standing, members: Members, patience: Patience, name: Name, now: float
+) -> Obstacle | None:
+    """What stands in the way, as this node sees it; None: nothing, or it offers nothing.
+
+    None also where only the tracker knows who is needed.
+    """
+    electorate = standing.electorate(settings)
+    if electorate is None or standing.following:
+        return None
+    return _Look(settings, standing, members, patience, name, electorate).found(now)
+
+
+class _Look:
+    """One look at who is here."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        standing: Standing,
+        members: Members,
+        patience: Patience,
+        name: Name,
+        electorate: Electorate,
+    ) -> None:
+        self._settings = settings
+        self._standing = standing
+        self._members = members
+        self._patience = patience
+        self._name = name
+        self._electorate = electorate
+        self._me = electorate.elector_at(settings.key.public, settings.endpoint)
+        keys = members.candidates(standing.round)
+        self._live = [announce for key in keys if (announce := members.get(key)) is not None]
+
+    def found(self, now: float) -> Obstacle | None:
+        electorate, voters = self._electorate, self._voters()
+        resigned, gone = self._resigned() - voters, frozenset(self._patience.gone(now)) - voters
+        if electorate.is_quorum(voters, resigned):
+            return None
+        if electorate.is_quorum(voters, resigned | gone):
+            return self._said(gone) if self._patience.failed_rounds else None
+        if electorate.least:
+            stage, then = self._outlook(now)
+            return Obstacle(electorate.least - len(voters), (), self._whose, stage, then)
+        return self._missing(voters, resigned | gone, now)
+
+    def _missing(self, voters: frozenset[bytes], without: frozenset[bytes], now: float) -> Obstacle:
+        stage, then = self._outlook(now)
+        first = self._electorate.members[0]
+        absent = [one for one in self._electorate.members if one not in voters and one not in without]
+        fewest = self._fewest(voters, without, absent)
+        without_first = self._fewest(voters, without, [*absent[1:], *absent[:1]])
+        is_tied = first in absent and len(absent) > 1 and without_first > fewest
+        return Obstacle(
+            fewest,
+            tuple(self._named(one) for one in absent),
+            self._whose,
+            stage,
+            then,
+            (self._named(first), without_first) if is_tied else None,
+            stage is not Stage.TOO_FEW and bool(absent),
+        )
+
+    def _fewest(self, voters: frozenset[bytes], without: frozenset[bytes], order: list[bytes]) -> int:
+        """How many, in this order, make a quorum with those who are here; 0 where nobody is left."""
+        counts = range(1, len(order) + 1)
+        enough = (n for n in counts if self._electorate.is_quorum({*voters, *order[:n]}, without))
+        return next(enough, 0)
+
+    def _said(self, gone: frozenset[bytes]) -> Obstacle:
+        names = tuple(self._named(one) for one in self._electorate.members if one in gone)
+        then = "a model is made without them once all nodes of a group count them so"
+        return Obstacle(0, names, self._whose, Stage.SAID, then)
+
+    def _voters(self) -> frozenset[bytes]:
+        """The electors that are here with free votes, oneself included."""
+        electors = {self._electorate.elector(announce) for announce in self._live if not announce.open}
+        mine = set() if self._standing.votes else {self._me}
+        return frozenset(one for one in electors | mine if one is not None)
+
+    def _resigned(self) -> frozenset[bytes]:
+        anchor, live = self._standing.base.anchor, self._members.live(self._standing.round)
+        shown = (self._members.get(key) for key in live)
+        here = (each for each in shown if each is not None and each.base.anchor == anchor)
+        resigned = (self._electorate.elector(each) for each in here if each.open == (RESIGNED,))
+        return frozenset(one for one in resigned if one is not None)
+
+    @property
+    def _is_first(self) -> bool:
+        return self._standing.line.electors is None
+
+    @property
+    def _whose(self) -> str:
+        if self._is_first:
+            return "who were named for the first model"
+        return f"who made the last model{'' if self._standing.base.is_strong else ' with a quorum'}"
+
+    def _named(self, elector: bytes) -> str:
+        """An elector for people."""
+        name = elector.decode("ascii", "replace") if self._is_first else self._name(elector)
+        if elector == self._me:
+            return "this node (whose vote is bound)"
+        return f"{name} (whose vote is bound)" if _is_bound(self._announced(elector)) else name
+
+    def _announced(self, elector: bytes) -> Announce | None:
+        if self._is_first:
+            return self._members.at(elector.decode("ascii", "replace"))
+        return self._members.get(elector)
+
+    def _outlook(self, now: float) -> tuple[Stage, str]:
+        """What comes of it, and in words."""
+        stage, then = self._stage(now)
+        after_s = self._settings.amnesty_s
+        if after_s is None or stage is Stage.TOO_FEW:
+            return stage, then
+        silent = "without a quorum those that are silent count as gone for good (aggregation.amnesty_s)"
+        return stage, f"{then}; after {after_s:g} s {silent}"
+
+    def _stage(self, now: float) -> tuple[Stage, str]:
+        settings, patience, here = self._settings, self._patience, len(self._live) + 1
+        least = settings.min_participants
+        if not settings.weak:
+            return Stage.NEVER, "nothing goes on without them (aggregation.weak = false)"
+        if here < least:
+            is_here = "1 is" if here == 1 else f"{here} are"
+            return Stage.TOO_FEW, f"a model takes at least {least} peers, and {is_here} here"
+        if not self._standing.base.is_strong:
+            return Stage.WEAK, "until they are back, models are agreed without them"
+        if patience.is_willing(now):
+            return Stage.WILLING, "goes on without them as soon as the others here have waited as long"
+        rounds = PATIENT_ROUNDS - patience.failed_rounds
+        if rounds > 0:
+            more = f"{rounds} more failed round{'' if rounds == 1 else 's'}"
+            return Stage.PATIENT, f"goes on without them after {more}"
+        return Stage.PATIENT, f"goes on without them {PATIENT_S:.0f} s after the first failed round"
+
+
+def _is_bound(announce: Announce | None) -> bool:
+    return announce is not None and any(sid != RESIGNED for sid in announce.open)
+
+
+class Watch:
+    """What stands in the way, as of the last look, and what this node's owner was told of it."""
+
+    def __init__(
+        self, settings: Settings, standing: Standing, members: Members, patience: Patience, name: Name
+    ) -> None:
+        self._parts = (settings, standing, members, patience, name)
+        self._standing = standing
+        self.obstacle: Obstacle | None = None
+        """Never changed, only replaced: it may be read at any time, in any thread."""
+        self._told: tuple[str, Stage] | None = None
+
+    def pause(self) -> None:
+        """Nothing is waited for: this node meets the others, or has ended its last round."""
+        self.obstacle = None
+
+    def look(self, now: float) -> None:
+        """See how things stand."""
+        self.obstacle = obstacle(*self._parts, now)
+
+    def tell(self) -> list[Action]:
+        """What is in the way, once: not again before it is something else."""
+        if self.obstacle is None or self._told == self._key:
+            return []
+        self._told = self._key
+        return [Notice(Note.WAITING, "", self.obstacle.text)]
+
+    @property
+    def _key(self) -> tuple[str, Stage] | None:
+        found = self.obstacle
+        return None if found is None else (found.who, found.stage)
+
+    def adopted(self, base: Base, now: float) -> list[Action]:
+        """There is another base: made by a quorum, or not."""
+        self.look(now)
+        told, self._told = self._told, None if base.is_strong else (self._key or self._told)
+        model = f"the model of generation {base.generation}"
+        if base.is_strong:
+            return [Notice(Note.QUORUM, "", f"a quorum is there: {model} counts for good")] if told else []
+        if told is not None and told == self._told:
+            return []
+        self._told = self._told or ("", Stage.WEAK)
+        names = f" (missing: {self.obstacle.absent})" if self.obstacle and self.obstacle.names else ""
+        text = f"{model} was agreed without a quorum of the electors{names}: it counts until they are back"
+        return [Notice(Note.WEAK, "", text)]
+
+
+def names_of(electors: Iterable[bytes], are_keys: bool, name: Name) -> tuple[str, ...]:
+    """Electors for people; those that owners named for a first base are endpoints."""
+    return tuple(name(one) if are_keys else one.decode("ascii", "replace") for one in sorted(electors))

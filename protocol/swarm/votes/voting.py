@@ -1,0 +1,96 @@
+"""This node's votes: what they are bound to, and when they are free again.
+
+    free --a release in a session that may make a strong base--> open --a base of a higher anchor--> free
+                                                                      --nobody has a result of it--> free
+                                                                      --the session is dead--------> free
+    free --it follows, and will offer nothing more--> resigned --a base of a higher anchor--> free
+
+An open vote is on disk before the first byte of the release leaves. As long as it is open, this node's READYs
+show it, and its vote counts in no other session on the same anchor: so two sessions on one anchor never both
+find a quorum. Who resigned counts in none, and others may do without it.
+
+A session is dead when too many have left it without a release for it ever to have a result.
+"""
+
+from __future__ import annotations
+
+from protocol.actions import Action, OpenVote, Unbind, Vote
+from protocol.quorum.electorate import Ballot, strong_ballot
+from protocol.swarm.meeting.group_seeker import group_round
+from protocol.swarm.meeting.membership import Members
+from protocol.swarm.meeting.patience import Patience
+from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.session_factory import threshold
+from protocol.wire.ids import RESIGNED
+from protocol.wire.messages import Group, Ready, Sid
+
+
+class Voting:
+    """The one owner of `Standing.votes`. `patience` says which electors count as gone."""
+
+    def __init__(self, settings: Settings, standing: Standing, members: Members, patience: Patience) -> None:
+        self._settings = settings
+        self._standing = standing
+        self._members = members
+        self._patience = patience
+
+    def ballot(self, group: Group) -> Ballot | None:
+        """How votes are counted in a group on this node's base; None where it can make no strong base."""
+        return strong_ballot(group, self._standing.electorate(self._settings))
+
+    def cast(self, vote: OpenVote) -> None:
+        """This node's vote is bound: from now on it says so."""
+        self._standing.votes[vote.sid] = vote
+
+    def adopted(self) -> None:
+        """This node stands on another base: what was open on a lower anchor is decided."""
+        anchor, votes = self._standing.base.anchor, self._standing.votes
+        for sid in [sid for sid, vote in votes.items() if vote.anchor < anchor]:
+            del votes[sid]
+
+    def refused(self, sid: Sid) -> list[Action]:
+        """The session's result is none, for whoever opens it: the vote in it is free."""
+        return [Unbind(sid)] if self._standing.votes.pop(sid, None) is not None else []
+
+    def look(self, now: float) -> list[Action]:
+        """Free what is dead; resign, if this node follows and nothing is open."""
+        dead = [vote for vote in self._standing.votes.values() if self._is_dead(vote, now)]
+        freed = [action for vote in dead for action in self.refused(vote.sid)]
+        return [*freed, *self._resign()]
+
+    def _resign(self) -> list[Action]:
+        standing, settings = self._standing, self._settings
+        electorate = standing.electorate(settings)
+        if not standing.following or standing.votes or electorate is None:
+            return []
+        if electorate.elector_at(settings.key.public, settings.endpoint) is None:
+            return []
+        vote = OpenVote(RESIGNED, standing.base.anchor)
+        self.cast(vote)
+        return [Vote(vote)]
+
+    def _is_dead(self, vote: OpenVote, now: float) -> bool:
+        """Whether too few can still release in this session, or no quorum of those whose votes count."""
+        group = vote.group
+        if group is None:
+            return False
+        gone, round = self._patience.gone(now), group_round(group)
+        inside = [ready.key for ready in group.readys if not self._is_out(ready, vote, round)]
+        if not gone and len(inside) == len(group.readys):
+            return False  # all may release yet
+        ballot = self.ballot(group)
+        if ballot is None:
+            return False
+        can = [key for key in inside if ballot.voters.get(key) not in gone]
+        return len(can) < threshold(group, self._settings) or not ballot.is_quorum(can)
+
+    def _is_out(self, ready: Ready, vote: OpenVote, round: int) -> bool:
+        """Whether this member has left the session without a release: it would show it as open.
+
+        Who holds a base of a higher anchor shows nothing of it, and may have this session's result.
+        """
+        later = self._members.get(ready.key)
+        if later is None or later.order <= ready.announce.order or later.base.anchor > vote.anchor:
+            return False
+        has_left = later.instance != ready.announce.instance or later.round >= round
+        return has_left and vote.sid not in later.open

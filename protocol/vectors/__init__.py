@@ -1,0 +1,1 @@
+"""Vectors in the pieces that travel."""

@@ -1,0 +1,1 @@
+"""Messages, their limits, and their bytes."""

@@ -1,0 +1,410 @@
+"""Bytes <-> messages, with every limit checked before anything is built.
+
+A frame is a 4-byte little-endian header length, the header (a msgpack array: version, type, fields), and
+the payload of bulk messages as raw bytes. Signatures are over the msgpack of a record's fields without
+the signature; a record is packed again before it is verified, so only one byte string is ever signed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import msgpack
+
+from protocol.crypto import node_key
+from protocol.errors import RemoteProtocolError
+from protocol.wire.fields import Reader, boolean, endpoint, integer, many, octets, text, wrong
+from protocol.wire.limits import (
+    MAX_BITMAP_BYTES,
+    MAX_ELECTOR_BYTES,
+    MAX_FRAME_BYTES,
+    MAX_HEADER_BYTES,
+    MAX_KNOWN,
+    MAX_MEMBERS,
+    MAX_OPEN,
+    MAX_ORDERED,
+    MAX_PARAMETERS_CHARS,
+    MAX_PAYLOAD_BYTES,
+    MAX_PIECES,
+    MAX_PRODUCT_BYTES,
+    VERSION,
+)
+from protocol.wire.masked_messages import (
+    Ack,
+    AckVote,
+    Check,
+    CheckVote,
+    Dispute,
+    Join,
+    JoinCertificate,
+    Joined,
+    JoinHead,
+    JoinVote,
+    Masked,
+    MaskedHead,
+    Proof,
+    ProposalHead,
+    Propose,
+    Release,
+    ReleaseHead,
+    ResultCertificate,
+    Total,
+    TotalHead,
+    TotalPiece,
+    ViewChange,
+    ViewVote,
+)
+from protocol.wire.messages import (
+    Accepted,
+    Announce,
+    Base,
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    Done,
+    Electors,
+    Enlist,
+    Enlisted,
+    Group,
+    Hello,
+    Key,
+    LineagePiece,
+    Link,
+    Message,
+    ModelPiece,
+    Order,
+    PieceRequest,
+    Ready,
+    Redirect,
+    Refused,
+    Roster,
+    Share,
+    Sum,
+    UploadPiece,
+)
+
+_MAX_INTEGER = 2**53
+_KNOWN_RECORDS = 1024
+_ATOMS = frozenset((bytes, int, str, bool))
+
+
+def _record(kind: type) -> Reader:
+    def read(value: Any) -> Any:
+        return kind(*_fields(kind, value))
+
+    return read
+
+
+def _known(kind: type) -> Reader:
+    """A record of plain values that all members pass on: it is built once, however many bring it."""
+    built = lru_cache(maxsize=_KNOWN_RECORDS, typed=True)(lambda *values: kind(*_fields(kind, [*values])))
+
+    def read(value: Any) -> Any:
+        try:
+            return built(*value)
+        except TypeError as error:  # no list, or one with something in it that has no hash
+            raise wrong(f"the fields of {kind.__name__}", value) from error
+
+    return read
+
+
+def _fields(kind: type, value: Any) -> list[Any]:
+    """What a record is made of, each field by its reader."""
+    readers = _READERS[kind]
+    if type(value) is not list or len(value) != len(readers):
+        raise wrong(f"the fields of {kind.__name__}", value)
+    return [read_field(item) for read_field, item in zip(readers, value, strict=True)]
+
+
+_KEY = octets(32, 32)
+_SIGNATURE = octets(node_key.SIGNATURE_BYTES, node_key.SIGNATURE_BYTES)
+_NONCE = octets(16, 16)
+_COUNT = integer(0, _MAX_INTEGER)
+_INDEX = integer(0, MAX_PIECES - 1)
+_ROUND = integer(0, 2**31 - 1)
+_KNOWN = many(_record(Announce), MAX_KNOWN)
+_PARAMETERS = text(MAX_PARAMETERS_CHARS)
+
+_SET = integer(0, 2**MAX_MEMBERS - 1)
+_VIEW = integer(0, MAX_MEMBERS)
+_DIGESTS = many(_KEY, MAX_PIECES)
+_EACH = many(_KEY, MAX_MEMBERS)
+_ELECTORS = many(octets(1, MAX_ELECTOR_BYTES), MAX_MEMBERS)
+_LOCKS = many(_record(AckVote), 1)
+_PROOFS = many(_record(Proof), 1)
+_HEADS = many(_known(JoinHead), MAX_MEMBERS)
+_INPUTS = many(_record(MaskedHead), MAX_MEMBERS)
+
+_MASKED_READERS: dict[type, tuple[Reader, ...]] = {
+    JoinHead: (_KEY, _KEY, _KEY, _KEY, _KEY, _SIGNATURE),
+    Join: (_known(JoinHead), many(_KEY, 2 * MAX_MEMBERS), _KEY),
+    JoinVote: (_KEY, _KEY, _KEY, _SIGNATURE),
+    Joined: (_record(JoinVote), _HEADS),
+    JoinCertificate: (_KEY, _KEY, many(_SIGNATURE, MAX_MEMBERS)),
+    MaskedHead: (_KEY, _KEY, _INDEX, _KEY, _SIGNATURE),
+    Masked: (_record(MaskedHead),),
+    TotalHead: (_KEY, _KEY, _SET, _INDEX, _KEY, _KEY, _SIGNATURE),
+    Total: (_known(TotalHead), _INPUTS),
+    CheckVote: (_KEY, _KEY, _SET, _KEY, octets(0, MAX_PRODUCT_BYTES), _SIGNATURE),
+    Check: (_record(CheckVote), many(_known(TotalHead), MAX_PIECES)),
+    Dispute: (_KEY, _KEY, _SET, _INDEX, _SIGNATURE),
+    AckVote: (_KEY, _KEY, _SET, _KEY, _SIGNATURE),
+    Ack: (_record(AckVote), _DIGESTS, _INPUTS),
+    ReleaseHead: (_KEY, _KEY, _SET, _KEY, _KEY, _KEY, _SIGNATURE),
+    Release: (_record(ReleaseHead), _EACH),
+    ViewVote: (_KEY, _KEY, _VIEW, octets(0, MAX_BITMAP_BYTES), _LOCKS, _SIGNATURE),
+    Proof: (_DIGESTS, many(_record(CheckVote), MAX_MEMBERS)),
+    ViewChange: (_record(ViewVote), _PROOFS),
+    ProposalHead: (
+        *(_KEY, _KEY, _VIEW, _SET, many(integer(0, MAX_MEMBERS - 1), MAX_PIECES), _KEY),
+        *(_LOCKS, _SIGNATURE),
+    ),
+    Propose: (_record(ProposalHead), many(_record(ViewVote), MAX_MEMBERS), _PROOFS),
+    TotalPiece: (_KEY, _INDEX),
+    ResultCertificate: (*(_KEY, _SET, _DIGESTS, _HEADS, _EACH, many(_record(ReleaseHead), MAX_MEMBERS)),),
+}
+_READERS: dict[type, tuple[Reader, ...]] = {
+    Base: (_ROUND, _KEY, integer(0, MAX_MEMBERS), _KEY, _ROUND),
+    Announce: (
+        *(_KEY, endpoint, text(200), _KEY, integer(3, MAX_MEMBERS), _NONCE, _COUNT, _COUNT),
+        *(_ROUND, _record(Base), boolean, boolean, many(_KEY, MAX_OPEN), _SIGNATURE),
+    ),
+    Ready: (*(_record(Announce), _KEY, _NONCE, _KEY), *(_KEY, boolean, _ELECTORS, _SIGNATURE)),
+    Hello: (_record(Announce), _NONCE, boolean, _PARAMETERS, _KNOWN, _COUNT, _COUNT),
+    Roster: (_KEY, _NONCE, _KNOWN, _COUNT, _SIGNATURE),
+    Refused: (_NONCE, text(300), _PARAMETERS),
+    Accepted: (_NONCE,),
+    Redirect: (_NONCE, _record(Announce)),
+    Group: (
+        *(many(_record(Ready), MAX_MEMBERS), integer(0, 2**31 - 1), _KEY),
+        *(many(_record(Announce), MAX_MEMBERS), _EACH, _SIGNATURE),
+    ),
+    Electors: (_ELECTORS, integer(0, MAX_MEMBERS)),
+    Share: (_KEY, _KEY, _KEY, _INDEX),
+    Sum: (_KEY, _KEY, _KEY, many(_KEY, MAX_PIECES), _SIGNATURE, _INDEX),
+    CertificateRequest: (_KEY, _KEY, _KEY, _COUNT, _COUNT, _SIGNATURE),
+    Certificate: (_KEY, many(_record(Sum), MAX_MEMBERS)),
+    PieceRequest: (_KEY, octets(0, 32), _INDEX, _KEY, _KEY, _COUNT, _COUNT, _SIGNATURE),
+    BasePiece: (_KEY, _INDEX),
+    Link: (_record(Group), many(_record(ResultCertificate), 1), many(_record(Certificate), 1)),
+    LineagePiece: (_KEY, _INDEX, _INDEX, many(_record(Link), 1)),
+    **_MASKED_READERS,
+    Enlist: (_ROUND, _NONCE, endpoint, _KEY),
+    Enlisted: (_NONCE, _KEY),
+    Order: (_NONCE, _ROUND, many(_ROUND, MAX_ORDERED), _KEY),
+    ModelPiece: (_ROUND, _INDEX, _KEY),
+    UploadPiece: (_NONCE, _ROUND, _ROUND, _INDEX, _KEY),
+    Done: (_NONCE, _KEY),
+}
+_TYPES: tuple[type, ...] = (
+    *(Hello, Roster, Refused, Accepted, Redirect, Ready, Group, Share, Sum),
+    *(CertificateRequest, Certificate, PieceRequest, BasePiece, Electors, LineagePiece),
+    *(Join, Joined, JoinCertificate, Masked, Total, Check, Dispute, Ack, Release, ViewChange, Propose),
+    *(TotalPiece, ResultCertificate),
+    *(Enlist, Enlisted, Order, ModelPiece, UploadPiece, Done),
+)
+_BULK = (Share, Sum, BasePiece, Join, Masked, Total, TotalPiece, ModelPiece, UploadPiece)
+_PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}
+_NUMBERS = {kind: number for number, kind in enumerate(_TYPES)}
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    get = attrgetter(*names)
+    return get if len(names) > 1 else lambda value: (get(value),)
+
+
+_GETTERS = {kind: _getter(names) for kind, names in _PACKED.items()}
+
+
+def _plain(value: Any) -> Any:
+    """What msgpack packs: records as lists of their fields, payloads left out."""
+    getter = _GETTERS.get(type(value))
+    if getter is not None:
+        value = getter(value)
+    elif type(value) is not tuple:
+        return value
+    return [item if type(item) in _ATOMS else _plain(item) for item in value]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """An encoded message: `head` (length and header) and `payload`, kept apart so as not to copy bulk."""
+
+    head: bytes
+    payload: bytes | memoryview
+
+    def __len__(self) -> int:
+        return len(self.head) + len(self.payload)
+
+    def join(self) -> bytes:
+        """The frame as one byte string."""
+        return self.head + bytes(self.payload) if len(self.payload) else self.head
+
+
+def encode(message: Message) -> Frame:
+    """The frame of a message."""
+    header = _header(message)
+    return Frame(len(header).to_bytes(4, "little") + header, getattr(message, "payload", b""))
+
+
+def _header(message: Message) -> bytes:
+    return bytes(msgpack.packb([VERSION, _NUMBERS[type(message)], *_plain(message)]))
+
+
+def frame_bytes(message: Message) -> int:
+    """How long the frame of a message is."""
+    return 4 + len(_header(message)) + len(getattr(message, "payload", b""))
+
+
+def payload_start(head: bytes | memoryview) -> int:
+    """Where the payload of a frame begins that begins with these 4 bytes."""
+    return 4 + int.from_bytes(head[:4], "little")
+
+
+def decode(frame: bytes | memoryview) -> Message:
+    """The message of a frame; RemoteProtocolError, and nothing built, if any limit or type is broken.
+
+    A payload is a view of the frame, which must not change from here on; a small one is a copy, so that it
+    holds no large header.
+    """
+    view = memoryview(frame).toreadonly()
+    if not 4 <= len(view) <= MAX_FRAME_BYTES:
+        raise RemoteProtocolError(f"a frame of {len(view)} bytes; 4 to {MAX_FRAME_BYTES} are allowed")
+    end = payload_start(view)
+    if end > min(len(view), 4 + MAX_HEADER_BYTES):
+        raise RemoteProtocolError("a frame whose header is cut off or too long")
+    header = _unpack(bytes(view[4:end]))
+    if type(header) is not list or len(header) < 2 or type(header[0]) is not int or header[0] != VERSION:
+        raise RemoteProtocolError(f"not a frame of protocol version {VERSION}")
+    kind = _TYPES[integer(0, len(_TYPES) - 1)(header[1])]
+    return _build(kind, header[2:], view[end:])
+
+
+def _unpack(header: bytes) -> object:
+    try:
+        return msgpack.unpackb(
+            header,
+            max_str_len=MAX_PARAMETERS_CHARS * 4,
+            max_bin_len=max(MAX_BITMAP_BYTES, MAX_PRODUCT_BYTES),
+            max_array_len=MAX_PIECES,
+            max_map_len=0,
+            max_ext_len=0,
+        )
+    except (ValueError, msgpack.UnpackException, RecursionError) as error:
+        raise RemoteProtocolError("a header that is not msgpack within the limits") from error
+
+
+def _build(kind: Any, values: list[Any], payload: memoryview) -> Message:
+    """The message: of those that carry bulk it is the last field."""
+    fields_read = _fields(kind, values)
+    if kind not in _BULK:
+        if len(payload):
+            raise RemoteProtocolError(f"{kind.__name__} with {len(payload)} bytes after its header")
+        return kind(*fields_read)  # type: ignore[no-any-return]
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        raise RemoteProtocolError(f"a payload of {len(payload)} bytes; {MAX_PAYLOAD_BYTES} are allowed")
+    carried = payload if len(payload) > MAX_HEADER_BYTES else bytes(payload)
+    return kind(*fields_read, carried)  # type: ignore[no-any-return]
+
+
+MaskedRecord = (
+    JoinHead
+    | JoinVote
+    | MaskedHead
+    | TotalHead
+    | CheckVote
+    | Dispute
+    | AckVote
+    | ReleaseHead
+    | ViewVote
+    | ProposalHead
+)
+Signed = Announce | Ready | Roster | Group | Sum | CertificateRequest | PieceRequest | MaskedRecord
+Record = TypeVar("Record", bound=Signed)
+_LABELS: dict[type, bytes] = {
+    Announce: b"announce",
+    Ready: b"ready",
+    Roster: b"roster",
+    Group: b"group",
+    Sum: b"sum",
+    CertificateRequest: b"certificate-request",
+    PieceRequest: b"piece-request",
+    JoinHead: b"join",
+    JoinVote: b"joined",
+    MaskedHead: b"masked",
+    TotalHead: b"total",
+    CheckVote: b"check",
+    Dispute: b"dispute",
+    AckVote: b"ack",
+    ReleaseHead: b"release",
+    ViewVote: b"view-change",
+    ProposalHead: b"propose",
+}
+
+
+def canonical(record: Signed) -> bytes:
+    """The bytes under the signature: every field but the signature (and, for SUM, the piece)."""
+    whole: Any = record
+    if isinstance(whole, Sum):
+        whole = whole.header
+    plain = _plain(whole)
+    plain[_PACKED[type(whole)].index("signature")] = b""
+    return bytes(msgpack.packb(plain))
+
+
+def evidence(record: Signed) -> bytes:
+    """What a record's sender signed, with its label and signature: enough to show it to somebody else."""
+    return _LABELS[type(record)] + b"\0" + canonical(record) + record.signature
+
+
+def sign(record: Record, key: node_key.NodeKey) -> Record:
+    """The record with `key`'s signature."""
+    return replace(record, signature=key.sign(_LABELS[type(record)], canonical(record)))
+
+
+def verify(record: Signed, key: Key) -> None:
+    """RemoteProtocolError unless `key` signed the record."""
+    if isinstance(record, Announce | Ready):
+        _verify_once(record, key)
+    else:
+        node_key.verify(key, _LABELS[type(record)], canonical(record), record.signature)
+
+
+@lru_cache(maxsize=1024)
+def _verify_once(record: Any, key: Key) -> None:
+    """A good signature stays good: the same announcement comes in hellos, in READYs and in GROUPs.
+
+    Only small records are remembered: a SUM's header may be 270 kB, and its sender may sign any number.
+    """
+    node_key.verify(key, _LABELS[type(record)], canonical(record), record.signature)
+
+
+def parameters_hash(parameters: str) -> bytes:
+    """SHA-256 of the canonical parameters: what all members of a swarm must share."""
+    return hashlib.sha256(b"murmuration/1/parameters" + parameters.encode()).digest()
+
+
+def session_id(group: Group) -> bytes:
+    """sid = H(task, round, attempt, sorted READYs, parameters): binds every message of a session.
+
+    Task, parameters and rounds stand in the READYs, which stand here in key order; then come whom the group
+    excuses, and whom a tracker named: so all members count the votes alike.
+    """
+    digest = hashlib.sha256(b"murmuration/1/sid" + group.attempt.to_bytes(4, "big"))
+    for ready in sorted(group.readys, key=lambda ready: ready.key):
+        digest.update(hashlib.sha256(canonical(ready) + ready.signature).digest())
+    for excused in group.excused:
+        digest.update(hashlib.sha256(b"excused" + canonical(excused)).digest())
+    for elector in group.electors:
+        digest.update(hashlib.sha256(b"elector" + elector).digest())
+    return digest.digest()
+
+
+def contributors_hash(keys: tuple[Key, ...]) -> bytes:
+    """H(contributors): of the members whose shares are in a partial sum, in key order."""
+    return hashlib.sha256(b"murmuration/1/contributors" + b"".join(sorted(keys))).digest()

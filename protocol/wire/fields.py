@@ -1,0 +1,74 @@
+"""Readers of the fields of a header: each takes an unpacked value and gives it back, or refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from protocol.errors import RemoteProtocolError
+from protocol.wire.endpoints import is_canonical
+
+Reader = Callable[[Any], Any]
+
+
+def wrong(what: str, value: object) -> RemoteProtocolError:
+    """The error for a value that is not `what`."""
+    return RemoteProtocolError(f"{what} expected, not {type(value).__name__}")
+
+
+def octets(low: int, high: int) -> Reader:
+    """Bytes within these lengths."""
+
+    def read(value: Any) -> bytes:
+        if type(value) is not bytes or not low <= len(value) <= high:
+            raise wrong(f"{low} to {high} bytes", value)
+        return value
+
+    return read
+
+
+def text(high: int) -> Reader:
+    """Text of at most `high` characters."""
+
+    def read(value: Any) -> str:
+        if type(value) is not str or len(value) > high:
+            raise wrong(f"text of at most {high} characters", value)
+        return value
+
+    return read
+
+
+def endpoint(value: Any) -> str:
+    """HOST:PORT in the one form of protocol.wire.endpoints: what is read is dialled as it stands."""
+    if type(value) is not str or not is_canonical(value):
+        raise RemoteProtocolError("an endpoint that is not HOST:PORT in its one form")
+    return value
+
+
+def integer(low: int, high: int) -> Reader:
+    """A whole number within these bounds; no boolean."""
+
+    def read(value: Any) -> int:
+        if type(value) is not int or not low <= value <= high:
+            raise wrong(f"an integer from {low} to {high}", value)
+        return value
+
+    return read
+
+
+def boolean(value: Any) -> bool:
+    """True or false."""
+    if type(value) is not bool:
+        raise wrong("true or false", value)
+    return value
+
+
+def many(read_one: Reader, high: int) -> Reader:
+    """A list of at most `high`, as a tuple."""
+
+    def read(value: Any) -> tuple[Any, ...]:
+        if type(value) is not list or len(value) > high:
+            raise wrong(f"a list of at most {high}", value)
+        return tuple([read_one(item) for item in value])
+
+    return read

@@ -1,0 +1,301 @@
+"""What the members of a masked session say to each other (protocol, Part II, D.4), as frozen values.
+
+A member is also known by its number: its place among the members in key order. A set of members is an int
+whose bit i says that member i is in it. Digests, shares and secrets are 32 bytes. What a member signs is a
+record of its own (a head, a vote): it travels in other members' messages too, so that two different ones
+of one member are seen by all, and are evidence against it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from protocol.wire.ids import NOBODY, Key, Sid
+
+
+@dataclass(frozen=True, slots=True)
+class JoinHead:
+    """1, signed: a mask key, a commitment to the self mask's secret, and the digest of the share hashes."""
+
+    sid: Sid
+    sender: Key
+    mask_key: bytes
+    commitment: bytes
+    shares: bytes
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """1: `hashes` of the n shares of the self mask's secret, then of the mask key's; two shares, sealed."""
+
+    head: JoinHead
+    hashes: tuple[bytes, ...]
+    recipient: Key
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinVote:
+    """2, signed: `sender` holds n good JOINs; `joins` is the digest of their heads."""
+
+    sid: Sid
+    sender: Key
+    joins: bytes
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """2: a vote, and the n heads that it is about, in key order."""
+
+    vote: JoinVote
+    heads: tuple[JoinHead, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCertificate:
+    """2': the signatures of all n votes for the same joins. Who comes to hold it passes it on once."""
+
+    sid: Sid
+    joins: bytes
+    signatures: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedHead:
+    """3, signed: the digest of chunk `index` of `sender`'s masked vector."""
+
+    sid: Sid
+    sender: Key
+    index: int
+    digest: bytes
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """3: a chunk of a masked vector: little-endian 32-bit words."""
+
+    head: MaskedHead
+    payload: bytes | memoryview = b""
+
+
+@dataclass(frozen=True, slots=True)
+class TotalHead:
+    """4, signed: chunk `index` of the sum over the members in `included`.
+
+    `inputs` is the digest of the heads of the chunks that were added up; `digest` is the payload's.
+    """
+
+    sid: Sid
+    sender: Key
+    included: int
+    index: int
+    inputs: bytes
+    digest: bytes
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """4: a chunk of the sum, with the heads of what was added up; payload: words, then packed carries."""
+
+    head: TotalHead
+    inputs: tuple[MaskedHead, ...]
+    payload: bytes | memoryview = b""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckVote:
+    """5, signed: random products of `sender`'s own chunks, for these totals.
+
+    `products`: limits.CHECKS little-endian 32-bit numbers for each chunk.
+    """
+
+    sid: Sid
+    sender: Key
+    included: int
+    totals: bytes
+    products: bytes
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """5: a vote, and the heads of all the totals that it is about, in chunk order."""
+
+    vote: CheckVote
+    heads: tuple[TotalHead, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AckVote:
+    """6, signed: `sender` holds and checked these totals, and will release for no others.
+
+    `totals`: the digest of the chunks' digests.
+    """
+
+    sid: Sid
+    sender: Key
+    included: int
+    totals: bytes
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """6: a vote; `digests` of the total's chunks; where everybody adds up, the heads of the inputs."""
+
+    vote: AckVote
+    digests: tuple[bytes, ...]
+    inputs: tuple[MaskedHead, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseHead:
+    """7, signed: the one release of `sender` in this session; `joins` binds the commitments to it."""
+
+    sid: Sid
+    sender: Key
+    included: int
+    totals: bytes
+    joins: bytes
+    shares: bytes
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """7: n shares, in key order: of the self mask's secret of who is included, else of the mask key."""
+
+    head: ReleaseHead
+    shares: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewVote:
+    """8, signed: `sender` is in this view. `holds`: bit (member n_chunks + chunk): the chunks that it holds.
+
+    `locks`: its own AckVote, if it has acknowledged anything.
+    """
+
+    sid: Sid
+    sender: Key
+    view: int
+    holds: bytes
+    locks: tuple[AckVote, ...]
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """That totals are right: their chunks' digests, and the check votes of all that are included."""
+
+    digests: tuple[bytes, ...]
+    checks: tuple[CheckVote, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewChange:
+    """8: a vote, and the proofs (none or one) of what it is locked on."""
+
+    vote: ViewVote
+    proofs: tuple[Proof, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalHead:
+    """9, signed by the leader of the view: who is included, and which member adds up which chunk.
+
+    `votes`: the digest of the ViewVotes that it rests on. `locks`: what must be proposed again, if any.
+    """
+
+    sid: Sid
+    sender: Key
+    view: int
+    included: int
+    reducers: tuple[int, ...]
+    votes: bytes
+    locks: tuple[AckVote, ...]
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """9: a proposal, at least t ViewVotes of its view, and the proof (none or one) of the lock."""
+
+    head: ProposalHead
+    votes: tuple[ViewVote, ...]
+    proofs: tuple[Proof, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """5', signed: the total of chunk `index` does not fit the products: everybody is to publish its own."""
+
+    sid: Sid
+    sender: Key
+    included: int
+    index: int
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class TotalPiece:
+    """10: chunk `index` of the total of a session, to who asked for it."""
+
+    sid: Sid
+    index: int
+    payload: bytes | memoryview = b""
+
+    @property
+    def owner(self) -> Key:
+        """Whose it is: the group's."""
+        return NOBODY
+
+
+@dataclass(frozen=True, slots=True)
+class ResultCertificate:
+    """10: proof of a session's result, with the total's chunks that it names.
+
+    `heads` (n, key order) hold the commitments; `secrets` (n) what was reconstructed: of the self mask of
+    who is included, else of the mask key; `releases`: at least t heads for these totals.
+    """
+
+    sid: Sid
+    included: int
+    digests: tuple[bytes, ...]
+    heads: tuple[JoinHead, ...]
+    secrets: tuple[bytes, ...]
+    releases: tuple[ReleaseHead, ...]
+
+
+MaskedMessage = (
+    Join | Joined | JoinCertificate | Masked | Total | Check | Dispute | Ack | Release | ViewChange | Propose
+)
+"""What a masked session's machine takes in from the other members."""
+
+
+def session_of(message: MaskedMessage | TotalPiece | ResultCertificate) -> Sid:
+    """The session that a message belongs to."""
+    match message:
+        case Join() | Masked() | Total() | Release() | Propose():
+            return message.head.sid
+        case Joined() | Check() | Ack() | ViewChange():
+            return message.vote.sid
+        case _:
+            return message.sid
+
+
+def sender_of(message: MaskedMessage) -> Key | None:
+    """Who signed a message; None for a certificate, which anybody may pass on."""
+    match message:
+        case Join() | Masked() | Total() | Release() | Propose():
+            return message.head.sender
+        case Joined() | Check() | Ack() | ViewChange():
+            return message.vote.sender
+        case Dispute():
+            return message.sender
+        case _:
+            return None

@@ -1,0 +1,426 @@
+"""The additive machine: three exits, nothing sent too early or too late, nothing wrong taken in."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from protocol.actions import Completed, Evidence, Failed, Keep, Reason, Spend
+from protocol.aggregation.additive.machine import TWO_SUMS, Additive, Phase
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.crypto.bulk_digest import bulk_digest
+from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
+from protocol.quorum.electorate import ballot_of
+from protocol.vectors.pieces import PIECE_WORDS, raw
+from protocol.wire.messages import Certificate, Share, Sum
+from tests.parts import (
+    ANY_THREE,
+    NOW,
+    completed,
+    group,
+    kinds,
+    machines,
+    mean_of,
+    members,
+    only,
+    outbox,
+    rand,
+    resigned,
+    shared,
+    started,
+    stranger,
+    sums_to,
+    vector,
+)
+
+KEYS = members(3)
+ONE, TWO, THREE = (key.public for key in KEYS)
+VECTORS = [vector(number) for number in range(3)]
+
+
+def at_shares() -> tuple[Additive, list[Share]]:
+    """A started machine, and the shares that come to it."""
+    all_three = machines(3)
+    shares = started(all_three, VECTORS)
+    return all_three[0], [shares[1][ONE][0], shares[2][ONE][0]]
+
+
+def at_sums() -> tuple[Additive, list[Sum]]:
+    """A machine that sent its sum, and the sums that come to it."""
+    all_three = machines(3)
+    results = shared(all_three, VECTORS)
+    return all_three[0], [sent[0] for sent in sums_to(results, ONE) if sent]
+
+
+def refused(machine: Additive, message: Share | Sum, match: str) -> None:
+    """The message is refused, and nothing is changed by it."""
+    before = (machine.phase, machine.deadline, machine.waiting_for(), dict(machine.headers))
+    with pytest.raises(RemoteProtocolError, match=match):
+        machine.receive(message, NOW + 3)
+    assert before == (machine.phase, machine.deadline, machine.waiting_for(), dict(machine.headers))
+
+
+def finish(machine: Additive, messages: list[Sum]) -> list:
+    return [action for message in messages for action in machine.receive(message, NOW + 2)]
+
+
+# -- the course of a session -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [3, 4, 7])
+def test_everyone_ends_with_the_same_mean(count):
+    vectors = [vector(number) for number in range(count)]
+    means = [mean_of(actions) for actions in completed(machines(count), vectors)]
+
+    np.testing.assert_allclose(means[0], np.mean(vectors, axis=0), atol=1e-6)
+    assert len({mean.tobytes() for mean in means}) == 1
+
+
+def test_a_one_hot_vector_of_each_member_counts_once():
+    vectors = [np.eye(5, dtype="<f4")[number] for number in range(5)]
+    mean = mean_of(completed(machines(5), vectors)[0])
+
+    np.testing.assert_allclose(5 * mean, np.ones(5), atol=1e-6)
+
+
+def test_start_sends_one_sealed_share_to_each_other_member_and_no_spend():
+    machine = machines(3)[0]
+    actions = machine.start(VECTORS[0], rand(0), NOW)
+
+    assert [action.to for action in actions] == [TWO, THREE]
+    assert kinds(actions) == ["Send", "Send"]
+    assert (machine.deadline, machine.waiting_for(), machine.seat.round) == (NOW + 15.0, (TWO, THREE), 1)
+
+
+def test_what_is_sent_before_spend_does_not_depend_on_the_vector():
+    sent = []
+    for offered in (VECTORS[0], VECTORS[1]):
+        actions = machines(3)[0].start(offered, rand(0), NOW)
+        sent.append([outbox(actions, key) for key in (TWO, THREE)])
+
+    assert sent[0] == sent[1]
+
+
+def test_every_recipient_gets_a_seed_of_its_own():
+    """Two recipients with one seed could take both shares out of each other's sums."""
+    all_three = machines(3)
+    sent = started(all_three, VECTORS)[0]
+    opened = []
+    for machine, key in ((all_three[1], TWO), (all_three[2], THREE)):
+        header = b"share" + machine.sid + ONE + key + bytes(4)
+        opened.append(machine.seat.channel(ONE, key).open(0, header, sent[key][0].payload))
+
+    assert len(opened[0]) == 32
+    assert opened[0] != opened[1]
+
+
+def test_spend_comes_once_and_before_the_first_sum():
+    machine, shares = at_shares()
+    assert machine.receive(shares[0], NOW + 1) == []
+    actions = machine.receive(shares[1], NOW + 1)
+
+    assert kinds(actions) == ["Spend", "Send", "Send", "Keep"]
+    assert actions[0] == Spend(machine.sid, 1, 0)
+    assert (machine.phase, machine.deadline, machine.waiting_for()) == (Phase.SUMS, NOW + 11.0, (TWO, THREE))
+
+
+def test_where_votes_count_the_sum_is_kept_and_the_vote_stored_before_the_first_sum():
+    machine, shares = at_shares()
+    ballot = ballot_of(machine.seat.group.readys, (), ANY_THREE)
+    machine.seat = replace(machine.seat, ballot=ballot)
+    machine.receive(shares[0], NOW + 1)
+    actions = machine.receive(shares[1], NOW + 1)
+
+    assert kinds(actions) == ["Spend", "Keep", "Vote", "Send", "Send"]
+    vote, (kept,) = actions[2].vote, actions[1].parts
+    assert (vote.sid, vote.anchor, vote.group) == (machine.sid, 0, machine.seat.group)
+    assert (vote.proof, vote.release) == (Certificate(machine.sid, (kept.header,)), None)
+    assert list(vote.parts) == [kept]
+
+
+def test_spend_comes_before_the_first_sum_even_when_all_others_are_here_already():
+    all_three = machines(3)
+    shares = started(all_three, VECTORS)
+    for machine, key in zip(all_three[1:], (TWO, THREE), strict=True):
+        for sender in range(3):
+            for share in shares[sender][key]:
+                actions = machine.receive(share, NOW)
+        (message,) = outbox(actions, ONE)
+        assert kinds(all_three[0].receive(message, NOW)) == ["Keep"]
+    all_three[0].receive(shares[1][ONE][0], NOW)
+    actions = all_three[0].receive(shares[2][ONE][0], NOW)
+
+    assert kinds(actions) == ["Spend", "Send", "Send", "Keep", "Completed"]
+
+
+def test_spend_says_how_many_coordinates_were_clipped():
+    all_three = machines(3)
+    results = shared(all_three, [np.full(5, 4.5, dtype="<f4"), *VECTORS[1:]])
+
+    assert only(results[0], Spend).clipped == 5
+
+
+def test_completed_holds_a_certificate_with_the_signed_header_of_each_member():
+    machine, sums = at_sums()
+    done = only(finish(machine, sums), Completed)
+
+    assert [header.sender for header in done.certificate.sums] == [ONE, TWO, THREE]
+    assert all(header.payload == b"" and header.index == 0 for header in done.certificate.sums)
+    assert (done.sid, done.round, done.group) == (machine.sid, 1, group(KEYS))
+
+
+def test_every_sum_that_counts_is_kept():
+    machine, sums = at_sums()
+    kept = [
+        message for action in finish(machine, sums) if isinstance(action, Keep) for message in action.parts
+    ]
+
+    assert kept == sums
+
+
+def test_a_sum_of_several_pieces_may_come_in_any_order():
+    dimension = PIECE_WORDS + 2
+    vectors = [vector(number, dimension) for number in range(3)]
+    all_three = machines(3, dimension, ShareSettings("ring", 4.0, 100.0))
+    pieces = [message for sent in sums_to(shared(all_three, vectors), ONE) for message in sent]
+    done = only(finish(all_three[0], pieces[::-1]), Completed)
+
+    np.testing.assert_allclose(done.mean, np.mean(vectors, axis=0), atol=1e-6)
+
+
+def test_a_machine_starts_once():
+    machine, _ = at_shares()
+    with pytest.raises(LocalProtocolError, match="starts once"):
+        machine.start(VECTORS[0], rand(0), NOW)
+
+
+def test_a_machine_that_failed_does_not_start():
+    machine = machines(3)[0]
+    assert machine.unreachable(TWO, NOW) == []  # nothing has begun that it could end
+    machine.start(VECTORS[0], rand(0), NOW)
+    machine.unreachable(TWO, NOW)
+    with pytest.raises(LocalProtocolError, match="starts once"):
+        machine.start(VECTORS[0], rand(0), NOW)
+
+
+def test_a_vector_that_is_not_finite_leaves_nothing_sent():
+    machine = machines(3)[0]
+    with pytest.raises(NotFiniteError):
+        machine.start(np.full(5, np.nan, dtype="<f4"), rand(0), NOW)
+    assert machine.start(VECTORS[0], rand(0), NOW)
+
+
+def test_another_members_ready_is_known_ones_own_and_a_strangers_is_not():
+    machine = machines(3)[0]
+
+    assert machine.seat.ready_of(TWO).key == TWO
+    assert machine.seat.ready_of(ONE) is None
+    assert machine.seat.ready_of(stranger().public) is None
+
+
+# -- the three exits -------------------------------------------------------------------------------------
+
+
+def test_without_all_shares_the_round_ends_unspent_and_nothing_is_sent():
+    machine, shares = at_shares()
+    machine.receive(shares[0], NOW + 1)
+    assert machine.tick(NOW + 14.9) == []
+
+    assert machine.tick(NOW + 15.0) == [Failed(Reason.SHARES_TIMEOUT, 1, (THREE,), machine.sid)]
+    refused(machine, shares[1], "not running")
+
+
+def test_without_all_sums_the_round_ends_with_ones_own_update():
+    machine, sums = at_sums()
+    machine.receive(sums[0], NOW + 2)
+
+    assert machine.tick(NOW + 10.9) == []
+    assert machine.tick(NOW + 11.0) == [Failed(Reason.SUMS_TIMEOUT, 1, (THREE,), machine.sid)]
+
+
+def test_a_late_partial_sum_never_becomes_a_model():
+    """The fault of the reference system: a random partial sum was taken for the model."""
+    machine, sums = at_sums()
+    machine.receive(sums[0], NOW + 2)
+    machine.tick(NOW + 11.0)
+
+    refused(machine, sums[1], "not running")
+
+
+def test_sums_over_other_contributors_end_the_round():
+    machine, sums = at_sums()
+    other = resigned(sums[0], KEYS[1], contributors=bytes(32))
+
+    assert machine.receive(other, NOW + 2) == [Failed(Reason.CONTRIBUTORS_DIFFER, 1, (TWO,), machine.sid)]
+    refused(machine, sums[1], "not running")
+
+
+def test_sums_over_other_contributors_that_come_early_leave_the_offer_unspent():
+    machine, shares = at_shares()
+    _, sums = at_sums()
+    other = resigned(sums[0], KEYS[1], contributors=bytes(32))
+
+    assert kinds(machine.receive(other, NOW + 2)) == ["Failed"]
+    refused(machine, shares[0], "not running")
+
+
+@pytest.mark.parametrize("at", [at_shares, at_sums])
+def test_a_member_that_can_not_be_reached_ends_the_round_at_once(at):
+    machine, _ = at()
+    reason = Reason.SHARES_TIMEOUT if at is at_shares else Reason.SUMS_TIMEOUT
+
+    assert machine.unreachable(TWO, NOW + 2) == [Failed(reason, 1, (TWO,), machine.sid)]
+    assert machine.unreachable(TWO, NOW + 2) == []
+
+
+def test_a_member_that_gave_up_did_so_for_want_of_those_that_one_waits_for_too():
+    machine, _ = at_shares()
+    reason = Reason.SHARES_TIMEOUT
+    assert machine.gave_up(TWO, NOW) == [Failed(reason, 1, (THREE,), machine.sid)]
+
+    machine, shares = at_shares()
+    machine.receive(shares[1], NOW)
+    assert machine.gave_up(TWO, NOW) == [Failed(reason, 1, (TWO,), machine.sid)]
+
+
+def test_a_member_whose_sum_is_here_may_go():
+    machine, sums = at_sums()
+    machine.receive(sums[0], NOW + 2)
+
+    assert machine.unreachable(TWO, NOW + 2) == []
+    assert kinds(machine.receive(sums[1], NOW + 2)) == ["Keep", "Completed"]
+
+
+def test_a_stranger_may_go():
+    machine, _ = at_shares()
+
+    assert machine.unreachable(stranger().public, NOW) == []
+
+
+def test_after_its_end_a_session_waits_for_nothing_and_does_nothing():
+    machine, sums = at_sums()
+    finish(machine, sums)
+
+    assert (machine.phase, machine.deadline, machine.waiting_for()) == (Phase.DONE, None, ())
+    assert machine.tick(NOW + 1000) == []
+    refused(machine, sums[0], "not running")
+
+
+def test_nothing_is_taken_in_before_the_start():
+    machine = machines(3)[0]
+    _, shares = at_shares()
+
+    refused(machine, shares[0], "not running")
+
+
+# -- what does not belong here ---------------------------------------------------------------------------
+
+
+def test_shares_that_do_not_belong_here_are_refused_and_change_nothing():
+    machine, (share, _) = at_shares()
+
+    refused(machine, replace(share, sid=bytes(32)), "another session")
+    refused(machine, replace(share, sender=stranger().public), "another session or sender")
+    refused(machine, replace(share, sender=ONE), "another session or sender")
+    refused(machine, replace(share, sender=THREE), "does not open")
+    refused(machine, replace(share, recipient=TWO), "for another member")
+    refused(machine, replace(share, index=1), "out of range")
+    refused(machine, replace(share, payload=share.payload[:-1]), "does not open")
+    assert kinds(machine.receive(share, NOW)) == []
+
+
+def test_a_second_share_of_a_sender_is_refused():
+    machine, (share, other) = at_shares()
+    machine.receive(share, NOW)
+
+    refused(machine, share, "here already")
+    assert kinds(machine.receive(other, NOW))[0] == "Spend"
+
+
+def test_a_second_share_does_not_change_the_sum():
+    all_three = machines(3)
+    shares = started(all_three, VECTORS)
+    sent = [outbox(all_three[2].receive(shares[place][THREE][0], NOW), ONE) for place in (0, 1)][1]
+    again = machines(3)[2]
+    again.start(VECTORS[2], rand(2), NOW)
+    again.receive(shares[0][THREE][0], NOW)
+    with pytest.raises(RemoteProtocolError):
+        again.receive(shares[0][THREE][0], NOW)
+
+    assert outbox(again.receive(shares[1][THREE][0], NOW), ONE) == sent
+
+
+def test_a_sealed_share_of_the_wrong_length_is_refused_and_leaves_its_place_free():
+    all_three = machines(3)
+    shares = started(all_three, VECTORS)
+    header = b"share" + all_three[0].sid + TWO + ONE + bytes(4)
+    short = all_three[1].seat.channel(TWO, ONE).seal(0, header, bytes(31))
+
+    refused(all_three[0], replace(shares[1][ONE][0], payload=short), "a seed has 31 bytes")
+    all_three[0].receive(shares[1][ONE][0], NOW)
+
+
+def test_a_share_of_the_wrong_phase_is_refused():
+    all_three = machines(3)
+    shares = started(all_three, VECTORS)
+    for place in (1, 2):
+        all_three[0].receive(shares[place][ONE][0], NOW)
+
+    refused(all_three[0], replace(shares[1][ONE][0], index=1), "wrong phase")
+
+
+def test_a_share_of_an_earlier_attempt_of_the_same_group_is_refused():
+    machine, _ = at_shares()
+    before = started(machines(3, attempt=1), VECTORS)
+
+    refused(machine, before[1][ONE][0], "another session")
+    refused(machine, replace(before[1][ONE][0], sid=machine.sid), "does not open")
+
+
+def test_sums_that_do_not_belong_here_are_refused_and_change_nothing():
+    machine, (message, _) = at_sums()
+
+    refused(machine, replace(message, sid=bytes(32)), "another session")
+    refused(machine, replace(message, sender=stranger().public), "another session or sender")
+    refused(machine, replace(message, sender=ONE), "another session or sender")
+    refused(machine, replace(message, sender=THREE), "bad sum signature")
+    refused(machine, replace(message, signature=bytes(64)), "bad sum signature")
+    refused(machine, replace(message, contributors=bytes(32)), "bad sum signature")
+    refused(machine, replace(message, pieces=(bytes(32),)), "bad sum signature")
+    refused(machine, replace(message, index=1), "a sum of 1 pieces, piece 1")
+    refused(machine, replace(message, payload=bytes(20)), "is not what its header names")
+    refused(machine, resigned(message, KEYS[1], pieces=message.pieces * 2), "a sum of 2 pieces")
+    assert kinds(machine.receive(message, NOW)) == ["Keep"]
+
+
+def test_a_sum_with_the_right_digest_and_the_wrong_length_is_refused():
+    machine, (message, _) = at_sums()
+    short = resigned(replace(message, payload=bytes(16)), KEYS[1], pieces=(bulk_digest(bytes(16)),))
+
+    refused(machine, short, "has 16 bytes")
+    assert kinds(machine.receive(message, NOW)) == ["Keep"]
+
+
+def test_a_second_sum_of_a_sender_is_refused():
+    machine, (message, other) = at_sums()
+    machine.receive(message, NOW)
+
+    refused(machine, message, "here already")
+    assert kinds(machine.receive(other, NOW)) == ["Keep", "Completed"]
+
+
+def test_two_signed_sums_of_one_sender_are_evidence():
+    machine, (message, other) = at_sums()
+    machine.receive(message, NOW)
+    payload = raw(np.zeros(5, dtype="<u4"), slice(0, 5))
+    second = resigned(replace(message, payload=payload), KEYS[1], pieces=(bulk_digest(payload),))
+
+    assert machine.receive(second, NOW) == [Evidence(TWO, TWO_SUMS, (message.header, second.header))]
+    assert kinds(machine.receive(other, NOW)) == ["Keep", "Completed"]
+
+
+def test_two_unsigned_sums_are_no_evidence():
+    machine, (message, _) = at_sums()
+    machine.receive(message, NOW)
+
+    refused(machine, replace(message, pieces=(bytes(32),)), "bad sum signature")

@@ -1,0 +1,230 @@
+"""Who is a quorum of the electors, whose votes count, and which groups may make a strong base."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+
+from protocol.quorum.electorate import Electorate, ballot_of, of_keys, of_names, strong_ballot, weak_allowed
+from protocol.wire.ids import NO_ELECTORS, RESIGNED
+from tests.parts import announce, base, endpoint, group_of, members, ready
+
+KEYS = members(7)
+ONE, TWO, THREE, FOUR = (key.public for key in KEYS[:4])
+OPEN = b"s" * 32
+
+
+def subsets(of: tuple[bytes, ...]) -> Iterator[frozenset[bytes]]:
+    for size in range(len(of) + 1):
+        yield from (frozenset(chosen) for chosen in combinations(of, size))
+
+
+def is_enough(electors: tuple[bytes, ...], voters: frozenset[bytes], out: frozenset[bytes]) -> bool:
+    """The same rule, told as a contest: no set of the others that could still vote beats these.
+
+    A tie goes to the side that has the first of all electors, and to nobody where that one is out.
+    """
+    rivals = frozenset(electors) - out - voters
+    mine = voters - out
+    if len(mine) != len(rivals):
+        return len(mine) > len(rivals)
+    return bool(mine) and electors[0] in mine
+
+
+# -- quorums -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_a_quorum_beats_whatever_the_others_could_be(count):
+    electors = of_keys(key.public for key in KEYS[:count])
+    for out in subsets(electors.members):
+        for voters in subsets(tuple(sorted(set(electors.members) - out))):
+            assert electors.is_quorum(voters, out) == is_enough(electors.members, voters, out)
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_two_quorums_share_a_voter_whoever_resigned_in_between(count):
+    """Who voted does not resign: so the first one's voters are none of those that the second does without."""
+    electors = of_keys(key.public for key in KEYS[:count])
+    quorums: dict[frozenset[bytes], list[frozenset[bytes]]] = {}
+    for out in subsets(electors.members):
+        free = tuple(sorted(set(electors.members) - out))
+        quorums[out] = [voters for voters in subsets(free) if electors.is_quorum(voters, out)]
+    pairs = 0
+    for out, first in quorums.items():
+        for later, second in quorums.items():
+            for one in (one for one in first if out <= later and not one & later):
+                pairs += len(second)
+                assert all(one & other for other in second), (out, later, one)
+    assert pairs > 0
+
+
+def test_nobody_is_a_quorum_of_no_electors():
+    assert not Electorate().is_quorum(())
+    assert not Electorate((ONE,)).is_quorum((), without=(ONE,))
+
+
+@pytest.mark.parametrize(("voters", "expected"), [((ONE,), True), ((TWO,), False)])
+def test_of_two_halves_the_one_with_the_first_elector_is_a_quorum(voters, expected):
+    assert of_keys((TWO, ONE)).is_quorum(voters) is expected
+
+
+def test_half_is_no_quorum_where_the_first_elector_resigned():
+    electors = of_keys((ONE, TWO, THREE))
+
+    assert not electors.is_quorum((TWO,), without=(ONE,))
+    assert not electors.is_quorum((ONE, TWO), without=(ONE,))
+    assert electors.is_quorum((TWO, THREE), without=(ONE,))
+
+
+def test_who_is_no_elector_adds_nothing():
+    assert not of_keys((ONE, TWO, THREE)).is_quorum((ONE, FOUR))
+
+
+def test_any_so_many_nodes_are_a_quorum_where_the_owner_says_so():
+    electors = Electorate(least=3)
+
+    assert not electors.is_quorum((ONE, TWO))
+    assert electors.is_quorum((TWO, THREE, FOUR), without=(TWO,))
+    assert electors.elector(announce(KEYS[3])) == FOUR
+
+
+# -- names ---------------------------------------------------------------------------------------------
+
+
+def test_an_elector_is_named_by_its_key_or_by_where_it_listens():
+    names = of_names([endpoint(KEYS[1]), endpoint(KEYS[0]), endpoint(KEYS[1])])
+
+    assert names.members == tuple(sorted(endpoint(key).encode() for key in KEYS[:2]))
+    assert names.elector(announce(KEYS[1])) == endpoint(KEYS[1]).encode()
+    assert names.elector(announce(KEYS[2])) is None
+    assert of_keys((TWO, ONE)).elector_at(TWO, "elsewhere:1") == TWO
+    assert of_keys((TWO, ONE)).elector_at(THREE, endpoint(KEYS[1])) is None
+
+
+def test_electors_have_one_digest_whatever_their_order_and_others_another():
+    digests = [of_names(names).digest for names in (("a:1", "b:2"), ("a:1",), ("a:1b:2",), ("a:1", "b:3"))]
+    digests += [Electorate(least=least).digest for least in (3, 4)]
+    digests += [Electorate().digest]
+
+    assert len({*digests, NO_ELECTORS}) == 8
+    assert of_names(("b:2", "a:1")).digest == digests[0]
+
+
+# -- ballots -------------------------------------------------------------------------------------------
+
+NAMES = of_names(endpoint(key) for key in KEYS[:5])
+
+
+def said(place: int, **changes):
+    return ready(KEYS[place], ONE, electors=NAMES.digest, **changes)
+
+
+def name(place: int) -> bytes:
+    return endpoint(KEYS[place]).encode()
+
+
+def test_the_votes_of_a_group_are_its_electors_that_are_free():
+    readys = [said(0), said(1, open=(OPEN,)), said(2, open=(RESIGNED,)), said(3), said(5)]
+    ballot = ballot_of(readys, (), NAMES)
+
+    assert ballot.voters == {ONE: name(0), FOUR: name(3)}
+    assert ballot.without == frozenset()
+    assert not ballot.is_quorum((ONE, TWO, THREE, FOUR, KEYS[5].public))
+
+
+def test_a_group_does_without_those_that_resigned_and_without_nobody_else():
+    excused = [
+        announce(KEYS[3], open=(RESIGNED,)),
+        announce(KEYS[4], open=(RESIGNED, OPEN)),  # it resigned in doubt: that counts for nothing
+        announce(KEYS[1], open=()),
+        announce(KEYS[6], open=(RESIGNED,)),
+    ]
+    ballot = ballot_of([said(0), said(1), said(2)], excused, NAMES)
+
+    assert ballot.without == {name(3)}
+    assert ballot.is_quorum((ONE, TWO, THREE))
+    assert not ballot.is_quorum((TWO, THREE))
+    assert ballot.is_quorum((ONE, TWO)), "half of the four that are left, with the first of all"
+
+
+def test_a_member_of_the_group_is_waited_for_even_if_somebody_excuses_it():
+    ballot = ballot_of([said(0), said(1), said(2)], [announce(KEYS[0], open=(RESIGNED,))], NAMES)
+
+    assert ballot.without == frozenset()
+
+
+def test_who_is_gone_for_good_is_so_by_the_word_of_all_owners():
+    some = [said(0, gone=(name(3), name(4))), said(1, gone=(name(4),)), said(2, gone=(name(4), name(0)))]
+
+    assert ballot_of(some, (), NAMES).without == {name(4)}
+    assert ballot_of([*some, said(3)], (), NAMES).without == frozenset()
+    assert ballot_of([], (), NAMES).without == frozenset()
+
+
+def test_two_nodes_at_one_name_have_one_vote():
+    twice = [said(0), ready(KEYS[6], ONE, electors=NAMES.digest, endpoint=endpoint(KEYS[0])), said(1)]
+    ballot = ballot_of(twice, (), NAMES)
+
+    assert len(ballot.voters) == 3
+    assert not ballot.is_quorum(ballot.voters)
+
+
+# -- strong groups, and weak ones ----------------------------------------------------------------------
+
+
+def test_a_group_with_a_quorum_has_a_ballot_and_one_without_has_none():
+    assert strong_ballot(group_of([said(place) for place in range(3)], KEYS[0]), NAMES) is not None
+    assert strong_ballot(group_of([said(place) for place in (0, 1, 5, 6)], KEYS[0]), NAMES) is None
+
+
+@pytest.mark.parametrize("bound", [(OPEN,), (RESIGNED,)])
+def test_a_bound_or_a_resigned_node_makes_up_no_quorum(bound):
+    group = group_of([said(0), said(1), said(2, open=bound)], KEYS[0])
+
+    assert strong_ballot(group, NAMES) is None
+
+
+def test_a_group_whose_members_count_with_different_electors_has_no_ballot():
+    other = ready(KEYS[2], ONE, electors=of_names(("x:1",)).digest)
+    group = group_of([said(0), said(1), other, said(3)], KEYS[0])
+
+    assert strong_ballot(group, NAMES) is None
+    assert strong_ballot(group, of_names(("x:1",))) is None
+
+
+def test_of_a_first_base_the_tracker_names_the_electors():
+    unnamed = [ready(key, ONE, electors=NO_ELECTORS) for key in KEYS[:3]]
+    named = group_of(unnamed, KEYS[0], electors=(ONE, TWO, FOUR))
+    ballot = strong_ballot(named, None)
+
+    assert ballot is not None
+    assert ballot.voters == {ONE: ONE, TWO: TWO}
+    assert strong_ballot(group_of(unnamed, KEYS[0]), None) is None
+    assert strong_ballot(replace(named, electors=(FOUR,)), None) is None
+    assert strong_ballot(named, NAMES) is None, "who knows its electors takes no others"
+
+
+def willing(*weak: bool, **changes):
+    return group_of(
+        [ready(key, ONE, weak=each, **changes) for key, each in zip(KEYS, weak, strict=False)], KEYS[0]
+    )
+
+
+def test_a_group_without_a_quorum_needs_all_to_be_willing_and_more_than_half():
+    assert weak_allowed(willing(True, True, True), 5)
+    assert not weak_allowed(willing(True, True, True), 6)
+    assert not weak_allowed(willing(True, False, True), 3)
+
+
+def test_where_owners_named_different_electors_of_the_first_base_nobody_need_wait():
+    def differing(**changes):
+        other = ready(KEYS[2], ONE, weak=False, electors=bytes(32), **changes)
+        return group_of([ready(key, ONE, weak=False, **changes) for key in KEYS[:2]] + [other], KEYS[0])
+
+    assert weak_allowed(differing(), 5)
+    assert not weak_allowed(differing(), 6)
+    assert not weak_allowed(differing(base=base(3, anchor=3)), 3), "of a later base there is one electorate"

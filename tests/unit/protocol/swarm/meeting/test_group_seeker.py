@@ -1,0 +1,385 @@
+"""One READY at a time, and no GROUP but the one it was meant for."""
+
+from dataclasses import replace
+
+import pytest
+
+from protocol.crypto.node_key import NodeKey
+from protocol.errors import RemoteProtocolError
+from protocol.quorum.electorate import of_names
+from protocol.swarm.meeting.group_seeker import MAX_REGROUPED, Phase, Seeker, check_group, group_round
+from protocol.wire.ids import NO_ELECTORS, RESIGNED
+from protocol.wire.messages import Announce, Group, Ready
+from tests.parts import (
+    NOW,
+    announce,
+    base,
+    endpoint,
+    group,
+    group_of,
+    members,
+    patience,
+    rand,
+    ready,
+    resigned,
+    settings,
+    standing,
+    stranger,
+    vector,
+)
+
+KEYS = members(4)
+ME, SECOND, THIRD, FOURTH = KEYS
+COORDINATOR = SECOND.public
+
+
+def seeking(**changes) -> Seeker:
+    own, where = settings(ME, **changes), standing()
+    return Seeker(own, where, patience(own, where))
+
+
+def seeker(**changes) -> Seeker:
+    found = seeking(**changes)
+    found.begin(vector(0), rand(0), 0.0, NOW)
+    return found
+
+
+def asked(**changes) -> tuple[Seeker, Group]:
+    """A seeker whose READY is out, and the GROUP that answers it: three who count with the same electors."""
+    found = seeker(**changes)
+    mine = found.ask(COORDINATOR, NOW)
+    return found, group_of([mine, *(alike(mine, key) for key in (SECOND, THIRD))], SECOND)
+
+
+def alike(mine: Ready, key: NodeKey, **changes) -> Ready:
+    """Another member's READY, which says the same of electors as this node's."""
+    same = {"electors": mine.electors, "weak": mine.weak, **changes}
+    return ready(key, COORDINATOR, **same)
+
+
+# -- the one READY -------------------------------------------------------------------------------------
+
+
+def test_an_offer_waits_for_t_group():
+    found = seeker()
+
+    assert found.deadline == NOW + 120
+    assert not found.expired(NOW + 119)
+    assert found.expired(NOW + 120)
+    assert (found.offer, found.deadline) == (None, None)
+    assert not found.expired(NOW + 121)
+
+
+def test_an_offer_waits_for_others_that_may_still_be_in_a_session_within_the_cap():
+    found = seeking(group_timeout_s=20.0)
+    for _ in range(3):
+        found.begin(vector(0), rand(0), 0.0, NOW)
+        found.ask(COORDINATOR, NOW)
+        found.found(NOW)
+    deadlines = []
+    for need_s in (0.0, 15.0, 30.0):
+        found.begin(vector(0), rand(0), need_s, NOW)
+        deadlines.append(found.deadline - NOW)
+        assert found.expired(found.deadline)
+
+    assert deadlines == [10.0, 15.0, 20.0]
+
+
+@pytest.mark.parametrize("is_accepted", [False, True])
+def test_a_void_try_waits_for_another_and_one_that_expires_is_over(is_accepted):
+    found = seeker()
+    assert found._course.phase is Phase.WAITING
+    for end, phase in ((found.void, Phase.WAITING), (lambda: found.expired(NOW + 120), Phase.IDLE)):
+        mine = found.ask(COORDINATOR, NOW)
+        assert found._course.phase is Phase.ASKED
+        if is_accepted:
+            found.accepted(mine.nonce, NOW)
+            assert found._course.phase is Phase.ACCEPTED
+        end()
+        assert found._course.phase is phase
+
+
+def test_another_coordinator_is_to_answer_as_well():
+    found = seeker()
+    found.accepted(found.ask(COORDINATOR, NOW).nonce, NOW)
+    for key in (THIRD.public, FOURTH.public):
+        found.ask(key, NOW)
+        assert found.deadline < NOW + 120
+        assert found.silent(found.deadline) == key
+
+
+def test_each_try_has_a_nonce_and_an_ephemeral_key_of_its_own():
+    found = seeker()
+    first, second = found.ask(COORDINATOR, NOW), found.ask(COORDINATOR, NOW)
+
+    assert first.nonce != second.nonce
+    assert first.ephemeral != second.ephemeral
+    assert first.announce.counter < second.announce.counter
+    assert not found.holds(first.nonce)
+    assert found.holds(second.nonce)
+
+
+def test_a_coordinator_that_does_not_answer_in_time_is_silent():
+    found = seeker()
+    assert found.silent(NOW) is None
+    found.ask(COORDINATOR, NOW)
+    assert found.deadline == NOW + 5
+
+    assert found.silent(NOW + 4.9) is None
+    assert found.silent(NOW + 5) == COORDINATOR
+    found.skip(COORDINATOR)
+    assert (found.coordinator, found.offer.skipped) == (None, {COORDINATOR})
+
+
+def test_a_coordinator_that_answered_is_not_silent():
+    found = seeker()
+    mine = found.ask(COORDINATOR, NOW)
+    found.accepted(mine.nonce, NOW + 1)
+    found.accepted(mine.nonce, NOW + 2)
+
+    assert found.silent(NOW + 100) is None
+    assert (found.coordinator, found.deadline) == (COORDINATOR, NOW + 120)
+
+
+def test_an_unspent_offer_waits_again_a_few_times_within_its_t_group():
+    found = seeker()
+    for _ in range(MAX_REGROUPED):
+        found.ask(COORDINATOR, NOW)
+        offer, _ = found.found(NOW + 1)
+        assert found.again(NOW + 2)
+        assert (found.offer, found.coordinator, found.deadline) == (offer, None, NOW + 120)
+    found.ask(COORDINATOR, NOW)
+    found.found(NOW + 1)
+
+    assert not found.again(NOW + 2)
+    assert found.offer is None
+
+
+def test_an_offer_that_is_spent_is_let_go_and_waits_for_nothing():
+    found = seeker()
+    assert not found.again(NOW)
+    found.ask(COORDINATOR, NOW)
+    found.found(NOW + 1)
+    found.spent()
+
+    assert not found.again(NOW + 2)
+    assert found.offer is None
+
+
+def test_an_offer_whose_t_group_is_over_does_not_wait_again():
+    found = seeker()
+    found.ask(COORDINATOR, NOW)
+    found.found(NOW + 1)
+
+    assert not found.again(NOW + 120)
+    assert found.again(NOW + 119)
+
+
+def test_an_answer_to_another_ready_is_refused():
+    found = seeker()
+    with pytest.raises(RemoteProtocolError, match="not the current one"):
+        found.accepted(bytes(16), NOW)
+    found.ask(COORDINATOR, NOW)
+    with pytest.raises(RemoteProtocolError, match="not the current one"):
+        found.accepted(bytes(16), NOW)
+
+
+def test_without_an_offer_nothing_is_asked_accepted_or_found():
+    found = seeking()
+    found.void()
+
+    assert (found.coordinator, found.silent(NOW), found.holds(bytes(16))) == (None, None, False)
+    for call in (
+        lambda: found.ask(COORDINATOR, NOW),
+        lambda: found.accepted(bytes(16), NOW),
+        lambda: found.found(NOW),
+    ):
+        with pytest.raises(RemoteProtocolError, match="no offer"):
+            call()
+
+
+def test_a_void_ready_is_good_for_no_group():
+    found, answer = asked()
+    found.void()
+
+    with pytest.raises(RemoteProtocolError, match="was not asked"):
+        found.check(answer, 3)
+    with pytest.raises(RemoteProtocolError, match="without a READY"):
+        found.found(NOW)
+
+
+def test_a_group_uses_the_offer_up():
+    found, answer = asked()
+    found.check(answer, 3)
+    offer, key = found.found(NOW + 1)
+
+    assert offer.vector.tolist() == vector(0).tolist()
+    assert key.public == next(one.ephemeral for one in answer.readys if one.key == ME.public)
+    with pytest.raises(RemoteProtocolError, match="no offer"):
+        found.check(answer, 3)
+
+
+# -- what a GROUP must be ------------------------------------------------------------------------------
+
+
+def test_a_group_of_a_coordinator_that_was_not_asked_is_refused():
+    found, answer = asked()
+    with pytest.raises(RemoteProtocolError, match="was not asked"):
+        found.check(resigned(answer, THIRD, coordinator=THIRD.public), 3)
+
+
+def test_a_group_that_its_coordinator_did_not_sign_is_refused():
+    found, answer = asked()
+    with pytest.raises(RemoteProtocolError, match="bad group signature"):
+        found.check(resigned(answer, THIRD), 3)
+
+
+def test_a_group_without_the_current_ready_is_refused():
+    found, answer = asked()
+    found.ask(COORDINATOR, NOW)
+    with pytest.raises(RemoteProtocolError, match="without this node's current READY"):
+        found.check(answer, 3)
+
+
+def test_a_group_with_a_quorum_of_electors_is_joined_however_many_are_known():
+    for named in (KEYS[:3], KEYS, KEYS[1:3]):
+        found, answer = asked(electorate=of_names(endpoint(key) for key in named))
+        found.check(answer, 64)
+
+
+FEW = of_names(f"127.0.0.1:{port}" for port in range(5))
+"""Electors that none of these nodes is."""
+
+
+def test_a_group_without_a_quorum_of_electors_is_refused_however_few_are_known():
+    found, answer = asked(electorate=FEW)
+    with pytest.raises(RemoteProtocolError, match="3 of 3 known members that offer: no quorum of electors"):
+        found.check(answer, 3)
+
+
+def test_where_all_are_willing_a_group_without_a_quorum_is_more_than_half_of_the_known():
+    found, answer = asked(electorate=FEW)
+    willing = [resigned(one, key, weak=True) for one, key in zip(answer.readys, KEYS, strict=False)]
+    found.offer.current = replace(found.offer.current, ready=willing[0])
+    found.check(group_of(willing, SECOND), 5)
+    with pytest.raises(RemoteProtocolError, match="3 of 6 known members that offer: no quorum"):
+        found.check(group_of(willing, SECOND), 6)
+    with pytest.raises(RemoteProtocolError, match="no quorum"):
+        found.check(group_of([*willing[:2], answer.readys[2]], SECOND), 3)
+
+
+def test_whose_owner_forbids_it_joins_no_group_without_a_quorum():
+    found, answer = asked(electorate=FEW, weak=False)
+    assert not answer.readys[0].weak
+    willing = [resigned(one, key, weak=True) for one, key in zip(answer.readys, KEYS, strict=False)]
+    found.offer.current = replace(found.offer.current, ready=willing[0])
+    with pytest.raises(RemoteProtocolError, match="no quorum"):
+        found.check(group_of(willing, SECOND), 3)
+
+
+def test_where_owners_named_different_electors_nobody_waits_for_a_quorum_of_the_first_base():
+    found, answer = asked()
+    other = alike(answer.readys[0], THIRD, electors=FEW.digest, weak=False)
+    found.check(group_of([*answer.readys[:2], other], SECOND), 5)
+    with pytest.raises(RemoteProtocolError, match="no quorum"):
+        found.check(group_of([*answer.readys[:2], other], SECOND), 6)
+
+
+def test_a_ready_says_whom_its_node_counts_with_and_whom_it_gave_up():
+    lost = b"127.0.0.1:1"
+    own, where = settings(ME, electorate=FEW), standing(gone=frozenset((lost, b"127.0.0.1:0")))
+    found = Seeker(own, where, patience(own, where))
+    found.begin(vector(0), rand(0), 0.0, NOW)
+    mine = found.ask(COORDINATOR, NOW)
+    assert (mine.electors, mine.weak, mine.gone) == (FEW.digest, False, (b"127.0.0.1:0", lost))
+
+    own, where = settings(ME, electorate=None), standing(held=base(1))
+    unnamed = Seeker(own, where, patience(own, where))
+    unnamed.begin(vector(0), rand(0), 0.0, NOW)
+    mine = unnamed.ask(COORDINATOR, NOW)
+    assert (mine.electors, mine.weak) == (NO_ELECTORS, True)
+
+
+def excusing(excused: Announce) -> Group:
+    whole = group(KEYS[:3])
+    return group_of(whole.readys, ME, excused=(excused,))
+
+
+def test_who_is_excused_said_so_in_this_swarm_and_on_this_anchor():
+    check_group(excusing(announce(FOURTH, open=(RESIGNED,), base=base(1))), group(KEYS[:3]).readys[0])
+    for changes in ({"task": "other"}, {"parameters": bytes(32)}, {"base": base(1, anchor=1)}):
+        refused(excusing(announce(FOURTH, open=(RESIGNED,), **changes)), "of another swarm or anchor")
+    forged = resigned(announce(FOURTH, open=(RESIGNED,)), stranger())
+    refused(excusing(forged), "bad announce signature")
+
+
+def refused(broken: Group, match: str, mine: int = 0) -> None:
+    own = next(one for one in group(KEYS).readys if one.key == KEYS[mine].public)
+    with pytest.raises(RemoteProtocolError, match=match):
+        check_group(broken, own)
+
+
+def with_last(**changes) -> Group:
+    """A group whose last member announces something else, well signed."""
+    whole = group(KEYS)
+    return replace(whole, readys=(*whole.readys[:3], ready(FOURTH, ME.public, **changes)))
+
+
+def test_a_good_group_is_not_refused():
+    check_group(group(KEYS), group(KEYS).readys[0])
+
+
+def test_a_group_with_a_member_twice_is_refused():
+    whole = group(KEYS)
+    refused(replace(whole, readys=(*whole.readys[:3], whole.readys[2])), "not distinct")
+
+
+def test_a_group_out_of_key_order_is_refused():
+    refused(replace(group(KEYS), readys=group(KEYS).readys[::-1]), "not in key order")
+
+
+def test_a_group_smaller_than_one_allows_is_refused():
+    refused(replace(group(KEYS), readys=group(KEYS).readys[:2]), "a GROUP of 2; 3 to 64")
+
+
+def test_a_group_larger_than_the_protocol_allows_is_refused():
+    many = members(65)
+    with pytest.raises(RemoteProtocolError, match="a GROUP of 65; 3 to 64"):
+        check_group(group(many), ready(many[0], many[0].public))
+
+
+@pytest.mark.parametrize("changes", [{"task": "other"}, {"parameters": bytes(32)}, {"base": base(1)}])
+def test_a_group_of_two_tasks_parameter_sets_or_bases_is_refused(changes):
+    refused(with_last(**changes), "different tasks, parameters, bases or coordinators")
+
+
+def test_a_group_whose_members_asked_different_coordinators_is_refused():
+    whole = group(KEYS)
+    elsewhere = replace(whole, readys=(*whole.readys[:3], ready(FOURTH, SECOND.public)))
+    refused(elsewhere, "different tasks, parameters, bases or coordinators")
+
+
+def test_a_group_with_a_member_that_left_is_refused():
+    refused(with_last(leaving=True), "has left")
+
+
+def test_a_group_with_a_follower_is_refused():
+    refused(with_last(following=True), "follows: it offers nothing")
+
+
+def test_a_group_with_an_ephemeral_key_of_small_order_is_refused():
+    whole = group(KEYS)
+    bad = resigned(whole.readys[3], FOURTH, ephemeral=bytes(32))
+    refused(replace(whole, readys=(*whole.readys[:3], bad)), "unusable ephemeral key")
+
+
+def test_a_group_with_a_forged_announcement_or_ready_is_refused():
+    whole = group(KEYS)
+    last = whole.readys[3]
+    forged = resigned(last, FOURTH, announce=resigned(last.announce, stranger()))
+    refused(replace(whole, readys=(*whole.readys[:3], forged)), "bad announce signature")
+    refused(replace(whole, readys=(*whole.readys[:3], resigned(last, stranger()))), "bad ready signature")
+
+
+def test_a_round_is_one_more_than_the_members_last():
+    assert group_round(with_last(round=8)) == 9

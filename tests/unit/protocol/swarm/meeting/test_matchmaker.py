@@ -1,0 +1,586 @@
+"""When a GROUP is sent, to whom, and which READYs never get into one."""
+
+from dataclasses import replace
+
+import pytest
+
+from protocol.actions import Named
+from protocol.errors import RemoteProtocolError
+from protocol.quorum.electorate import Electorate, of_keys, of_names
+from protocol.swarm.meeting.matchmaker import (
+    LINGER_CAP_S,
+    MAX_ANNOUNCED,
+    MAX_ELECTORATES,
+    MAX_ROOMS,
+    Matchmaker,
+)
+from protocol.wire import codec
+from protocol.wire.ids import NO_ELECTORS, RESIGNED
+from protocol.wire.limits import MAX_MEMBERS
+from protocol.wire.messages import Accepted, Group
+from tests.parts import COUNTER, NOW, announce, base, endpoint, members, outbox, ready, resigned, stranger
+
+KEYS = members(7)
+COORDINATOR = KEYS[0].public
+SWARM = announce(KEYS[0]).swarm
+
+
+def matchmaker(min_participants: int = 3) -> Matchmaker:
+    return Matchmaker(KEYS[0], min_participants)
+
+
+def holding(count: int, announced: int = 0, **changes) -> Matchmaker:
+    """READYs of `count` members, one a second from NOW on; `announced` in all."""
+    held = matchmaker()
+    for key in KEYS[: max(count, announced)]:
+        held.announce(announce(key, **changes), NOW)
+    for number, key in enumerate(KEYS[:count]):
+        held.ready(ready(key, COORDINATOR, **changes), NOW + number)
+    return held
+
+
+def grouped(held: Matchmaker, now: float, known: int | None = None) -> list[tuple[bytes, ...]]:
+    """The members of the groups that are closed now."""
+    groups = [message for action in held.close_groups(now, known) for message in action.messages]
+    for group in groups:
+        codec.verify(group, COORDINATOR)
+    return sorted({tuple(ready.key for ready in group.readys) for group in groups})
+
+
+def public(*places: int) -> tuple[bytes, ...]:
+    return tuple(KEYS[place].public for place in places)
+
+
+def test_a_ready_is_answered_with_its_nonce():
+    actions = matchmaker().ready(ready(KEYS[1], COORDINATOR, nonce=7), NOW)
+
+    assert outbox(actions, KEYS[1].public) == [Accepted(bytes([7]) * 16)]
+
+
+def test_a_group_is_sent_to_its_members_at_once_when_all_announced_are_ready():
+    held = holding(3)
+    actions = held.close_groups(NOW + 2)
+
+    assert [action.to for action in actions] == list(public(0, 1, 2))
+    (group,) = {message for action in actions for message in action.messages}
+    assert isinstance(group, Group)
+    assert (tuple(one.key for one in group.readys), group.attempt) == (public(0, 1, 2), 0)
+
+
+def test_a_group_is_closed_once():
+    held = holding(3)
+    assert grouped(held, NOW + 2) == [public(0, 1, 2)]
+    assert grouped(held, NOW + 3) == []
+
+
+def test_each_group_of_a_room_has_another_attempt():
+    held = holding(3)
+    held.close_groups(NOW + 2)
+    for key in KEYS[:3]:
+        held.ready(ready(key, COORDINATOR, nonce=1, counter=COUNTER + 1), NOW + 3)
+    (group,) = {message for action in held.close_groups(NOW + 3) for message in action.messages}
+
+    assert group.attempt == 1
+
+
+def test_too_few_readys_make_no_group_however_long_one_waits():
+    held = holding(2, announced=2)
+
+    assert grouped(held, NOW + 25) == []
+
+
+def test_a_group_waits_for_the_announced_until_linger_after_the_third_ready():
+    held = holding(4, announced=5)
+
+    assert grouped(held, NOW + 3) == []
+    assert held.deadline == NOW + 2 + LINGER_CAP_S
+    assert grouped(held, NOW + 2 + LINGER_CAP_S) == [public(0, 1, 2, 3)]
+
+
+def test_linger_adapts_to_how_far_apart_readys_come():
+    held = holding(3)
+    for number in range(4):
+        for key in KEYS[:3]:
+            held.ready(ready(key, COORDINATOR, counter=COUNTER + number + 1), NOW + number)
+        held.close_groups(NOW + number)
+
+    assert held.room(SWARM).pace.allowed_s < LINGER_CAP_S
+
+
+def test_who_can_not_be_reached_is_not_waited_for_until_heard_again():
+    held = holding(3, announced=4)
+    held.unreachable(KEYS[3].public)
+    held.unreachable(stranger().public)
+    assert grouped(held, NOW + 2) == [public(0, 1, 2)]
+
+    held = holding(3, announced=4)
+    held.unreachable(KEYS[3].public)
+    held.announce(announce(KEYS[3], counter=COUNTER + 1), NOW)
+    assert grouped(held, NOW + 2) == []
+
+
+def test_a_follower_is_not_waited_for():
+    held = holding(3, announced=4)
+    held.announce(announce(KEYS[3], counter=COUNTER + 1, following=True), NOW)
+
+    assert grouped(held, NOW + 2) == [public(0, 1, 2)]
+
+
+def test_a_follower_is_not_counted_among_those_that_a_group_exceeds_half_of():
+    held = holding(3, announced=6)
+    held.announce(announce(KEYS[5], counter=COUNTER + 1, following=True), NOW)
+
+    assert grouped(held, NOW + 2) == []
+    assert grouped(held, NOW + 2 + LINGER_CAP_S) == [public(0, 1, 2)]
+
+
+def test_a_follower_is_announced_to_others_all_the_same():
+    held = matchmaker()
+    follower = announce(KEYS[1], base=base(1, 1), following=True)
+
+    assert held.announce(follower, NOW)
+    assert held.of_task("digits") == held.outranking(ready(KEYS[2], COORDINATOR)) == (follower,)
+
+
+def test_the_ready_of_a_follower_is_refused():
+    held = holding(2)
+    with pytest.raises(RemoteProtocolError, match="follows: it offers nothing"):
+        held.ready(ready(KEYS[2], COORDINATOR, following=True), NOW)
+    held.announce(announce(KEYS[2], counter=COUNTER + 1, following=True), NOW)
+    with pytest.raises(RemoteProtocolError, match="follows: it offers nothing"):
+        held.ready(ready(KEYS[2], COORDINATOR), NOW)
+
+    assert grouped(held, NOW + 20) == []
+
+
+def test_the_ready_of_who_follows_since_does_not_count():
+    held = holding(4)
+    held.announce(announce(KEYS[3], counter=COUNTER + 1, following=True), NOW)
+
+    assert grouped(held, NOW + 3) == [public(0, 1, 2)]
+
+
+def test_the_ready_of_who_can_not_be_reached_does_not_count():
+    held = holding(3)
+    held.unreachable(KEYS[2].public)
+
+    assert grouped(held, NOW + 20) == []
+
+
+def test_the_larger_of_the_coordinators_and_the_tasks_floor_counts():
+    held = matchmaker(min_participants=4)
+    for key in KEYS[:3]:
+        held.ready(ready(key, COORDINATOR), NOW)
+    assert grouped(held, NOW + 20) == []
+    held.ready(ready(KEYS[3], COORDINATOR), NOW)
+    assert grouped(held, NOW) == [public(0, 1, 2, 3)]
+
+    assert grouped(holding(4, min_participants=5), NOW + 20) == []
+    assert grouped(holding(5, min_participants=5), NOW + 20) == [public(0, 1, 2, 3, 4)]
+
+
+def test_a_group_without_a_quorum_exceeds_half_of_the_announced():
+    held = holding(3, announced=6)
+    assert grouped(held, NOW + 20) == []
+
+    held.ready(ready(KEYS[3], COORDINATOR), NOW + 20)
+    assert grouped(held, NOW + 26) == [public(0, 1, 2, 3)]
+
+
+def test_a_group_without_a_quorum_exceeds_half_of_the_members_that_the_coordinator_knows():
+    assert grouped(holding(3), NOW + 20, known=6) == []
+    assert grouped(holding(3), NOW + 20, known=5) == [public(0, 1, 2)]
+
+
+def test_readys_of_two_bases_make_a_group_of_the_larger_part():
+    held = holding(3, announced=5)
+    for key in KEYS[3:5]:
+        held.ready(ready(key, COORDINATOR, base=base(1, 1)), NOW + 3)
+
+    assert grouped(held, NOW + 20) == [public(0, 1, 2)]
+
+
+def test_of_two_equal_parts_the_one_with_the_higher_base_makes_the_group():
+    held = holding(3, announced=6)
+    for key in KEYS[3:6]:
+        held.ready(ready(key, COORDINATOR, base=base(1, 1)), NOW + 3)
+
+    assert grouped(held, NOW + 20, known=3) == [public(3, 4, 5)]
+
+
+def test_a_member_behind_is_told_of_higher_bases():
+    held = holding(2)
+    higher = announce(KEYS[2], base=base(1, 1))
+    held.announce(higher, NOW)
+
+    assert held.outranking(ready(KEYS[0], COORDINATOR)) == (higher,)
+    assert held.outranking(ready(KEYS[2], COORDINATOR, base=base(1, 1))) == ()
+
+
+def test_two_swarms_never_share_a_group():
+    held = holding(2)
+    for key in KEYS[2:4]:
+        held.ready(ready(key, COORDINATOR, parameters=bytes(32)), NOW)
+
+    assert grouped(held, NOW + 20) == []
+    assert {one.key for one in held.of_task("digits")} == set(public(0, 1, 2, 3))
+    assert held.of_task("other") == ()
+
+
+def test_a_leaving_peer_is_not_waited_for_and_its_ready_is_gone():
+    held = holding(3, announced=4)
+    assert held.announce(announce(KEYS[3], counter=COUNTER + 1, leaving=True), NOW)
+    assert grouped(held, NOW + 2) == [public(0, 1, 2)]
+
+    held = holding(3)
+    held.announce(announce(KEYS[2], counter=COUNTER + 1, leaving=True), NOW)
+    assert grouped(held, NOW + 20) == []
+
+
+def test_an_announcement_and_its_ready_run_out():
+    held = holding(3, announced=4)
+
+    assert held.expire(NOW + 29) == ()
+    assert set(held.expire(NOW + 30)) == set(public(0, 3))
+    assert set(held.expire(NOW + 32)) == set(public(1, 2))
+    assert grouped(held, NOW + 33) == []
+    assert held.deadline is None
+    assert held._rooms == {}
+
+
+def test_a_matchmaker_wakes_when_the_next_announcement_runs_out():
+    held = holding(2)
+    held.close_groups(NOW)
+
+    assert held.deadline == NOW + 30
+
+
+def test_an_older_announcement_says_nothing():
+    held = matchmaker()
+    newer = announce(KEYS[1], counter=COUNTER + 1)
+
+    assert held.announce(newer, NOW)
+    assert not held.announce(announce(KEYS[1]), NOW)
+    assert held.of_task("digits") == (newer,)
+
+
+def test_a_node_that_started_anew_takes_its_old_ready_with_it():
+    held = holding(3)
+    held.announce(announce(KEYS[2], instance=b"2" * 16, counter=COUNTER + 1), NOW)
+
+    assert grouped(held, NOW + 20) == []
+
+
+def test_a_withdrawn_ready_does_not_count_and_does_not_come_back():
+    held = holding(3)
+    held.withdraw(KEYS[2].public, (1, COUNTER))
+    held.withdraw(stranger().public, (1, COUNTER))
+    with pytest.raises(RemoteProtocolError, match="used already"):
+        held.ready(ready(KEYS[2], COORDINATOR), NOW + 3)
+
+    assert grouped(held, NOW + 20) == []
+
+
+def test_a_ready_is_good_for_one_group():
+    held = holding(3)
+    held.close_groups(NOW + 2)
+    with pytest.raises(RemoteProtocolError, match="used already"):
+        held.ready(ready(KEYS[2], COORDINATOR), NOW + 3)
+
+    held.ready(ready(KEYS[2], COORDINATOR, counter=COUNTER + 1), NOW + 3)
+
+
+def test_an_older_ready_does_not_replace_the_one_that_is_held():
+    held = matchmaker()
+    held.ready(ready(KEYS[1], COORDINATOR, nonce=2, counter=COUNTER + 1), NOW)
+
+    with pytest.raises(RemoteProtocolError, match="earlier than the one"):
+        held.ready(ready(KEYS[1], COORDINATOR, nonce=1), NOW)
+
+
+def test_readys_that_can_not_be_used_are_refused():
+    held = holding(1)
+    good = ready(KEYS[1], COORDINATOR)
+
+    with pytest.raises(RemoteProtocolError, match="for another coordinator"):
+        held.ready(replace(good, coordinator=KEYS[1].public), NOW)
+    with pytest.raises(RemoteProtocolError, match="unusable ephemeral key"):
+        held.ready(resigned(good, KEYS[1], ephemeral=bytes(32)), NOW)
+    with pytest.raises(RemoteProtocolError, match="has left"):
+        held.ready(ready(KEYS[1], COORDINATOR, leaving=True), NOW)
+
+
+def test_who_is_heard_does_not_run_out_whatever_its_clock_shows():
+    held = holding(3)
+    for key in KEYS[:3]:
+        held.announce(announce(key, counter=COUNTER + 1), NOW + 25)
+
+    assert held.expire(NOW + 54) == ()
+    assert set(held.expire(NOW + 55)) == set(public(0, 1, 2))
+
+
+def test_the_number_of_swarms_is_limited():
+    held = matchmaker()
+    for number in range(MAX_ROOMS):
+        held.room(("task", number.to_bytes(32, "big")))
+
+    with pytest.raises(RemoteProtocolError, match="more than 256 swarms"):
+        held.announce(announce(KEYS[0]), NOW)
+
+
+def test_the_number_of_peers_in_a_swarm_is_limited():
+    held = matchmaker()
+    held.announce(announce(KEYS[0]), NOW)
+    room = held.room(SWARM)
+    room.announced.update(
+        {number.to_bytes(32, "big"): announce(KEYS[0]) for number in range(MAX_ANNOUNCED - 1)}
+    )
+
+    with pytest.raises(RemoteProtocolError, match="more than 1024 peers in a swarm"):
+        held.announce(announce(KEYS[1]), NOW)
+    assert held.announce(announce(KEYS[0], counter=COUNTER + 1), NOW)
+
+
+# -- electors ------------------------------------------------------------------------------------------
+
+FIVE = of_names(endpoint(key) for key in KEYS[:5])
+FIRST = next(place for place, key in enumerate(KEYS) if endpoint(key).encode() == FIVE.members[0])
+OPEN = b"s" * 32
+
+
+def counting(*places: int, electorate: Electorate = FIVE, knows: bool = True, **changes) -> Matchmaker:
+    """READYs of these, one a second, none of whom goes on without a quorum; all seven are announced."""
+    held = matchmaker()
+    for key in KEYS:
+        held.announce(announce(key), NOW)
+    if knows:
+        held.learn(SWARM, electorate)
+    told = {"electors": electorate.digest, "weak": False, **changes}
+    for number, place in enumerate(places):
+        held.ready(ready(KEYS[place], COORDINATOR, **told), NOW + number)
+    return held
+
+
+def closed(held: Matchmaker, now: float = NOW + 20, known: int | None = None) -> list[Group]:
+    """The groups that are closed now, each once."""
+    sent = [
+        message for action in held.close_groups(now, known) for message in getattr(action, "messages", ())
+    ]
+    return list(dict.fromkeys(sent))
+
+
+def test_a_quorum_of_electors_is_a_group_however_many_are_known():
+    assert grouped(counting(0, 1, 2), NOW + 20, known=64) == [public(0, 1, 2)]
+    assert grouped(counting(0, 1, 5, 6), NOW + 20, known=3) == []
+
+
+def test_a_coordinator_that_was_not_told_of_the_electors_closes_no_group_of_them():
+    assert grouped(counting(0, 1, 2, knows=False), NOW + 20) == []
+
+
+def test_of_those_that_came_the_linger_begins_with_the_quorum():
+    """Two electors and two others come first: the fifth makes the quorum."""
+    held = counting(5, 6, 0, 1, 2)
+
+    assert grouped(held, NOW + 4 + LINGER_CAP_S - 0.1) == []
+    assert held.deadline == NOW + 4 + LINGER_CAP_S
+    assert grouped(held, NOW + 4 + LINGER_CAP_S) == [public(0, 1, 2, 5, 6)]
+
+
+@pytest.mark.parametrize("bound", [(OPEN,), (RESIGNED,)])
+def test_a_bound_or_resigned_elector_adds_nothing_to_a_quorum(bound):
+    held = counting(0, 1, 5)
+    held.ready(ready(KEYS[2], COORDINATOR, electors=FIVE.digest, weak=False, open=bound), NOW + 3)
+
+    assert grouped(held, NOW + 20) == []
+
+
+def excusing(*resigned_: int, waiting: tuple[int, ...]) -> list[Group]:
+    held = counting(*waiting)
+    for place in resigned_:
+        said = announce(KEYS[place], counter=COUNTER + 1, following=True, open=(RESIGNED,))
+        held.announce(said, NOW)
+    return closed(held)
+
+
+def test_who_resigned_is_excused_where_that_makes_the_quorum():
+    """Two of five electors: with three resigned ones they are all that are left."""
+    others = tuple({0, 1, 2, 3, 4} - {FIRST})
+    waiting, out = (FIRST, others[0], 5), others[1:]
+    (group,) = excusing(*out, waiting=waiting)
+
+    assert [one.key for one in group.excused] == sorted(KEYS[place].public for place in out)
+    assert excusing(waiting=waiting) == []
+
+
+def test_nobody_is_excused_where_there_is_a_quorum_anyway_or_none_even_so():
+    (group,) = excusing(3, 4, waiting=(0, 1, 2))
+    assert group.excused == ()
+
+    others = tuple({0, 1, 2, 3, 4} - {FIRST})
+    assert excusing(others[3], waiting=(others[0], 5, 6)) == []
+
+
+def test_who_resigned_on_another_anchor_or_is_in_doubt_is_not_excused():
+    others = tuple({0, 1, 2, 3, 4} - {FIRST})
+    for said in ({"open": (RESIGNED, OPEN)}, {"open": (RESIGNED,), "base": base(1, anchor=1)}, {"open": ()}):
+        held = counting(FIRST, others[0], 5)
+        for place in others[1:]:
+            held.announce(announce(KEYS[place], counter=COUNTER + 1, following=True, **said), NOW)
+
+        assert closed(held) == []
+
+
+def test_where_all_are_willing_the_group_is_more_than_half_of_the_known():
+    held = counting(1, 5, 6, weak=True)
+
+    assert grouped(held, NOW + 20, known=6) == []
+    assert grouped(held, NOW + 20, known=5) == [public(1, 5, 6)]
+    assert grouped(counting(1, 5, 6), NOW + 20, known=3) == []
+
+
+def test_a_quorum_on_a_lower_base_goes_before_more_nodes_without_one():
+    held = counting(0, 1, 2)
+    for place in (3, 4, 5, 6):
+        other = ready(KEYS[place], COORDINATOR, electors=bytes(32), base=base(9, 9), counter=COUNTER + 1)
+        held.ready(other, NOW + 3)
+
+    assert grouped(held, NOW + 20, known=64) == [public(0, 1, 2)]
+
+
+def test_those_that_count_alike_go_without_one_that_counts_otherwise():
+    held = counting(0, 1, 2)
+    held.ready(ready(KEYS[3], COORDINATOR, electors=bytes(32), weak=False), NOW + 3)
+
+    assert grouped(held, NOW + 20, known=64) == [public(0, 1, 2)]
+
+
+def test_of_too_many_the_electors_come_in():
+    many = members(MAX_MEMBERS + 3)
+    electors = of_keys(key.public for key in many[-3:])
+    held = Matchmaker(many[0], 3)
+    held.learn(SWARM, electors)
+    for number, key in enumerate(many):
+        held.ready(ready(key, many[0].public, electors=electors.digest), NOW + number / 100)
+    (group,) = closed(held, NOW + 20)
+
+    assert len(group.readys) == MAX_MEMBERS
+    assert {one.key for one in group.readys} >= set(electors.members)
+
+
+def test_the_electors_that_were_told_of_last_are_known():
+    held = matchmaker()
+    for number in range(MAX_ELECTORATES):
+        held.learn(SWARM, Electorate(least=number + 3))
+    held.learn(SWARM, Electorate(least=3))
+    held.learn(SWARM, FIVE)
+
+    assert {each.least for each in held.room(SWARM).electorates.values()} == {
+        0,
+        3,
+        *range(5, 3 + MAX_ELECTORATES),
+    }
+
+
+def test_a_peer_tells_of_electors_in_its_own_swarms_alone():
+    held = matchmaker()
+    held.announce(announce(KEYS[1]), NOW)
+    held.announce(announce(KEYS[2], task="other"), NOW)
+    held.learn_from(KEYS[1].public, FIVE)
+    held.learn_from(KEYS[3].public, Electorate(least=9))
+
+    assert list(held.room(SWARM).electorates.values()) == [FIVE]
+    assert not held.room(announce(KEYS[2], task="other").swarm).electorates
+
+
+@pytest.mark.parametrize(("weak", "needed"), [(False, 3), (True, 4)])
+def test_what_a_group_needs_is_a_quorum_or_more_than_half(weak, needed):
+    assert counting(0, 1, weak=weak).waiting[0].needed == needed
+    ten = Electorate(least=6)
+    assert counting(0, 1, electorate=ten).waiting[0].needed == 6
+
+
+# -- a tracker's ---------------------------------------------------------------------------------------
+
+
+def tracking(*places: int, named=None, **changes) -> Matchmaker:
+    """A tracker with READYs of these, who leave it to the tracker whom they count with."""
+    held = Matchmaker(KEYS[0], 3, named or {})
+    for number, place in enumerate(places):
+        told = {"electors": NO_ELECTORS, "weak": False, **changes}
+        held.ready(ready(KEYS[place], COORDINATOR, **told), NOW + number)
+    return held
+
+
+def named_by(held: Matchmaker, now: float = NOW + 20) -> tuple[list[Named], list[Group]]:
+    actions = held.close_groups(now)
+    sent = [message for action in actions for message in getattr(action, "messages", ())]
+    return [action for action in actions if isinstance(action, Named)], list(dict.fromkeys(sent))
+
+
+def test_a_tracker_names_the_members_of_its_first_group_before_it_says_so():
+    held = tracking(0, 1, 2)
+    actions = held.close_groups(NOW + 20)
+    assert actions[0] == Named(*SWARM, public(0, 1, 2))
+    assert {action.messages[0].electors for action in actions[1:]} == {public(0, 1, 2)}
+
+
+def test_it_names_once_and_later_groups_need_a_quorum_of_those():
+    held = tracking(0, 1, 2)
+    held.close_groups(NOW + 20)
+    for number, place in enumerate((1, 2, 3)):
+        said = ready(KEYS[place], COORDINATOR, electors=NO_ELECTORS, weak=False, counter=COUNTER + 1)
+        held.ready(said, NOW + 21 + number)
+    found, (group,) = named_by(held, NOW + 40)
+
+    assert (found, group.electors) == ([], public(0, 1, 2))
+    for place in (2, 3, 4, 5):
+        said = ready(KEYS[place], COORDINATOR, electors=NO_ELECTORS, weak=False, counter=COUNTER + 2)
+        held.ready(said, NOW + 41)
+    assert named_by(held, NOW + 60) == ([], [])
+
+
+def test_whom_it_named_before_a_restart_stays_named():
+    held = tracking(3, 4, 5, 6, named={SWARM: public(0, 1, 2)})
+    assert named_by(held) == ([], [])
+    held.ready(ready(KEYS[1], COORDINATOR, electors=NO_ELECTORS, weak=False), NOW + 21)
+    assert named_by(held, NOW + 22) == ([], [])
+    held.ready(ready(KEYS[2], COORDINATOR, electors=NO_ELECTORS, weak=False), NOW + 22)
+
+    assert [group.electors for group in named_by(held, NOW + 27)[1]] == [public(0, 1, 2)]
+
+
+def test_its_first_group_exceeds_half_of_those_that_are_announced():
+    held = tracking(0, 1, 2)
+    for key in KEYS[3:6]:
+        held.announce(announce(key), NOW)
+    assert named_by(held) == ([], [])
+    held.ready(ready(KEYS[3], COORDINATOR, electors=NO_ELECTORS, weak=False), NOW + 20)
+
+    assert named_by(held, NOW + 29)[0] == [Named(*SWARM, public(0, 1, 2, 3))]
+
+
+def test_it_names_nobody_on_a_base_whose_electors_are_known():
+    held = tracking(0, 1, 2, electors=FIVE.digest)
+    held.learn_from(KEYS[0].public, FIVE)
+    found, (group,) = named_by(held)
+
+    assert (found, group.electors) == ([], ())
+
+
+def test_who_does_not_leave_it_to_the_tracker_is_in_no_group_of_those_that_do():
+    held = tracking(0, 1, 2, 3)
+    held.ready(ready(KEYS[4], COORDINATOR, electors=FIVE.digest, weak=False), NOW + 4)
+    held.ready(ready(KEYS[5], COORDINATOR, electors=FIVE.digest, weak=False), NOW + 5)
+    found, (group,) = named_by(held)
+
+    assert [one.electors for one in found] == [public(0, 1, 2, 3)]
+    assert len(group.readys) == 4
+
+
+def test_a_coordinator_that_is_no_tracker_names_nobody():
+    held = counting(0, 1, 2, electors=NO_ELECTORS, weak=True)
+    actions = held.close_groups(NOW + 20, 3)
+
+    assert not [action for action in actions if isinstance(action, Named)]
+    assert {action.messages[0].electors for action in actions} == {()}

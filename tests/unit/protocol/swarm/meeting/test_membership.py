@@ -1,0 +1,255 @@
+"""Who is known, who is live, which base most of them show."""
+
+from dataclasses import replace
+
+import pytest
+
+from protocol.errors import RemoteProtocolError
+from protocol.swarm.meeting.membership import FORGOTTEN_AFTER_S, MAX_MEMBERS_KNOWN, Members
+from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S
+from tests.parts import COUNTER, NOW, announce, base, endpoint, members, standing
+
+KEYS = members(6)
+ONE, TWO, THREE, FOUR, FIVE, SIX = (key.public for key in KEYS)
+
+
+def knowing(*announces, round=0) -> Members:
+    found = Members()
+    for one in announces:
+        found.learn(one, round, NOW, live=True)
+    return found
+
+
+def test_a_newer_announcement_replaces_an_older_one_and_not_the_other_way():
+    found = Members()
+    newer, older = announce(KEYS[0], round=2, counter=COUNTER + 1), announce(KEYS[0], round=1)
+
+    assert found.learn(newer, 0, NOW, live=True)
+    assert not found.learn(older, 0, NOW, live=True)
+    assert not found.learn(newer, 0, NOW, live=False)
+    assert found.get(ONE) == newer
+    assert found.learn(announce(KEYS[0], counter=COUNTER + 2), 0, NOW, live=False)
+
+
+def test_an_announcement_of_an_earlier_start_is_older_whatever_its_counter():
+    found = knowing(announce(KEYS[0], epoch=2, counter=1))
+
+    assert not found.learn(announce(KEYS[0], epoch=1, counter=2**50, leaving=True), 0, NOW, live=True)
+    assert found.known(0) == {ONE}
+
+
+def filled(**changes) -> Members:
+    """A full table of made-up keys."""
+    found = Members()
+    for number in range(MAX_MEMBERS_KNOWN):
+        one = replace(announce(KEYS[0]), key=number.to_bytes(32, "big"), **changes)
+        found.learn(one, 0, NOW + number, live=True)
+    return found
+
+
+def test_a_table_full_of_peers_that_count_takes_nobody_else():
+    with pytest.raises(RemoteProtocolError, match="more than 1024 peers"):
+        filled().learn(announce(KEYS[0]), 0, NOW, live=True)
+
+
+def test_who_said_goodbye_makes_room_for_who_comes_the_first_one_first():
+    found = filled(leaving=True)
+
+    assert found.learn(announce(KEYS[0]), 0, NOW, live=True)
+    assert found.get(bytes(32)) is None
+    assert found.get((1).to_bytes(32, "big")) is not None
+    assert len(found.every) == MAX_MEMBERS_KNOWN
+
+
+def test_whom_others_speak_of_counts_for_a_while_unless_it_is_heard():
+    """What a member passes on may be of a peer that is long dead."""
+    found = Members()
+    for key in KEYS[:2]:
+        found.learn(announce(key), 0, NOW, live=False)
+    found.learn(announce(KEYS[1], counter=COUNTER + 1), 0, NOW + 20, live=True)
+    found.expire(NOW + ANNOUNCE_LIFETIME_S - 1)
+    assert found.known(0) == {ONE, TWO}
+    found.expire(NOW + ANNOUNCE_LIFETIME_S)
+    assert found.known(0) == {TWO}
+    found.learn(announce(KEYS[0]), 0, NOW + 40, live=False)
+    assert found.known(0) == {TWO}
+
+    found.learn(announce(KEYS[0]), 0, NOW + 40, live=True)
+    assert found.known(0) == {ONE, TWO}
+
+
+def test_who_does_not_count_is_forgotten_in_the_end():
+    found = knowing(announce(KEYS[0], leaving=True), announce(KEYS[1]))
+    found.learn(announce(KEYS[2]), 0, NOW, live=False)
+    found.expire(NOW + ANNOUNCE_LIFETIME_S)
+    assert len(found.every) == 3
+
+    found.expire(NOW + FORGOTTEN_AFTER_S)
+    assert [member.announce.key for member in found.every] == [TWO]
+
+
+def test_a_peer_is_known_for_five_rounds_after_it_was_heard():
+    found = knowing(announce(KEYS[0]), round=3)
+
+    assert found.known(8) == {ONE}
+    assert found.known(9) == frozenset()
+
+
+def test_hearing_of_a_peer_from_others_does_not_keep_it_known():
+    found = knowing(announce(KEYS[0]), round=3)
+    found.learn(announce(KEYS[0], counter=COUNTER + 1), 7, NOW, live=False)
+    assert found.known(9) == frozenset()
+
+    found.learn(announce(KEYS[0], counter=COUNTER + 2), 7, NOW, live=True)
+    assert found.known(9) == {ONE}
+
+
+def test_who_left_is_not_known():
+    found = knowing(announce(KEYS[0]), announce(KEYS[0], counter=COUNTER + 1, leaving=True))
+
+    assert found.known(0) == frozenset()
+
+
+def test_a_suspect_is_known_but_not_live_until_it_is_heard_again():
+    found = knowing(announce(KEYS[0]), announce(KEYS[1]))
+    found.suspect(ONE)
+    found.suspect(FOUR)
+    assert (found.known(0), found.live(0)) == ({ONE, TWO}, (TWO,))
+
+    found.learn(announce(KEYS[0], counter=COUNTER + 1), 0, NOW, live=False)
+    assert found.live(0) == (TWO,)
+    found.learn(announce(KEYS[0], counter=COUNTER + 2), 0, NOW, live=True)
+    assert found.live(0) == (ONE, TWO)
+
+
+def test_an_old_announcement_said_again_brings_nobody_back():
+    old, new = announce(KEYS[0]), announce(KEYS[0], counter=COUNTER + 1)
+    found = knowing(old, new, round=1)
+    found.suspect(ONE)
+    found.learn(old, 5, NOW, live=True)
+
+    assert found.live(5) == ()
+    assert found.known(8) == frozenset()
+
+
+def test_the_live_are_in_key_order():
+    found = knowing(*(announce(key) for key in reversed(KEYS)))
+
+    assert found.live(0) == found.candidates(0) == (ONE, TWO, THREE, FOUR, FIVE, SIX)
+
+
+def test_a_follower_is_known_and_live_but_offers_nothing_and_is_no_candidate():
+    found = knowing(announce(KEYS[0], following=True), announce(KEYS[1]), announce(KEYS[2]))
+    found.suspect(THREE)
+
+    assert (found.known(0), found.live(0)) == ({ONE, TWO, THREE}, (ONE, TWO))
+    assert (found.offering(0), found.candidates(0)) == ({TWO, THREE}, (TWO,))
+    assert {one.following for one in found.announces(0, 9)} == {False, True}
+
+
+def test_a_banned_peer_is_forgotten():
+    found = knowing(announce(KEYS[0]))
+    found.forget(ONE)
+    found.forget(TWO)
+
+    assert (found.get(ONE), found.known(0)) == (None, frozenset())
+
+
+def test_the_newest_announcement_of_an_endpoint_counts():
+    newer = announce(KEYS[1], endpoint=endpoint(KEYS[0]), counter=COUNTER + 5)
+    found = knowing(announce(KEYS[0]), newer, announce(KEYS[2]))
+
+    assert found.at(endpoint(KEYS[0])) == newer
+    assert found.at("nowhere:1") is None
+
+
+def test_the_newest_announcements_are_passed_on_first():
+    one, two, three = (announce(key, counter=COUNTER + at) for key, at in zip(KEYS, (5, 9, 7), strict=False))
+
+    assert knowing(one, three, two).announces(0, 2) == (two, three)
+
+
+def test_the_majority_is_more_than_half_of_the_known_with_oneself():
+    better = base(1, 1)
+    found = knowing(*(announce(key, base=better) for key in KEYS[:2]), announce(KEYS[2]))
+
+    assert found.majority(standing(), 3) is None
+    assert found.majority(standing(held=better), 3) == (better, (ONE, TWO))
+    found.learn(announce(KEYS[2], base=better, counter=COUNTER + 1), 0, NOW, live=True)
+    assert found.majority(standing(), 3) == (better, (ONE, TWO, THREE))
+
+
+def test_alone_one_is_the_majority():
+    assert Members().majority(standing(), 3) == (base(), ())
+    assert Members().majority(standing(following=True), 3) == (base(), ())
+
+
+def shown(offering: list, following: list) -> Members:
+    """Members that show these bases."""
+    marks = [*((held, False) for held in offering), *((held, True) for held in following)]
+    pairs = zip(KEYS, marks, strict=False)
+    return knowing(*(announce(key, base=held, following=follows) for key, (held, follows) in pairs))
+
+
+def test_followers_on_an_old_base_do_not_keep_a_follower_from_what_is_offered_on():
+    """Three of six are not more than half; but the three are all who make bases."""
+    found = shown([base(1, 1)] * 3, [base()] * 2)
+
+    assert found.majority(standing(following=True), 3) == (base(1, 1), (ONE, TWO, THREE))
+    assert found.majority(standing(), 3) == (base(1, 1), (ONE, TWO, THREE))
+
+
+def test_a_follower_does_not_vote_for_its_own_base():
+    split = shown([base(1, 1), base(1, 1), base()], [])
+
+    assert split.majority(standing(following=True), 3) == (base(1, 1), (ONE, TWO))
+    assert split.majority(standing(), 3) is None
+
+
+def test_followers_do_not_make_a_majority_of_what_few_who_offer_show():
+    found = shown([base(1, 1), base(), base()], [base(1, 1)] * 3)
+
+    assert found.majority(standing(), 3) == (base(), (TWO, THREE))
+
+
+def test_where_too_few_offer_to_make_a_group_everybody_votes():
+    """The last two that have a budget left do not decide for the four that have none."""
+    evil = base(9, 9)
+    found = shown([evil] * 2, [base()] * 3)
+    assert found.majority(standing(following=True), 3) == (base(), (THREE, FOUR, FIVE))
+    assert shown([evil] * 3, [base()] * 2).majority(standing(following=True), 4) is None
+
+    agreed = shown([base(1, 1)] * 2, [base(1, 1)] * 2)
+    assert agreed.majority(standing(following=True), 3) == (base(1, 1), (ONE, TWO, THREE, FOUR))
+    assert shown([base(1, 1)] * 2, []).majority(standing(), 3) == (base(1, 1), (ONE, TWO))
+
+
+def test_where_all_follow_all_of_them_vote():
+    found = shown([], [base(1, 1)] * 4)
+
+    assert found.majority(standing(following=True), 3) == (base(1, 1), (ONE, TWO, THREE, FOUR))
+
+
+def test_the_live_are_shown_by_rank_of_their_base():
+    bases = [base(1, 1), base(2, 9), base(2, 3), base(2, 9, size=5)]
+    found = shown(bases, [])
+    found.suspect(ONE)
+
+    assert found.showing(0) == [(bases[3], FOUR), (bases[2], THREE), (bases[1], TWO)]
+
+
+def test_of_one_base_those_that_offer_are_shown_before_followers():
+    followers = (announce(key, base=base(2, 1), following=True) for key in KEYS[:2])
+    offering = (announce(KEYS[2], base=base(2, 1)), announce(KEYS[3], base=base(1, 1)))
+    found = knowing(*followers, *offering)
+
+    assert [key for _, key in found.showing(0)] == [THREE, ONE, TWO, FOUR]
+
+
+def test_rounds_that_this_node_was_not_in_make_nobody_silent():
+    found = knowing(announce(KEYS[0]), announce(KEYS[1]), round=2)
+    found.skipped(6)
+    found.learn(announce(KEYS[0]), 9, NOW, live=True)
+    assert (found.known(13), found.known(14)) == ({ONE, TWO}, {ONE})
+    found.skipped(-1)
+    assert found.known(13) == {ONE, TWO}

@@ -1,0 +1,584 @@
+"""Which base is fetched, from whom, and for whom one's own is served."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from protocol.actions import Adopted, Serve
+from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.crypto.node_key import NodeKey
+from protocol.errors import RemoteProtocolError
+from protocol.quorum.electorate import of_keys, of_names
+from protocol.quorum.lineage import Line
+from protocol.swarm.meeting.membership import Members
+from protocol.swarm.meeting.patience import TRUSTING_ROUNDS
+from protocol.swarm.node_state import Standing
+from protocol.swarm.recovery.catch_up import REMEMBERED_SESSIONS, RETRY_S, Healer
+from protocol.swarm.recovery.fetch import PATIENCE_S, Past
+from protocol.vectors.pieces import raw
+from protocol.wire import codec
+from protocol.wire.ids import LINEAGE
+from protocol.wire.masked_messages import ResultCertificate
+from protocol.wire.messages import (
+    Base,
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    LineagePiece,
+    Link,
+    PieceRequest,
+)
+from tests.lines import chain, link, made
+from tests.parts import (
+    COUNTER,
+    NOW,
+    announce,
+    base,
+    base_of,
+    endpoint,
+    group,
+    members,
+    no_line,
+    only,
+    patience,
+    settings,
+    standing,
+    stranger,
+    vector,
+)
+
+KEYS = members(4)
+ONE, TWO, THREE, FOUR = (key.public for key in KEYS)
+HELD = vector(1)
+BETTER = base_of(HELD, 1, sid=b"S" * 32)
+PAST = Past(group(KEYS[:3]), base(), {})
+
+
+def healer(**places) -> Healer:
+    """A healer of member one; `places`: which bases the others show, by `two`, `three`, `four`."""
+    known = Members()
+    for name, key in zip(("two", "three", "four"), KEYS[1:], strict=True):
+        if name in places:
+            known.learn(announce(key, base=places[name]), 0, NOW, live=True)
+    return healing(known)
+
+
+def healing(known: Members, where: Standing | None = None, **changes) -> Healer:
+    own, here = settings(KEYS[0], **changes), where or standing()
+    return Healer(own, here, known, patience(own, here, known))
+
+
+def requests(actions) -> list:
+    return [(action.to, message) for action in actions for message in action.messages]
+
+
+def whole(held: Healer) -> list:
+    held.receive(no_line(BETTER), NOW + 1)
+    return held.receive(BasePiece(BETTER.digest, 0, bytes(raw(HELD, slice(0, 5)))), NOW + 1)
+
+
+def test_nothing_is_fetched_while_nobody_shows_a_better_base():
+    held = healer(two=base(), three=base(0, 9))
+
+    assert held.look(NOW) == []
+    assert (held.busy, held.deadline) == (False, None)
+
+
+def test_a_base_of_a_session_one_was_in_is_fetched_by_its_certificate():
+    held = healer(two=BETTER, three=base())
+    held.remember(BETTER.sid, PAST)
+    ((to, request),) = requests(held.look(NOW))
+
+    assert (to, type(request), request.sid) == (TWO, CertificateRequest, BETTER.sid)
+    assert (held.busy, held.deadline) == (True, NOW + PATIENCE_S)
+
+
+@pytest.mark.parametrize(("count", "kind"), [(3, Certificate), (4, ResultCertificate)])
+def test_what_a_session_made_decides_which_certificate_is_taken(count, kind):
+    """Groups of three have no masked sums."""
+    known = Members()
+    known.learn(announce(KEYS[1], base=BETTER), 0, NOW, live=True)
+    held = healing(known, masked=MaskedSettings(4.0, 1))
+    held.remember(BETTER.sid, Past(group(KEYS[:count]), base(), {}))
+    held.look(NOW)
+    masked = ResultCertificate(BETTER.sid, 0, (), (), (), ())
+    plain = Certificate(BETTER.sid, ())
+    other = plain if kind is ResultCertificate else masked
+
+    with pytest.raises(RemoteProtocolError, match=f"a {type(other).__name__} that was not asked for"):
+        held.receive(other, NOW)
+    with pytest.raises(RemoteProtocolError, match=r"a certificate (over too few|with other senders)"):
+        held.receive(masked if kind is ResultCertificate else plain, NOW)
+
+
+def test_a_certificate_on_another_base_than_ones_own_is_of_no_use():
+    held = healer(two=BETTER, three=base())
+    held.remember(BETTER.sid, Past(group(KEYS[:3]), base(0, 8), {}))
+
+    assert held.look(NOW) == []
+
+
+def test_a_certificate_on_the_base_before_ones_own_is_used():
+    known = Members()
+    known.learn(announce(KEYS[1], base=BETTER), 0, NOW, live=True)
+    mine = base(1, 255, size=2)
+    held = healing(known, standing(1, mine, previous=base()))
+    held.remember(BETTER.sid, PAST)
+
+    assert isinstance(requests(held.look(NOW))[0][1], CertificateRequest)
+
+
+def test_a_base_of_a_session_one_was_not_in_is_adopted_only_from_a_majority():
+    assert healer(two=BETTER, three=base()).look(NOW) == []
+
+    held = healer(two=BETTER, three=BETTER)
+    ((to, request),) = requests(held.look(NOW))
+    assert (to, type(request), request.of) == (TWO, PieceRequest, LINEAGE)
+    adopted = only(whole(held), Adopted)
+    assert (adopted.base, adopted.trusted, held.busy) == (BETTER, (TWO, THREE), False)
+
+
+def test_a_majority_with_a_lower_base_changes_nothing():
+    known = Members()
+    for key in KEYS[1:]:
+        known.learn(announce(key, base=base()), 0, NOW, live=True)
+
+    assert healing(known, standing(1, BETTER)).look(NOW) == []
+
+
+def test_one_thing_is_fetched_at_a_time():
+    held = healer(two=BETTER, three=BETTER)
+    held.look(NOW)
+
+    assert held.look(NOW) == []
+
+
+def test_a_source_that_is_gone_is_followed_by_another():
+    held = healer(two=BETTER, three=BETTER)
+    held.look(NOW)
+    held.unreachable(THREE, NOW)
+    assert held.busy
+    held.unreachable(TWO, NOW)
+    assert not held.busy
+
+    ((to, _),) = requests(held.look(NOW))
+    assert to == THREE
+
+
+def test_a_silent_source_is_followed_by_another_and_asked_again_later():
+    held = healer(two=BETTER, three=BETTER)
+    for now, asked in ((NOW, TWO), (NOW + 1, THREE)):
+        ((to, _),) = requests(held.look(now))
+        assert to == asked
+        held.unreachable(to, now)
+    assert held.look(NOW + 1) == []
+    assert held.deadline == NOW + 1 + RETRY_S
+
+    held.tick(NOW + 3)
+    ((to, _),) = requests(held.look(NOW + 3))
+    assert to == TWO
+
+
+def test_a_source_without_an_answer_is_given_up():
+    held = healer(two=BETTER, three=BETTER)
+    held.look(NOW)
+    held.tick(NOW + PATIENCE_S - 0.1)
+    assert held.busy
+    held.tick(NOW + PATIENCE_S)
+
+    assert (held.busy, held.deadline) == (False, NOW + PATIENCE_S + RETRY_S)
+    held.tick(NOW + PATIENCE_S + RETRY_S)
+    assert held.deadline is None
+
+
+def test_a_source_of_a_certificate_that_failed_is_not_asked_at_once_again():
+    held = healer(two=BETTER, three=base())
+    held.remember(BETTER.sid, PAST)
+    held.look(NOW)
+    held.unreachable(TWO, NOW)
+
+    assert held.look(NOW + 1) == []
+    held.tick(NOW + 3)
+    assert held.look(NOW + 3)
+
+
+def test_a_base_with_a_wrong_digest_ends_the_fetch():
+    held = healer(two=BETTER, three=BETTER)
+    held.look(NOW)
+    held.receive(no_line(BETTER), NOW)
+
+    assert held.receive(BasePiece(BETTER.digest, 0, bytes(20)), NOW) == []
+    assert not held.busy
+
+
+def test_a_suspect_is_no_source():
+    held = healer(two=BETTER, three=BETTER)
+    held._members.suspect(TWO)
+
+    assert requests(held.look(NOW))[0][0] == THREE
+
+
+def test_what_was_not_asked_for_is_refused():
+    with pytest.raises(RemoteProtocolError, match="was not asked for"):
+        whole(healer())
+
+
+def test_a_fetch_is_abandoned_when_a_session_starts_and_taken_up_later():
+    held = healer(two=BETTER, three=BETTER)
+    held.abandon(NOW)
+    held.look(NOW)
+    held.abandon(NOW)
+
+    assert not held.busy
+    assert held.look(NOW)
+
+
+def test_sessions_are_remembered_up_to_a_number():
+    held = healer()
+    for number in range(REMEMBERED_SESSIONS + 2):
+        held.remember(bytes([number]) * 32, PAST)
+
+    assert [sid[0] for sid in held.past] == list(range(2, REMEMBERED_SESSIONS + 2))
+
+
+# -- lines ---------------------------------------------------------------------------------------------
+
+MORE = members(8)
+NAMES = of_names(endpoint(key) for key in MORE[:3])
+
+
+class Shown:
+    """Member one of eight, to whom some show the last base of a chain, and all others the first one."""
+
+    def __init__(self, wanted: Base, links: Sequence[Link], *by: NodeKey, failed: int = 0, **changes) -> None:
+        self.wanted = wanted
+        self.links = tuple(links)
+        known = Members()
+        for key in MORE[1:]:
+            known.learn(announce(key, base=wanted if key in by else base()), 0, NOW, live=True)
+        where = changes.pop("where", None) or standing()
+        own = settings(MORE[0], **{"electorate": NAMES, **changes})
+        waited = patience(own, where, known)
+        for _ in range(failed):
+            waited.failed(NOW)
+        self.healer = Healer(own, where, known, waited)
+
+    def judged(self) -> bool:
+        """Whether the vector is asked for when the line is here."""
+        actions = self.healer.look(NOW)
+        for index, each in enumerate(self.links):
+            ((_, request),) = requests(actions)
+            assert (request.sid, request.of, request.index) == (self.wanted.digest, LINEAGE, index)
+            piece = LineagePiece(self.wanted.digest, index, len(self.links), (each,))
+            actions = self.healer.receive(piece, NOW)
+        if not self.links:
+            actions = self.healer.receive(no_line(self.wanted), NOW)
+        assert self.healer.busy == bool(actions)
+        return bool(actions)
+
+    def adopted(self) -> Adopted:
+        return only(self.healer.receive(BasePiece(self.wanted.digest, 0, HELD.tobytes()), NOW), Adopted)
+
+
+def strong(*groups: Sequence[NodeKey]) -> tuple[Base, list[Link]]:
+    """A base at the end of a line, whose vector is HELD."""
+    links, bases = chain(groups)
+    return digested(bases[-1]), links
+
+
+def digested(last: Base) -> Base:
+    return replace(last, digest=base_of(HELD, last.generation).digest)
+
+
+def test_a_base_whose_line_is_proved_is_taken_from_more_than_half_of_those_it_holds():
+    """However many others there are: three of eight, of whom two show it."""
+    wanted, links = strong(MORE[1:4])
+    shown = Shown(wanted, links, MORE[1], MORE[2])
+    assert shown.judged()
+
+    found = shown.adopted()
+    assert (found.base, found.trusted) == (wanted, ())
+    assert found.line == Line(1, of_keys(key.public for key in MORE[1:4]), tuple(links))
+
+
+def test_before_two_rounds_failed_one_that_shows_a_proved_base_is_not_enough():
+    wanted, links = strong(MORE[1:4])
+
+    assert Shown(wanted, links, MORE[1], failed=1).healer.look(NOW) == []
+    assert Shown(replace(wanted, members=1), links, MORE[1]).judged() is False, "whatever it says of its size"
+
+
+def test_after_two_failed_rounds_one_that_shows_a_proved_base_is_enough():
+    wanted, links = strong(MORE[1:4])
+    shown = Shown(wanted, links, MORE[1], failed=TRUSTING_ROUNDS)
+
+    assert shown.judged()
+    assert shown.adopted().trusted == (MORE[1].public,)
+
+
+def test_a_line_that_leads_from_nobody_known_is_taken_on_the_word_of_a_majority_alone():
+    wanted, links = strong(MORE[4:7])
+    assert not Shown(wanted, links, *MORE[4:7], failed=TRUSTING_ROUNDS).judged()
+    shown = Shown(wanted, links, *MORE[3:])
+
+    assert shown.judged()
+    assert shown.adopted().trusted == tuple(key.public for key in MORE[3:])
+
+
+def test_a_longer_line_is_followed_over_electors_that_changed():
+    wanted, links = strong(MORE[1:4], MORE[2:6], MORE[3:7])
+    shown = Shown(wanted, links, *MORE[3:7])
+    assert shown.judged()
+
+    assert shown.adopted().line == Line(3, of_keys(key.public for key in MORE[3:7]), tuple(links))
+    assert not Shown(wanted, links[1:], *MORE[3:6]).judged(), "its beginning is what this node could check"
+
+
+def test_who_stood_in_the_line_follows_it_from_there():
+    links, bases = chain([MORE[1:4], MORE[2:6], MORE[3:7]])
+    line = Line(1, of_keys(key.public for key in MORE[1:4]), (links[0],))
+    where = standing(1, bases[1], line=line)
+
+    assert Shown(digested(bases[3]), links[1:], *MORE[3:7], where=where).judged()
+    assert not Shown(digested(bases[3]), links[2:], *MORE[3:6], where=where).judged()
+
+
+def weak_after(links: Sequence[Link], last: Base) -> tuple[Base, Link]:
+    """Three that are no quorum, on the last base of a line."""
+    hanging = link(MORE[4:7], last)
+    return digested(made(hanging, strong=False)), hanging
+
+
+def test_a_weak_base_is_taken_with_the_line_of_its_anchor():
+    links, bases = chain([MORE[1:5]])
+    wanted, hanging = weak_after(links, bases[-1])
+    shown = Shown(wanted, [*links, hanging], *MORE[4:6])
+    assert shown.judged()
+
+    assert shown.adopted().line == Line(1, of_keys(key.public for key in MORE[1:5]), tuple(links), hanging)
+
+
+def test_a_weak_base_on_the_first_one_has_no_other_link():
+    wanted, hanging = weak_after([], base())
+    shown = Shown(wanted, [hanging], *MORE[4:6])
+    assert shown.judged()
+
+    assert shown.adopted().line == Line(0, None, (), hanging)
+
+
+def test_a_weak_base_on_ones_own_anchor_is_proved_by_the_anchor():
+    """Nobody need know who the electors were before: a tracker named them."""
+    links, bases = chain([MORE[1:5]])
+    wanted, hanging = weak_after(links, bases[-1])
+    where = standing(1, bases[-1], line=Line(1, of_keys(key.public for key in MORE[1:5]), tuple(links)))
+    other = chain([MORE[1:4]])[0]
+    own = {"where": where, "electorate": None}
+
+    assert Shown(wanted, [*links, hanging], *MORE[4:6], **own).judged()
+    assert not Shown(wanted, [*other, hanging], *MORE[4:6], **own).judged()
+
+
+def test_a_weak_base_on_the_first_anchor_is_proved_to_who_stands_on_that_alone():
+    _, bases = chain([MORE[1:5]])
+    line = Line(0, None, (), None)
+    wanted, hanging = weak_after([], base())
+    above = replace(base(), generation=0)
+
+    assert Shown(wanted, [hanging], *MORE[4:6], where=standing(0, above, line=line)).judged()
+    assert bases[-1].rank > wanted.rank
+    assert Shown(wanted, [hanging], *MORE[4:6], where=standing(1, bases[-1])).healer.look(NOW) == []
+
+
+def lies() -> dict[str, tuple[Base, list[Link]]]:
+    """Bases that one liar shows, with the lines that it made up of what honest members signed."""
+    links, bases = chain([MORE[1:5]])
+    weak, hanging = weak_after(links, bases[-1])
+    true = digested(bases[-1])
+    two, two_bases = chain([MORE[1:5], MORE[2:5]])
+    return {
+        "another session": (replace(true, sid=b"x" * 32), links),
+        "another generation": (replace(true, generation=2, anchor=2), links),
+        "fewer members": (replace(true, members=3), links),
+        "a higher anchor of a weak base": (replace(weak, anchor=90), [*links, hanging]),
+        "a weak base without its anchor": (weak, [hanging]),
+        "an anchor without a line": (replace(weak, anchor=90), []),
+        "links in the wrong order": (digested(two_bases[-1]), two[::-1]),
+        "a link twice": (digested(two_bases[-1]), [*two, two[-1], two[0]]),
+    }
+
+
+@pytest.mark.parametrize("lie", lies())
+def test_a_base_that_its_line_does_not_lead_to_is_not_taken(lie):
+    """Neither by who would trust one member, nor on the word of many."""
+    wanted, links = lies()[lie]
+
+    assert not Shown(wanted, links, MORE[1], failed=TRUSTING_ROUNDS).judged()
+    assert not Shown(wanted, links, *MORE[1:7]).judged()
+
+
+def test_a_weak_base_that_is_shown_as_a_strong_one_is_not_proved():
+    links, bases = chain([MORE[1:5]])
+    weak, hanging = weak_after(links, bases[-1])
+    first, hanging_on_first = weak_after([], base())
+    for wanted, shown in (
+        (replace(weak, anchor=2), [*links, hanging]),
+        (replace(first, anchor=1), [hanging_on_first]),
+        (replace(first, anchor=1), [*links, hanging_on_first]),
+    ):
+        assert not Shown(wanted, shown, MORE[1], failed=TRUSTING_ROUNDS).judged()
+
+
+def test_who_shows_what_it_does_not_give_is_asked_ever_more_rarely():
+    """One liar with a base above all others would otherwise be asked all the time, and nobody else."""
+    above = Base(1, bytes(32), 1, b"x" * 32, anchor=10**6)
+    wanted, links = strong(MORE[1:4])
+    shown = Shown(wanted, links, *MORE[1:4])
+    shown.healer._members.learn(announce(MORE[7], base=above, counter=COUNTER + 1), 0, NOW, live=True)
+    now, asked = NOW, []
+    for _ in range(12):
+        actions = shown.healer.look(now)
+        ((to, _),) = requests(actions) or [(None, None)]
+        asked.append(to)
+        now += PATIENCE_S
+        shown.healer.tick(now)
+
+    assert asked.count(MORE[7].public) <= 5
+    assert asked.count(MORE[1].public) >= 2
+
+
+def test_who_failed_often_is_believed_again_once_it_gives_what_it_shows():
+    wanted, links = strong(MORE[1:4])
+    shown = Shown(wanted, links, MORE[1], failed=TRUSTING_ROUNDS)
+    now = NOW
+    for wait_s in (RETRY_S, 2 * RETRY_S, 4 * RETRY_S):
+        assert shown.healer.look(now)
+        shown.healer.unreachable(MORE[1].public, now)
+        assert shown.healer.look(now + wait_s - 0.1) == []
+        now += wait_s
+    assert shown.healer.look(now)
+    for index, each in enumerate(links):
+        shown.healer.receive(LineagePiece(wanted.digest, index, len(links), (each,)), now)
+    assert shown.adopted()
+    shown.healer.unreachable(MORE[1].public, now)
+    assert shown.healer._failures == {}
+
+
+def test_until_two_rounds_failed_fewer_than_half_of_those_it_holds_are_not_enough():
+    """Two of four, which is why it was fetched at all: one of them has left since."""
+    wanted, links = strong(MORE[1:5])
+    shown = Shown(wanted, links, *MORE[1:4])
+    for key in MORE[2:4]:
+        (request,) = [message for _, message in requests(shown.healer.look(NOW))] or [None]
+        back = announce(key, base=base(), counter=COUNTER + 1)
+        shown.healer._members.learn(back, 0, NOW, live=True)
+        assert request is None or request.of == LINEAGE
+
+    assert shown.healer.receive(LineagePiece(wanted.digest, 0, 1, tuple(links)), NOW) == []
+    assert not shown.healer.busy
+
+
+# -- what was opened late ------------------------------------------------------------------------------
+
+
+def opening(**changes) -> tuple[Healer, ResultCertificate]:
+    """A healer of a member of a session, and a certificate of it; nothing else is being fetched."""
+    held = healing(Members(), masked=MaskedSettings(4.0, None), **changes)
+    held.remember(BETTER.sid, Past(group(KEYS), base(), {}))
+    return held, ResultCertificate(BETTER.sid, 0, (), (), (), ())
+
+
+def test_without_a_source_that_did_not_just_fail_no_total_is_fetched():
+    held, certificate = opening()
+    assert held.finish(certificate, (), NOW) == []
+    held._tried[base().digest, TWO, True] = NOW + 1
+
+    assert held.finish(certificate, (TWO,), NOW) == []
+    assert held.deadline == NOW + RETRY_S
+
+
+def test_totals_on_another_base_are_not_fetched():
+    held, certificate = opening(where=standing(2, base(2), previous=base(1)))
+
+    assert held.finish(certificate, (TWO,), NOW) == []
+    assert held.finish(replace(certificate, sid=bytes(32)), (TWO,), NOW) == []
+
+
+# -- serving -------------------------------------------------------------------------------------------
+
+
+def serving() -> Healer:
+    held = healer(two=base(), three=base(), four=base())
+    held.remember(BETTER.sid, PAST)
+    return held
+
+
+def serve(request, accepts: bool = True) -> list:
+    return serving().serve(request, request.sender, lambda _: accepts)
+
+
+def certificate_request(key, number: int = 1) -> CertificateRequest:
+    return codec.sign(CertificateRequest(BETTER.sid, key.public, ONE, 1, number), key)
+
+
+def piece_request(key, of: bytes = ONE, sid: bytes = BETTER.sid, number: int = 1) -> PieceRequest:
+    return codec.sign(PieceRequest(sid, of, 0, key.public, ONE, 1, number), key)
+
+
+@pytest.mark.parametrize("make", [certificate_request, piece_request])
+def test_a_request_is_answered_once(make):
+    """One of 144 bytes, said 5,000 times, was once answered 5,000 times."""
+    held, request = serving(), make(KEYS[1], number=7)
+    assert held.serve(request, KEYS[1].public, lambda _: True)
+    with pytest.raises(RemoteProtocolError, match="came already"):
+        held.serve(request, KEYS[1].public, lambda _: True)
+    assert held.serve(make(KEYS[1], number=8), KEYS[1].public, lambda _: True)
+    assert held.serve(make(KEYS[2], number=1), KEYS[2].public, lambda _: True)
+    held._members.forget(KEYS[1].public)
+    held.tick(NOW)
+    assert set(held._answered) == {KEYS[2].public}
+
+
+def test_a_request_names_whom_it_asks_and_comes_on_a_link_of_its_sender():
+    request = certificate_request(KEYS[1])
+    for_another = codec.sign(replace(request, to=KEYS[3].public), KEYS[1])
+    for asked, by in ((request, None), (request, KEYS[2].public), (for_another, KEYS[1].public)):
+        with pytest.raises(RemoteProtocolError, match="on the link of another, or meant for another"):
+            serving().serve(asked, by, lambda _: True)
+
+
+@pytest.mark.parametrize("make", [certificate_request, piece_request])
+def test_members_of_a_session_are_served_its_certificate_and_sums(make):
+    request = make(KEYS[1])
+
+    assert serve(request) == [Serve(endpoint(KEYS[1]), request)]
+
+
+@pytest.mark.parametrize("make", [certificate_request, piece_request])
+def test_nobody_else_is(make):
+    with pytest.raises(RemoteProtocolError, match="its sender was not in"):
+        serve(make(KEYS[3]))
+    with pytest.raises(RemoteProtocolError, match="not in this swarm"):
+        serve(make(stranger()))
+    with pytest.raises(RemoteProtocolError, match="not in this swarm"):
+        serve(make(KEYS[1]), accepts=False)
+
+
+def test_any_member_of_the_swarm_is_served_a_base():
+    request = piece_request(KEYS[3], of=b"", sid=BETTER.digest)
+
+    assert serve(request) == [Serve(endpoint(KEYS[3]), request)]
+
+
+def test_a_session_that_is_not_remembered_is_not_served():
+    with pytest.raises(RemoteProtocolError, match="its sender was not in"):
+        serve(piece_request(KEYS[1], sid=bytes(32)))
+
+
+@pytest.mark.parametrize("request_", [certificate_request(KEYS[1]), piece_request(KEYS[1])])
+def test_a_request_in_somebody_elses_name_is_refused(request_):
+    forged = type(request_)(
+        *[getattr(request_, name) for name in request_.__slots__[:-1]], signature=bytes(64)
+    )
+    with pytest.raises(RemoteProtocolError, match="signature"):
+        serve(forged)

@@ -1,0 +1,458 @@
+"""A node whose budget is spent: it offers nothing, holds nobody up, and gets every base all the same."""
+
+from dataclasses import replace
+
+import pytest
+
+from protocol.actions import Adopted, Closed, Completed, Failed, Healed, Reason, Serve
+from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.quorum.electorate import of_names
+from protocol.swarm.node import Session
+from protocol.swarm.recovery.catch_up import RETRY_S
+from protocol.wire import codec
+from protocol.wire.messages import Accepted, BasePiece, Certificate, Group, Hello, PieceRequest, Ready
+from tests.parts import (
+    COUNTER,
+    NOW,
+    PARAMETERS,
+    announce,
+    base,
+    base_of,
+    endpoint,
+    group_of,
+    heard,
+    kinds,
+    members,
+    no_line,
+    only,
+    outbox,
+    rand,
+    ready,
+    vector,
+)
+from tests.wires import INITIAL, Wires, session
+
+KEYS = members(6)
+ONE, TWO, THREE, FOUR, FIVE, SIX = KEYS
+T_GROUP = 120.0
+HELD = vector(7)
+BETTER = base_of(HELD, 1)
+FIRST = Failed(Reason.BUDGET_SPENT, 1, (), None)
+
+
+def hello(key, **changes) -> Hello:
+    changes.setdefault("base", INITIAL)
+    return Hello(announce(key, **changes), bytes(16), False, PARAMETERS)
+
+
+def hearing(*hellos: Hello) -> Session:
+    """Member one, which has heard these."""
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    for said in hellos:
+        heard(one, said, NOW)
+    return one
+
+
+def adopt(one: Session, **changes) -> list:
+    """Two, three and four show a better base; member one fetches and stores it."""
+    for key in (TWO, THREE, FOUR):
+        heard(one, hello(key, base=BETTER, counter=COUNTER + 1, **changes), NOW)
+    heard(one, no_line(BETTER), NOW)
+    assert "Adopted" in kinds(heard(one, BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW))
+    return one.adopted(BETTER, NOW)
+
+
+def following() -> Session:
+    """Member one, in a round without an offer, with three others that offer."""
+    one = hearing(hello(TWO), hello(THREE), hello(FOUR))
+    assert "Failed" not in kinds(one.follow(NOW))
+    return one
+
+
+# -- a round without an offer ----------------------------------------------------------------------------
+
+
+def test_the_first_round_without_an_offer_is_for_good_and_said_to_all():
+    one = hearing(hello(TWO), hello(THREE))
+    for key in (TWO, THREE):
+        (news,) = outbox(one.follow(NOW) if key == TWO else one._hellos.broadcast(NOW), endpoint(key))
+        assert news.announce.following
+    one.tick(NOW + T_GROUP)
+
+    assert one._standing.following
+    assert kinds(one.follow(NOW + T_GROUP)) == []
+
+
+def test_a_node_that_followed_before_its_restart_follows_from_the_start():
+    one = session(ONE, seeds=(endpoint(TWO),), following=True)
+    (question,) = outbox(one.open(NOW), endpoint(TWO))
+    assert question.announce.following
+    answers = outbox(heard(one, ready(TWO, ONE.public, base=INITIAL), NOW), endpoint(TWO))
+
+    assert [type(answer) for answer in answers] == [Hello]
+    assert "Send" not in kinds(one.follow(NOW))
+
+
+def test_a_node_that_offers_does_not_say_that_it_follows():
+    (question,) = outbox(session(ONE, seeds=(endpoint(TWO),)).open(NOW), endpoint(TWO))
+
+    assert not question.announce.following
+
+
+def test_a_round_without_an_offer_ends_after_t_group():
+    one = following()
+    assert (one.status.phase, one.status.waiting_for, one.status.deadline) == (
+        "following",
+        (),
+        NOW + T_GROUP,
+    )
+    assert one._follower.deadline == NOW + T_GROUP
+    assert "Failed" not in kinds(one.tick(NOW + T_GROUP - 1))
+    ended = one.tick(NOW + T_GROUP)
+
+    assert only(ended, Failed) == FIRST
+    assert [news.announce.round for news in outbox(ended, endpoint(TWO))][-1] == 1
+    assert (one.round, one.status.phase, one._follower.deadline) == (1, "idle", None)
+
+
+def test_the_session_wakes_when_t_group_is_over():
+    one = session(ONE, seeds=(), group_timeout_s=3.0)
+    one.open(NOW)
+    one.follow(NOW)
+
+    assert one.deadline == NOW + 3.0
+
+
+def test_a_round_without_an_offer_ends_with_the_base_that_is_adopted():
+    one = following()
+    ended = adopt(one, round=1)
+
+    assert only(ended, Failed) == FIRST
+    (news,) = outbox(ended, endpoint(TWO))
+    assert (news.announce.round, news.announce.base) == (1, BETTER)
+    assert (one.base, one.round, one.status.phase) == (BETTER, 1, "idle")
+
+
+def test_a_base_that_is_the_same_ends_nothing():
+    one = following()
+
+    assert "Failed" not in kinds(one.adopted(INITIAL, NOW))
+
+
+def test_a_round_that_was_given_a_base_has_the_number_of_those_that_made_it():
+    assert only(adopt(following(), round=7), Failed).round == 7
+
+
+def test_a_round_number_only_goes_up():
+    one = hearing(hello(TWO), hello(THREE), hello(FOUR))
+    one._standing.round = 4
+    one.follow(NOW)
+
+    assert only(adopt(one, round=2), Failed).round == 5
+
+
+@pytest.mark.parametrize("why", ["another base", "follows", "not reached", "left"])
+def test_the_rounds_of_others_do_not_count(why):
+    """The number is of who lives, offers, and stands on this node's base."""
+    one = following()
+    changes = {"base": base(0, 1) if why == "another base" else BETTER, "round": 9}
+    flags = {"following": why == "follows", "leaving": why == "left"}
+    heard(one, hello(FIVE, **changes, **flags), NOW)
+    if why == "not reached":
+        one.unreachable(endpoint(FIVE), "connection refused", NOW)
+
+    assert only(adopt(one, round=1), Failed).round == 1
+
+
+def test_a_base_that_was_adopted_between_two_rounds_ends_the_next_at_once():
+    one = following()
+    one.tick(NOW + T_GROUP)
+    assert "Failed" not in kinds(adopt(one, round=2))
+
+    assert only(one.follow(NOW), Failed).round == 2
+    assert "Failed" not in kinds(one.follow(NOW))
+
+
+def test_a_base_of_a_round_that_was_counted_already_does_not_end_the_next():
+    one = following()
+    one.tick(NOW + T_GROUP)
+    adopt(one, round=1)
+
+    assert "Failed" not in kinds(one.follow(NOW))
+
+
+def test_a_later_round_on_the_base_that_one_has_is_not_waited_out_by_one_that_fell_back():
+    """Three fell back alone; the others may still make a base in this round."""
+    one = hearing(hello(TWO), hello(THREE), hello(FOUR, round=1))
+
+    assert "Failed" not in kinds(one.follow(NOW))
+
+
+def test_a_base_ends_one_round_only():
+    one = following()
+    adopt(one, round=1)
+    heard(one, hello(FOUR, base=BETTER, round=2, counter=COUNTER + 2), NOW)  # it fell back on that base
+
+    assert "Failed" not in kinds(one.follow(NOW))
+
+
+def test_ones_own_round_before_ends_no_round_without_an_offer():
+    """The base of the last round that this node was in is not the base of the next."""
+    wires = Wires(KEYS[:4]).open().offer()
+    assert len(wires.ends(Completed)) == 4
+
+    assert "Failed" not in kinds(wires[FOUR].follow(NOW))
+
+
+# -- nobody offers ---------------------------------------------------------------------------------------
+
+
+def test_where_all_known_follow_a_round_ends_at_once():
+    one = hearing(hello(TWO, following=True), hello(THREE, following=True))
+
+    assert only(one.follow(NOW), Failed) == FIRST
+    assert only(one.follow(NOW), Failed).round == 2
+
+
+def test_a_round_ends_when_the_last_one_that_offered_follows():
+    one = hearing(hello(TWO, following=True), hello(THREE))
+    one.follow(NOW)
+
+    assert only(heard(one, hello(THREE, following=True, counter=COUNTER + 1), NOW), Failed) == FIRST
+
+
+def test_alone_a_round_is_waited_for():
+    assert "Failed" not in kinds(hearing().follow(NOW))
+
+
+def test_while_joining_somebody_who_offers_may_still_answer():
+    one = session(ONE, seeds=(endpoint(TWO), endpoint(THREE)))
+    one.open(NOW)
+    heard(one, hello(TWO, following=True), NOW)
+    assert "Failed" not in kinds(one.follow(NOW))
+
+    assert only(heard(one, hello(THREE, following=True), NOW), Failed) == FIRST
+
+
+def test_one_that_can_not_be_reached_now_may_offer_later():
+    one = hearing(hello(TWO, following=True), hello(THREE))
+    one.unreachable(endpoint(THREE), "connection refused", NOW)
+
+    assert "Failed" not in kinds(one.follow(NOW))
+
+
+def all_follow_and_are_ahead() -> Session:
+    """Member one fetches the last base, which the others have; all of them follow."""
+    ahead = {"following": True, "base": BETTER, "round": 1}
+    one = hearing(*(hello(key, **ahead) for key in (TWO, THREE, FOUR)))
+    assert one.status.phase == "catching up"
+    return one
+
+
+def test_the_last_base_is_still_fetched_where_all_follow():
+    one = all_follow_and_are_ahead()
+    assert "Failed" not in kinds(one.follow(NOW))
+    heard(one, no_line(BETTER), NOW)
+    heard(one, BasePiece(BETTER.digest, 0, HELD.tobytes()), NOW)
+    later = NOW + RETRY_S + 1  # the base is being stored: nothing is fetched, and nothing to be tried again
+    assert "Failed" not in kinds(one.tick(later))
+
+    assert only(one.adopted(BETTER, later), Failed) == FIRST
+    assert only(one.follow(later), Failed).round == 2
+
+
+def test_the_last_base_is_asked_for_again_where_all_follow():
+    one = all_follow_and_are_ahead()
+    one.follow(NOW)
+    for key in (TWO, THREE, FOUR):
+        one._healer.unreachable(key.public, NOW)
+        one._after([], NOW)
+    assert not one._healer.busy
+    assert one.status.phase == "following"
+    again = one.tick(NOW + RETRY_S)
+
+    assert "Failed" not in kinds(again)
+    assert one._healer.busy
+
+
+def test_a_base_that_can_not_be_adopted_is_not_waited_for():
+    ahead = hello(TWO, following=True, base=BETTER)
+    one = hearing(ahead, hello(THREE, following=True), hello(FOUR, following=True))
+
+    assert only(one.follow(NOW), Failed) == FIRST
+
+
+# -- one thing at a time ---------------------------------------------------------------------------------
+
+
+def test_one_round_at_a_time_and_no_offer_once_it_follows():
+    one = following()
+    with pytest.raises(LocalProtocolError, match="in FOLLOWING is no step"):
+        one.follow(NOW)
+    with pytest.raises(LocalProtocolError, match="follows offers nothing"):
+        one.offer(vector(0), rand(0), NOW)
+    one.tick(NOW + T_GROUP)
+
+    with pytest.raises(LocalProtocolError, match="follows offers nothing"):
+        one.offer(vector(0), rand(0), NOW)
+    with pytest.raises(LocalProtocolError, match="follows offers nothing"):
+        session(TWO, following=True).offer(vector(0), rand(0), NOW)
+
+
+def test_no_round_without_an_offer_while_one_waits_or_runs_or_while_closing():
+    offering, closing = session(ONE, seeds=()), session(ONE, seeds=())
+    offering.offer(vector(0), rand(0), NOW)
+    closing.close(NOW)
+    wires = Wires(KEYS[:3]).open()
+    wires.dropped = lambda _from, _to, message: not isinstance(message, Ready | Group | Accepted)
+    running = wires.offer()[ONE]
+    assert running.status.phase == "shares"
+    for one in (offering, closing, running):
+        with pytest.raises(LocalProtocolError, match=r"FOLLOW in .* is no step"):
+            one.follow(NOW)
+        assert not one._standing.following
+
+
+# -- the others go on ------------------------------------------------------------------------------------
+
+
+def test_three_go_on_at_once_without_the_one_that_follows_and_it_gets_their_base():
+    wires = Wires(KEYS[:4]).open().follow(FOUR).offer(ONE, TWO, THREE)
+    ((where, adopted),) = wires.ends(Adopted)
+    assert {end for end, _ in wires.ends(Completed)} == {endpoint(key) for key in (ONE, TWO, THREE)}
+    assert where == endpoint(FOUR)
+    assert adopted.trusted == ()  # a quorum of the electors signed it, and two of three that it holds show it
+    assert {wires[key].base for key in KEYS[:4]} == {adopted.base}
+    assert wires.ends(Failed) == [(endpoint(FOUR), FIRST)]
+
+    wires.tick(RETRY_S).follow(FOUR).offer(ONE, TWO, THREE)
+    assert [wires[key].round for key in KEYS[:4]] == [2, 2, 2, 2]
+    assert {wires[key].base.generation for key in KEYS[:4]} == {2}
+
+
+def test_three_of_six_go_on_while_three_follow():
+    """Three of six electors are no quorum, until the others have resigned."""
+    wires = Wires(KEYS).open().follow(FOUR, FIVE, SIX).offer(ONE, TWO, THREE)
+
+    assert len(wires.ends(Completed)) == len(wires.ends(Adopted)) == 3
+    assert len({wires[key].base for key in KEYS}) == 1
+
+
+def test_the_next_one_coordinates_when_the_first_one_follows():
+    wires = Wires(KEYS[:4]).open().follow(ONE).offer(TWO, THREE, FOUR)
+
+    assert {end.group.coordinator for _, end in wires.ends(Completed)} == {TWO.public}
+    assert wires[ONE].base == wires[TWO].base
+
+
+def test_a_ready_that_waits_at_one_that_follows_now_goes_to_the_next():
+    wires = Wires(KEYS[:4]).open().offer(TWO, THREE)
+    assert wires[TWO]._seeker.coordinator == ONE.public
+    wires.follow(ONE)
+    assert {wires[key]._seeker.coordinator for key in (TWO, THREE)} == {TWO.public}
+
+    assert len(wires.offer(FOUR).ends(Completed)) == 3
+
+
+def test_one_that_follows_closes_no_group_of_the_readys_it_holds():
+    one = hearing(*(hello(key) for key in (TWO, THREE, FOUR)))
+    for key in (TWO, THREE, FOUR):
+        heard(one, ready(key, ONE.public, base=INITIAL, counter=COUNTER + 1), NOW)
+    actions = [*one.follow(NOW), *one.tick(NOW + 20)]
+
+    assert not [m for a in actions if hasattr(a, "messages") for m in a.messages if isinstance(m, Group)]
+
+
+def test_who_asks_one_that_follows_is_told_so_and_not_accepted():
+    one = following()
+    (answer,) = outbox(
+        heard(one, ready(TWO, ONE.public, base=INITIAL, counter=COUNTER + 1), NOW), endpoint(TWO)
+    )
+
+    assert isinstance(answer, Hello)
+    assert answer.announce.following
+    assert heard(one, ready(TWO, THREE.public, base=INITIAL, counter=COUNTER + 2), NOW) == []
+    assert heard(one, hello(TWO, counter=COUNTER + 3), NOW) == []
+
+
+def test_forged_readys_are_not_answered():
+    one = following()
+    forged = replace(ready(TWO, ONE.public, base=INITIAL), signature=bytes(64))
+
+    with pytest.raises(RemoteProtocolError, match="bad ready signature"):
+        heard(one, forged, NOW)
+
+
+def test_a_ready_that_says_that_its_sender_follows_is_refused():
+    one = hearing(hello(TWO), hello(THREE))
+
+    with pytest.raises(RemoteProtocolError, match="follows: it offers nothing"):
+        heard(one, ready(TWO, ONE.public, base=INITIAL, following=True, counter=COUNTER + 1), NOW)
+
+
+def test_a_member_joins_a_weak_group_of_more_than_half_of_those_that_offer():
+    two = session(TWO, seeds=(), electorate=of_names(["elsewhere:1"]))
+    two._patience.is_willing = lambda _now: True
+    two.open(NOW)
+    for key in (ONE, THREE):
+        heard(two, hello(key), NOW)
+    for key in (FOUR, FIVE, SIX):
+        heard(two, hello(key, following=True), NOW)
+    (mine,) = outbox(two.offer(vector(0), rand(0), NOW), endpoint(ONE))
+    others = (ready(key, ONE.public, base=INITIAL, electors=mine.electors) for key in (ONE, THREE))
+    heard(two, group_of([mine, *others], ONE), NOW)
+
+    assert two.status.phase == "shares"
+
+
+# -- healing and the end -----------------------------------------------------------------------------------
+
+
+def test_a_follower_serves_the_base_that_it_fetched():
+    one = following()
+    adopt(one)
+    heard(one, hello(FIVE), NOW)
+    request = codec.sign(PieceRequest(BETTER.digest, b"", 0, FIVE.public, ONE.public), FIVE)
+
+    assert only(heard(one, request, NOW), Serve) == Serve(endpoint(FIVE), request)
+
+
+def test_a_member_that_fell_back_asks_those_that_offer_before_followers_for_the_certificate():
+    """The follower with the lowest key fetched the base, and has no certificate of it."""
+    wires = Wires(KEYS[:4]).open().follow(ONE)
+    wires.dropped = lambda _from, to, m: type(m).__name__ == "Sum" and to == endpoint(FOUR)
+    wires.offer(TWO, THREE, FOUR)
+    wires.dropped = lambda *_: False
+    wires.tick(15.0, FOUR)
+    ((where, healed),) = wires.ends(Healed)
+
+    assert (where, healed.source) == (endpoint(FOUR), TWO.public)
+    assert wires[ONE].base == wires[FOUR].base == wires[TWO].base
+
+
+def test_finishers_wait_for_a_live_follower_to_confirm():
+    wires = Wires(KEYS[:4]).open().follow(FOUR)
+    wires.dropped = lambda _from, to, m: isinstance(m, BasePiece)
+    wires.offer(ONE, TWO, THREE)
+    assert wires[FOUR].base != wires[ONE].base
+    assert "Closed" not in kinds(wires[ONE].close(NOW))
+    confirmed = hello(FOUR, base=wires[ONE].base, round=1, following=True, counter=COUNTER + 9000)
+
+    assert Closed() in heard(wires[ONE], confirmed, NOW)
+
+
+def test_a_certificate_heals_a_follower_that_was_a_member():
+    wires = Wires(KEYS[:3]).open()
+    wires.dropped = lambda _from, to, m: to == endpoint(THREE) and type(m).__name__ in ("Sum", "Certificate")
+    wires.offer().tick(15.0, THREE)
+    assert wires[THREE].base == INITIAL
+    wires.follow(THREE)
+    wires.dropped = lambda *_: False
+    certificate = wires.ends(Completed)[0][1].certificate
+    assert isinstance(certificate, Certificate)
+    wires.hand(endpoint(THREE), certificate)
+    wires.quiet()
+
+    assert wires[THREE].base == wires[ONE].base
+    assert wires.ends(Failed)[-1][1].reason is Reason.BUDGET_SPENT

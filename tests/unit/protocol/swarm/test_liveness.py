@@ -1,0 +1,103 @@
+"""Waits that need not be: each was found by the simulator as an outlier among random schedules."""
+
+import numpy as np
+
+from protocol.actions import Failed, Reason
+from protocol.swarm.meeting.matchmaker import Matchmaker
+from protocol.swarm.node import Session
+from protocol.wire.messages import Hello, Ready
+from tests.parts import (
+    COUNTER,
+    NOW,
+    PARAMETERS,
+    announce,
+    endpoint,
+    group_of,
+    heard,
+    members,
+    only,
+    outbox,
+    rand,
+    ready,
+)
+from tests.wires import INITIAL, session
+
+ONE, TWO, THREE = members(3)
+VECTOR = np.ones(5, dtype="<f4")
+
+
+def in_session() -> Session:
+    """Member two, in a session with one (who coordinates) and three."""
+    two = session(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
+    two.open(NOW)
+    for key in (ONE, THREE):
+        heard(two, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    (mine,) = outbox(two.offer(VECTOR, rand(0), NOW), endpoint(ONE))
+    heard(two, group_of([mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))], ONE), NOW)
+    return two
+
+
+def test_a_member_that_is_ready_again_on_the_old_base_is_not_waited_for():
+    """Its READY went elsewhere before the GROUP came: it never enters this session."""
+    again = ready(THREE, TWO.public, base=INITIAL, counter=COUNTER + 100)
+    failed = only(heard(in_session(), again, NOW), Failed)
+    assert (failed.reason, failed.missing) == (Reason.SHARES_TIMEOUT, (THREE.public,))
+
+
+def test_the_ready_that_made_the_group_ends_no_session():
+    two = in_session()
+    actions = heard(two, ready(THREE, TWO.public, nonce=1, base=INITIAL), NOW)
+    assert not [action for action in actions if isinstance(action, Failed)]
+
+
+def test_a_coordinator_that_did_not_answer_is_told_that_the_ready_went_elsewhere():
+    """It may hold the READY all the same, and would close a GROUP that nobody joins."""
+    two = session(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
+    two.open(NOW)
+    for key in (ONE, THREE):
+        heard(two, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    two.offer(VECTOR, rand(0), NOW)
+    (taken_back,) = [m for m in outbox(two.tick(NOW + 5), endpoint(ONE)) if isinstance(m, Ready)]
+    assert taken_back.coordinator == TWO.public
+
+
+def test_the_group_is_waited_for_while_others_may_still_be_in_a_session():
+    """Whoever got all sums is READY again while the others' T_shares and T_sums run."""
+    two = session(TWO, seeds=(), group_timeout_s=120.0)
+    for _ in range(3):
+        two._seeker._group_pace.observe(0.1)
+    two.offer(VECTOR, rand(0), NOW)
+    assert two._seeker.offer.deadline == NOW + 15.0 + 15.0
+
+
+def test_the_group_is_waited_for_no_longer_than_the_cap():
+    two = session(TWO, seeds=(), group_timeout_s=20.0)
+    two.offer(VECTOR, rand(0), NOW)
+    assert two._seeker.offer.deadline == NOW + 20.0
+
+
+def holding_three() -> Matchmaker:
+    held = Matchmaker(ONE, 3)
+    for key in (ONE, TWO, THREE):
+        held.ready(ready(key, ONE.public, base=INITIAL), NOW)
+    return held
+
+
+def test_a_ready_of_a_round_that_its_owner_has_ended_is_void():
+    held = holding_three()
+    held.announce(announce(THREE, base=INITIAL, round=1, counter=COUNTER + 100), NOW)
+    assert held.close_groups(NOW) == []
+
+
+def test_a_newer_announcement_of_the_same_round_and_base_voids_nothing():
+    held = holding_three()
+    held.announce(announce(THREE, base=INITIAL, counter=COUNTER + 100), NOW)
+    assert len(held.close_groups(NOW)) == 3
+
+
+def test_a_ready_is_not_taken_back_by_an_older_one_that_comes_late():
+    held = Matchmaker(ONE, 3)
+    for key in (ONE, TWO, THREE):
+        held.ready(ready(key, ONE.public, base=INITIAL, counter=COUNTER + 100), NOW)
+    held.withdraw(THREE.public, (1, COUNTER + 50))
+    assert len(held.close_groups(NOW)) == 3

@@ -1,0 +1,1160 @@
+"""One node's part in a swarm, over many rounds: sessions joined by wires without delay."""
+
+import gc
+import weakref
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from protocol.actions import (
+    Adopted,
+    Closed,
+    Completed,
+    Evidence,
+    Failed,
+    Fatal,
+    Healed,
+    Keep,
+    Note,
+    Notice,
+    OpenVote,
+    Reason,
+    Send,
+    Serve,
+    Unbind,
+    Vote,
+)
+from protocol.aggregation.masked.release import WRONG_SECRET
+from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.aggregation.size_limits import most_additive, most_masked
+from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
+from protocol.quorum.electorate import of_keys, of_names
+from protocol.quorum.lineage import Line
+from protocol.swarm.meeting.group_seeker import MAX_TRIES
+from protocol.swarm.meeting.matchmaker import LINGER_CAP_S
+from protocol.swarm.node import Session
+from protocol.swarm.recovery.fetch import PATIENCE_S, Past
+from protocol.swarm.session_factory import too_long
+from protocol.vectors.pieces import PIECE_WORDS
+from protocol.wire import codec
+from protocol.wire.ids import NO_ELECTORS, RESIGNED
+from protocol.wire.limits import MAX_OPEN
+from protocol.wire.masked_messages import Join, Total
+from protocol.wire.messages import (
+    Accepted,
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    Electors,
+    Group,
+    Hello,
+    Ready,
+    Redirect,
+    Refused,
+    Share,
+    Sum,
+)
+from tests.parts import (
+    COUNTER,
+    NOW,
+    PARAMETERS,
+    announce,
+    base,
+    base_of,
+    endpoint,
+    group_of,
+    heard,
+    kinds,
+    members,
+    no_line,
+    only,
+    outbox,
+    rand,
+    ready,
+    resigned,
+    roster_of,
+    settings,
+    standing,
+    stranger,
+    vector,
+)
+from tests.wires import INITIAL, Wires, session
+
+KEYS = members(4)
+ONE, TWO, THREE, FOUR = KEYS
+TRACKER = "127.0.0.1:9"
+CLOSING_S = 15.0 + PATIENCE_S  # no sum was timed yet: the others may wait for one as long as the cap allows
+
+
+def swarm(count: int = 3, **changes) -> Wires:
+    return Wires(KEYS[:count], **changes).open()
+
+
+def to_shares(wires: Wires) -> Wires:
+    """Everyone has the GROUP and waits for shares, which are held back."""
+    wires.dropped = lambda _from, _to, message: isinstance(message, Share)
+    return wires.offer()
+
+
+def to_sums(wires: Wires) -> Wires:
+    """Everyone has sent its sum, and the sums are held back."""
+    wires.dropped = lambda _from, _to, message: isinstance(message, Sum)
+    return wires.offer()
+
+
+def vectors_alive(wires: Wires) -> list[bool]:
+    """Whether anything still holds what each of these offers (and what it sends holds nothing back)."""
+    seen = []
+    for number, key in enumerate(wires.keys):
+        vector = np.full(5, number, dtype="<f4")
+        seen.append(weakref.ref(vector))
+        wires.carry_out(endpoint(key), wires[key].offer(vector, rand(number), wires.now))
+        del vector
+    wires.quiet()
+    gc.collect()
+    return [one() is not None for one in seen]
+
+
+@pytest.mark.parametrize(
+    ("withheld", "is_alive", "phase"),
+    [(Join, True, "shares"), (Total, False, "sums")],
+    ids=["unspent", "masked"],
+)
+def test_an_offer_is_held_while_it_may_come_back_and_by_nobody_once_all_of_it_is_masked(
+    withheld, is_alive, phase
+):
+    wires = swarm(4, masked=MaskedSettings(4.0, None, 0))
+    wires.dropped = lambda _from, _to, message: isinstance(message, withheld)
+    assert vectors_alive(wires) == [is_alive] * 4
+    assert {wires[key].phase for key in wires.keys} == {phase}
+
+
+def test_a_session_says_what_is_light_by_the_machine_that_runs():
+    wires, totals = swarm(4, masked=MaskedSettings(4.0, None, 0)), {}
+    wires.dropped = lambda _from, to, message: (
+        isinstance(message, Total) and not totals.setdefault(to, []).append(message)
+    )
+    wires.offer()
+    to, (one, two) = next((to, both) for to, both in totals.items() if len(both) == 2)
+    here = wires.nodes[to]
+    assert [here.is_light(message) for message in (one, two, Group((), 0, ONE.public))] == [True, True, False]
+    heard(here, one, wires.now)
+    assert not here.is_light(two), "the check is behind it"
+
+
+# -- a round that goes well ------------------------------------------------------------------------------
+
+
+def test_three_sessions_join_find_each_other_and_agree():
+    wires = swarm()
+    assert wires[ONE].status.phase == "idle"
+    wires.offer()
+    ends = wires.ends(Completed)
+
+    assert len(ends) == 3
+    assert {end.mean.tobytes() for _, end in ends} == {np.ones(5, dtype="<f4").tobytes()}
+    assert {(wires[key].round, wires[key].base) for key in KEYS[:3]} == {(1, wires[ONE].base)}
+
+
+def test_rounds_follow_each_other_on_the_new_base():
+    wires = swarm().offer().offer()
+
+    assert [end.round for _, end in wires.ends(Completed)] == [1, 1, 1, 2, 2, 2]
+    assert wires[ONE].base.generation == 2
+
+
+def test_a_session_says_what_it_waits_for():
+    wires = Wires(KEYS[:3])
+    alone = wires[ONE]
+    alone.open(NOW)
+    assert (alone.status.phase, set(alone.status.waiting_for)) == (
+        "joining",
+        {endpoint(TWO), endpoint(THREE)},
+    )
+
+    wires = swarm()
+    wires.carry_out(endpoint(ONE), wires[ONE].offer(vector(0), rand(0), NOW))
+    assert wires[ONE].status.phase == "group"
+    wires = to_shares(swarm())
+    assert (wires[ONE].status.phase, wires[ONE].status.waiting_for) == (
+        "shares",
+        (endpoint(TWO), endpoint(THREE)),
+    )
+    assert to_sums(swarm())[ONE].status.phase == "sums"
+    wires = swarm()
+    wires[ONE].close(NOW)
+    assert (wires[ONE].status.phase, wires[ONE].status.deadline) == ("closing", NOW + CLOSING_S)
+
+
+def test_one_offer_at_a_time_and_none_while_closing():
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    one.offer(vector(0), rand(0), NOW)
+    with pytest.raises(LocalProtocolError, match="OFFER in SEEKING is no step"):
+        one.offer(vector(0), rand(0), NOW)
+
+    other = session(TWO, seeds=())
+    other.close(NOW)
+    with pytest.raises(LocalProtocolError, match="OFFER in CLOSED"):
+        other.offer(vector(0), rand(0), NOW)
+
+
+def test_an_update_with_no_number_in_it_is_refused_and_another_may_be_offered():
+    one = session(ONE, seeds=())
+    with pytest.raises(NotFiniteError):
+        one.offer(np.full(5, np.inf, dtype="<f4"), rand(0), NOW)
+
+    one.offer(vector(0), rand(0), NOW)
+
+
+# -- the exits -------------------------------------------------------------------------------------------
+
+
+def test_without_a_group_the_round_ends_with_ones_own_update():
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    one.offer(vector(0), rand(0), NOW)
+    failed = only(one.tick(NOW + 120), Failed)
+
+    assert failed == Failed(Reason.GROUP_TIMEOUT, 1, (), None)
+    assert (one.round, one.status.phase) == (1, "idle")
+
+
+def test_without_shares_everyone_ends_with_its_own_update_and_the_next_round_goes_well():
+    wires = to_shares(swarm())
+    wires.dropped = lambda *_: False
+    wires.tick(15)
+    assert {end.reason for _, end in wires.ends(Failed)} == {Reason.SHARES_TIMEOUT}
+
+    wires.offer()
+    assert [end.round for _, end in wires.ends(Completed)] == [2, 2, 2]
+
+
+def test_without_sums_everyone_ends_with_its_own_update():
+    wires = to_sums(swarm()).tick(15)
+
+    assert [end.reason for _, end in wires.ends(Failed)] == [Reason.SUMS_TIMEOUT] * 3
+    assert {wires[key].base for key in KEYS[:3]} == {INITIAL}
+
+
+def test_a_member_that_can_not_be_reached_ends_the_session_at_once():
+    wires = to_shares(swarm())
+    actions = wires[ONE].unreachable(endpoint(TWO), "connection refused", NOW)
+
+    assert only(actions, Failed).missing == (TWO.public,)
+
+
+def test_a_member_that_started_anew_ends_the_session_at_once():
+    wires = to_shares(swarm())
+    anew = announce(TWO, instance=b"2" * 16, base=INITIAL, counter=COUNTER + 1000)
+    actions = heard(wires[ONE], Hello(anew, bytes(16), False, ""), NOW)
+
+    assert only(actions, Failed).missing == (TWO.public,)
+
+
+def test_a_member_that_ended_the_round_on_the_old_base_ends_the_session_at_once():
+    wires = to_shares(swarm())
+    alone = announce(TWO, base=INITIAL, round=1, counter=COUNTER + 1000)
+    actions = heard(wires[ONE], Hello(alone, bytes(16), False, ""), NOW)
+
+    assert only(actions, Failed).missing == (THREE.public,)  # not who said so, but who both waited for
+
+
+@pytest.mark.parametrize("changes", [{"counter": COUNTER - 1}, {"counter": COUNTER + 1000}])
+def test_a_member_that_only_announces_itself_ends_nothing(changes):
+    wires = to_shares(swarm())
+    same = announce(TWO, base=INITIAL, **changes)
+
+    assert "Failed" not in kinds(heard(wires[ONE], Hello(same, bytes(16), False, ""), NOW))
+
+
+# -- groups that are not joined ----------------------------------------------------------------------------
+
+
+def asking() -> tuple[Session, list[Ready]]:
+    """Member two, whose READY is at member one; and the three READYs."""
+    two = session(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
+    two.open(NOW)
+    for key in (ONE, THREE):
+        heard(two, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    (mine,) = outbox(two.offer(vector(0), rand(0), NOW), endpoint(ONE))
+    return two, [mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))]
+
+
+def meeting(keys, **changes) -> tuple[tuple[Session, Ready], list[Ready]]:
+    """The second of `keys`, whose READY is at the first; and the READYs of the others."""
+    node = session(keys[1], seeds=tuple(endpoint(key) for key in keys[:1]), **changes)
+    node.open(NOW)
+    others = [key for key in keys if key != keys[1]]
+    for key in others:
+        heard(node, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    zeros = np.broadcast_to(np.float32(0), changes["dimension"])
+    (mine,) = outbox(node.offer(zeros, rand(0), NOW), endpoint(keys[0]))
+    return (node, mine), [ready(key, keys[0].public, base=INITIAL) for key in others]
+
+
+def test_a_group_is_joined_once():
+    two, readys = asking()
+    group = group_of(readys, ONE)
+    assert [action.to for action in heard(two, group, NOW)] == [endpoint(ONE), endpoint(THREE)]
+
+    with pytest.raises(RemoteProtocolError, match="no offer"):
+        heard(two, group, NOW)
+
+
+def test_a_group_with_a_member_that_is_not_accepted_is_refused():
+    two, readys = asking()
+    two._standing.banned.add(THREE.public)
+
+    with pytest.raises(RemoteProtocolError, match="does not accept"):
+        heard(two, group_of(readys, ONE), NOW)
+    assert two.status.phase == "group"
+
+
+def test_a_group_with_a_ready_of_an_earlier_start_is_refused_and_nothing_hangs():
+    two, (mine, first, _) = asking()
+    heard(two, Hello(announce(THREE, epoch=5, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    old = ready(THREE, ONE.public, base=INITIAL, epoch=4)
+    with pytest.raises(RemoteProtocolError, match="a start that is over"):
+        heard(two, group_of([mine, first, old], ONE), NOW)
+
+    assert (two.status.phase, two.deadline is not None) == ("group", True)
+
+
+@pytest.mark.parametrize(
+    ("masked", "most", "kind"),
+    [
+        (None, most_additive(64), "additive shares"),
+        (MaskedSettings(4.0, None), most_masked(64), "masked sums"),
+    ],
+)
+def test_a_group_that_grew_beyond_what_the_model_s_length_allows_ends_the_node(masked, most, kind):
+    """Each node expects three, and a tracker or a stranger brings more; nothing has been sent or spent."""
+    beyond = PIECE_WORDS * 64 + most
+    keys = members(64)
+    (two, mine), others = meeting(keys, dimension=beyond, masked=masked)
+    assert heard(two, group_of([mine, *others], keys[0]), NOW) == [
+        Fatal(
+            f"a group of 64 peers was formed, and {beyond} parameters are too many for {kind} of so many; "
+            f"allowed: at most {most}; share fewer of them (train.parameters), or have fewer peers come"
+        )
+    ]
+    assert two.status.phase == "group"
+
+
+@pytest.mark.parametrize("masked", [None, MaskedSettings(4.0, None)])
+def test_a_smaller_group_takes_the_same_model(masked):
+    keys = members(64)[:5]
+    most = most_additive(64) if masked is None else most_masked(64)
+    assert too_long(settings(keys[1], dimension=most + PIECE_WORDS * 64, masked=masked), 5) == []
+    assert too_long(settings(keys[1], dimension=most, masked=masked), 64) == []
+
+
+def test_a_group_with_an_ephemeral_key_of_small_order_is_refused_before_anything_is_sent():
+    two, (mine, first, last) = asking()
+    bad = resigned(last, THREE, ephemeral=bytes(32))
+
+    with pytest.raises(RemoteProtocolError, match="unusable ephemeral key"):
+        heard(two, group_of([mine, first, bad], ONE), NOW)
+    assert two.status.phase == "group"
+
+
+def test_a_group_is_refused_while_a_new_base_is_being_stored():
+    two, readys = asking()
+    two._storing = True
+
+    with pytest.raises(RemoteProtocolError, match="being replaced"):
+        heard(two, group_of(readys, ONE), NOW)
+
+
+def test_the_base_never_changes_through_a_fetch_while_a_session_runs():
+    two, readys = asking()
+    held = vector(7)
+    better = base_of(held, 1)
+    for key in (ONE, THREE):
+        said = announce(key, base=better, counter=COUNTER + 5000)
+        heard(two, Hello(said, bytes(16), False, PARAMETERS), NOW)
+    assert two.status.phase == "catching up"
+    heard(two, group_of(readys, ONE), NOW)
+
+    with pytest.raises(RemoteProtocolError, match="was not asked for"):
+        heard(two, BasePiece(better.digest, 0, held.tobytes()), NOW)
+    assert two.status.phase == "shares"
+
+
+# -- messages out of turn ----------------------------------------------------------------------------------
+
+
+def test_shares_that_come_before_their_group_count():
+    wires = swarm()
+    held: list[tuple[str, Group]] = []
+
+    def late(_from, to, message) -> bool:
+        if isinstance(message, Group) and to == endpoint(TWO):
+            held.append((to, message))
+            return True
+        return False
+
+    wires.dropped = late
+    wires.offer()
+    assert wires.ends(Completed) == []
+    wires.dropped = lambda *_: False
+    for to, message in held:
+        wires.hand(to, message)
+
+    assert len(wires.quiet().ends(Completed)) == 3
+
+
+def test_what_comes_before_its_group_is_held_within_a_bound():
+    two, _ = asking()
+    share = Share(bytes(32), ONE.public, TWO.public, 0, bytes(100_000))
+    heard(two, share, NOW)
+
+    with pytest.raises(TooEarly):
+        heard(two, share, NOW)
+
+
+@pytest.mark.parametrize("by", [None, THREE.public])
+def test_a_ready_counts_on_a_link_of_its_owner_alone(by):
+    one = session(ONE, seeds=())
+    with pytest.raises(RemoteProtocolError, match="a READY on the link of another"):
+        one.receive(ready(TWO, ONE.public, base=INITIAL), by, NOW)
+
+
+def test_junk_before_a_group_takes_no_expected_senders_room():
+    """Two unsigned shares of 500 kB once filled the buffer, and the honest one that came then was lost."""
+    two, _ = asking()
+    share = Share(bytes(32), ONE.public, TWO.public, 0, bytes(100_000))
+    for size in (100_000, 500_000):
+        with pytest.raises(TooEarly, match="nobody proved"):
+            two.receive(replace(share, payload=bytes(size)), None, NOW)
+        with pytest.raises(RemoteProtocolError, match="in the name of another"):
+            two.receive(replace(share, payload=bytes(size)), stranger().public, NOW)
+    for number in range(3):
+        junk = replace(share, sender=bytes([number]) * 32, payload=bytes(100_000))
+        with suppress(TooEarly):
+            two.receive(junk, junk.sender, NOW)
+    with pytest.raises(TooEarly):
+        two.receive(replace(share, sender=b"9" * 32), b"9" * 32, NOW)
+
+    assert two.receive(share, ONE.public, NOW) == []
+
+
+def test_early_messages_that_do_not_belong_are_dropped_with_the_group():
+    two, readys = asking()
+    group = group_of(readys, ONE)
+    heard(two, Share(codec.session_id(group), ONE.public, TWO.public, 0, b"garbage"), NOW)
+
+    assert kinds(heard(two, group, NOW)) == ["Send", "Send"]
+
+
+def test_bulk_of_no_session_is_refused():
+    one = session(ONE, seeds=())
+    share = Share(bytes(32), TWO.public, ONE.public, 0, b"")
+    with pytest.raises(RemoteProtocolError, match="not this node's"):
+        heard(one, share, NOW)
+
+    wires = to_shares(swarm())
+    with pytest.raises(RemoteProtocolError, match="not this node's"):
+        heard(wires[ONE], replace(share, sender=TWO.public), NOW)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        roster_of(TWO, bytes(16)),
+        Refused(bytes(16), "no"),
+        Accepted(bytes(16)),
+        Redirect(bytes(16), announce(TWO)),
+        Certificate(bytes(32), ()),
+        codec.sign(CertificateRequest(bytes(32), stranger().public), stranger()),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_answers_to_nothing_are_refused(message):
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    with pytest.raises(RemoteProtocolError):
+        heard(one, message, NOW)
+
+
+# -- healing -----------------------------------------------------------------------------------------------
+
+
+def half_finished() -> Wires:
+    """All complete but member three, which falls back without the others' sums."""
+    wires = swarm()
+    wires.dropped = lambda _from, to, message: isinstance(message, Sum) and to == endpoint(THREE)
+    return wires.offer()
+
+
+def test_a_member_that_fell_back_is_healed_by_the_others_certificate():
+    wires = half_finished()
+    assert {where for where, _ in wires.ends(Completed)} == {endpoint(ONE), endpoint(TWO)}
+    wires.dropped = lambda *_: False
+    wires.tick(15, THREE)
+    ((where, healed),) = wires.ends(Healed)
+
+    assert (where, healed.source) == (endpoint(THREE), ONE.public)
+    assert [wires[key].base for key in KEYS[:3]] == [wires[ONE].base] * 3
+    assert wires[THREE].base.generation == 1
+    wires.offer()
+    assert [end.round for _, end in wires.ends(Completed)] == [1, 1, 2, 2, 2]
+
+
+def test_equivocation_in_a_certificate_bans_its_sender():
+    wires = half_finished()
+    wires.dropped = lambda _from, _to, message: isinstance(message, Certificate)
+    wires.tick(15, THREE)
+    certificate = wires.ends(Completed)[0][1].certificate
+    other = resigned(certificate.sums[1], TWO, pieces=(bytes(32),))
+    wires[THREE]._healer.past[certificate.sid].seen[TWO.public] = other
+    actions = heard(wires[THREE], certificate, wires.now)
+
+    assert only(actions, Evidence).sender == TWO.public
+    assert not wires[THREE]._hellos.accepts(announce(TWO))
+
+
+def test_equivocation_in_a_session_bans_its_sender():
+    wires = swarm()
+    sums: list[Sum] = []
+    wires.dropped = lambda _from, to, m: (
+        isinstance(m, Sum) and (sums.append(m) or to != endpoint(ONE) or m.sender == THREE.public)
+    )
+    wires.offer()
+    mine = next(message for message in sums if message.sender == TWO.public)
+    actions = heard(wires[ONE], resigned(mine, TWO, pieces=(bytes(32),)), NOW)
+
+    assert only(actions, Evidence).sender == TWO.public
+    assert not wires[ONE]._hellos.accepts(announce(TWO))
+
+
+def test_a_coordinator_tells_the_others_before_it_sends_its_own_shares():
+    """Bulk that is queued before the GROUP its reader waits for would keep that GROUP back."""
+    wires = swarm()
+    sent: list[tuple[str, type]] = []
+    wires.dropped = lambda where, _to, message: sent.append((where, type(message)))
+    wires.offer()
+    ours = [kind for where, kind in sent if where == endpoint(ONE) and kind in (Group, Share)]
+
+    assert ours[:2] == [Group, Group]
+    assert ours.count(Group) == 2
+
+
+def test_a_late_sum_is_rejected_and_can_still_be_evidence():
+    wires = swarm()
+    sums: list[Sum] = []
+    wires.dropped = lambda _from, _to, m: isinstance(m, Sum) and sums.append(m)
+    wires.offer()
+    mine = next(message for message in sums if message.sender == TWO.public)
+
+    with pytest.raises(RemoteProtocolError):
+        heard(wires[ONE], mine, NOW)
+    with pytest.raises(RemoteProtocolError, match="signature"):
+        heard(wires[ONE], replace(mine, pieces=(bytes(32),)), NOW)
+    assert wires[ONE]._hellos.accepts(announce(TWO))
+    actions = heard(wires[ONE], resigned(mine, TWO, pieces=(bytes(32),)), NOW)
+    assert only(actions, Evidence).sender == TWO.public
+    assert not wires[ONE]._hellos.accepts(announce(TWO))
+
+
+def test_a_late_joiner_adopts_what_the_majority_shows():
+    held = vector(7)
+    better = base_of(held, 3)
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    for key in (TWO, THREE):
+        actions = heard(one, Hello(announce(key, base=better), bytes(16), False, PARAMETERS), NOW)
+    assert outbox(actions, endpoint(TWO))[-1].sid == better.digest
+    heard(one, no_line(better), NOW)
+    done = heard(one, BasePiece(better.digest, 0, held.tobytes()), NOW)
+    assert "Adopted" in kinds(done)
+    one.adopted(better, NOW)
+
+    assert (one.base, one._standing.previous) == (better, INITIAL)
+
+
+def test_adopting_the_base_one_has_changes_nothing():
+    one = session(ONE, seeds=())
+    one.adopted(INITIAL, NOW)
+
+    assert (one.base, one._standing.previous) == (INITIAL, None)
+
+
+def test_what_a_restart_kept_is_served():
+    group = group_of([ready(key, ONE.public, base=INITIAL) for key in KEYS[:3]], ONE)
+    one = Session(settings(ONE), standing(), {b"p" * 32: Past(group, INITIAL, {})}, rand(0))
+    heard(one, Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
+    request = codec.sign(CertificateRequest(b"p" * 32, TWO.public, ONE.public), TWO)
+
+    assert only(heard(one, request, NOW), Serve) == Serve(endpoint(TWO), request)
+
+
+# -- coordination ------------------------------------------------------------------------------------------
+
+
+def test_the_next_candidate_is_asked_when_the_coordinator_is_silent():
+    two, _ = asking()
+    actions = two.tick(NOW + 5)
+
+    assert Notice(Note.COORDINATOR, endpoint(ONE), "does not answer; the next one is asked") in actions
+    assert two._seeker.coordinator == TWO.public
+
+
+def test_a_silent_coordinator_that_was_banned_is_named_by_its_key():
+    two, _ = asking()
+    two._members.forget(ONE.public)
+    notice = only(two.tick(NOW + 5), Notice)
+
+    assert notice.who == ONE.public.hex()[:8]
+
+
+def test_the_next_candidate_is_asked_when_the_coordinator_can_not_be_reached():
+    two, (mine, *_) = asking()
+    two.unreachable(endpoint(ONE), "connection refused", NOW)
+
+    assert two._seeker.coordinator == TWO.public
+    assert not two._seeker.holds(mine.nonce)
+
+
+def test_the_coordinator_that_comes_back_is_asked_again_with_a_new_ready():
+    two, (mine, *_) = asking()
+    two.unreachable(endpoint(ONE), "connection refused", NOW)
+    back = Hello(announce(ONE, base=INITIAL, counter=COUNTER + 5000), bytes(16), False, PARAMETERS)
+    (again,) = outbox(heard(two, back, NOW), endpoint(ONE))
+
+    assert (again.coordinator, two._seeker.coordinator) == (ONE.public, ONE.public)
+    assert again.nonce != mine.nonce
+
+
+def test_a_node_that_coordinates_gives_way_to_one_with_a_lower_key():
+    three = session(THREE, seeds=())
+    three.open(NOW)
+    three.offer(vector(0), rand(0), NOW)
+    room = three._coordination._matchmaker.room(announce(THREE).swarm)
+    assert set(room.readys) == {THREE.public}
+    actions = heard(three, Hello(announce(ONE, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+
+    assert [type(message) for message in outbox(actions, endpoint(ONE))] == [Ready]
+    assert set(room.readys) == set()
+
+
+def test_a_silent_coordinator_is_told_that_its_ready_is_taken_back():
+    two, _ = asking()
+    (taken_back,) = outbox(two.tick(NOW + 5), endpoint(ONE))
+
+    assert taken_back.coordinator == TWO.public
+
+
+def test_a_ready_for_another_coordinator_takes_back_the_one_that_is_here():
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    heard(one, ready(TWO, ONE.public, base=INITIAL), NOW)
+    room = one._coordination._matchmaker.room(announce(TWO).swarm)
+    assert set(room.readys) == {TWO.public}
+    heard(one, ready(TWO, THREE.public, base=INITIAL, counter=COUNTER + 1), NOW)
+    assert set(room.readys) == set()
+
+    with pytest.raises(RemoteProtocolError, match="used already"):
+        heard(one, ready(TWO, ONE.public, base=INITIAL), NOW)
+
+
+def test_a_ready_is_redirected_to_the_first_candidate():
+    three = session(THREE, seeds=())
+    three.open(NOW)
+    first = announce(ONE, base=INITIAL)
+    heard(three, Hello(first, bytes(16), False, PARAMETERS), NOW)
+    sent = outbox(heard(three, ready(TWO, THREE.public, nonce=4, base=INITIAL), NOW), endpoint(TWO))
+
+    assert sent == [Accepted(bytes([4]) * 16), Redirect(bytes([4]) * 16, first)]
+    assert outbox(heard(three, ready(ONE, THREE.public, base=INITIAL), NOW), endpoint(ONE)) == [
+        Accepted(bytes(16))
+    ]
+
+
+def test_a_redirection_introduces_its_coordinator():
+    two, (mine, *_) = asking()
+    (question,) = outbox(heard(two, Redirect(mine.nonce, announce(FOUR, base=INITIAL)), NOW), endpoint(FOUR))
+
+    assert isinstance(question, Hello)
+
+
+def test_a_member_behind_is_shown_who_is_ahead():
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    ahead = announce(THREE, base=base(1, 1))
+    heard(one, Hello(ahead, bytes(16), False, PARAMETERS), NOW)
+    sent = outbox(heard(one, ready(TWO, ONE.public, base=INITIAL), NOW), endpoint(TWO))
+
+    assert [message.known for message in sent if isinstance(message, Hello)] == [(ahead,)]
+
+
+def test_readys_of_strangers_and_forged_ones_are_refused():
+    one = session(ONE, seeds=(), allow=frozenset({TWO.public}))
+    one.open(NOW)
+    with pytest.raises(RemoteProtocolError, match="does not collect"):
+        heard(one, ready(THREE, ONE.public), NOW)
+    with pytest.raises(RemoteProtocolError, match="bad ready signature"):
+        heard(one, resigned(ready(TWO, ONE.public), THREE), NOW)
+
+
+def test_an_offer_asks_a_limited_number_of_times():
+    two, _ = asking()
+    two._seeker.offer.tries = MAX_TRIES
+    two._seeker.void()
+
+    assert "Ready" not in [
+        type(m).__name__ for a in two.tick(NOW + 1) if isinstance(a, Send) for m in a.messages
+    ]
+
+
+def test_a_node_sends_to_where_a_peer_listens_now():
+    wires = swarm().offer()
+    moved = announce(TWO, endpoint="127.0.0.1:2", base=wires[ONE].base, round=1, counter=COUNTER + 9000)
+    heard(wires[ONE], Hello(moved, bytes(16), False, PARAMETERS), NOW)
+
+    assert wires[ONE].addresses.of(TWO.public) == "127.0.0.1:2"
+    assert wires[ONE].addresses.of(stranger().public) is None
+    wires[ONE]._members.forget(THREE.public)
+    assert wires[ONE].addresses.of(THREE.public) == endpoint(THREE)
+
+
+def test_who_announced_an_endpoint_may_answer_there():
+    """All of them: who announces somebody else's address must not keep that one from being heard."""
+    one = swarm()[ONE]
+    assert one.addresses.may_answer("127.0.0.1:2") == frozenset()
+    for key, later in ((TWO, 9000), (THREE, 9500)):
+        moved = announce(key, endpoint="127.0.0.1:2", base=one.base, round=0, counter=COUNTER + later)
+        heard(one, Hello(moved, bytes(16), False, PARAMETERS), NOW)
+
+    assert one.addresses.may_answer("127.0.0.1:2") == {TWO.public, THREE.public}
+
+
+def test_who_is_pinned_alone_may_answer():
+    one = session(ONE, pins={endpoint(TWO): TWO.public})
+
+    assert one.addresses.may_answer(endpoint(TWO)) == {TWO.public}
+
+
+def test_what_goes_to_nobody_that_is_known_is_not_sent():
+    one = session(ONE, seeds=())
+
+    assert one.addresses.addressed([Send(stranger().public, ())]) == []
+
+
+def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():
+    wires = swarm()
+    wires[ONE]._standing.banned.add(THREE.public)
+    wires.carry_out(endpoint(ONE), wires[ONE].offer(vector(0), rand(0), NOW))
+    room = wires[ONE]._coordination._matchmaker.room(announce(TWO).swarm)
+    for key in (TWO, THREE):
+        held = ready(key, ONE.public, base=INITIAL, counter=COUNTER + 5000)
+        room.readys[key.public] = (held, NOW)
+    wires[ONE].tick(NOW)
+
+    assert wires[ONE].status.phase == wires[ONE].phase == "group"
+
+
+# -- with a tracker ----------------------------------------------------------------------------------------
+
+
+def tracked() -> Session:
+    """Member one, with a tracker whose key is stranger()'s, joined."""
+    one = session(ONE, tracker=TRACKER)
+    (question,) = outbox(one.open(NOW), TRACKER)
+    heard(one, roster_of(stranger(), question.nonce), NOW)
+    return one
+
+
+def test_with_a_tracker_the_ready_goes_there_and_none_is_collected():
+    one = tracked()
+    (mine,) = outbox(one.offer(vector(0), rand(0), NOW), TRACKER)
+
+    assert (mine.coordinator, one.status.phase) == (stranger().public, "group")
+    heard(one, Hello(announce(TWO, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    with pytest.raises(RemoteProtocolError, match="does not collect"):
+        heard(one, ready(TWO, ONE.public), NOW)
+    heard(one, Accepted(mine.nonce), NOW + 1)
+    assert only(one.tick(NOW + 121), Failed).reason is Reason.GROUP_TIMEOUT
+
+
+def test_a_group_of_the_tracker_is_joined_whoever_else_one_knows():
+    one = tracked()
+    (mine,) = outbox(one.offer(vector(0), rand(0), NOW), TRACKER)
+    group = group_of(
+        [mine, *(ready(key, stranger().public, base=INITIAL) for key in (TWO, THREE))], stranger()
+    )
+    heard(one, group, NOW)
+
+    assert one.status.phase == "shares"
+    actions = one.unreachable(endpoint(TWO), "connection refused", NOW)
+    assert only(actions, Failed).missing == (TWO.public,)
+
+
+def test_a_silent_tracker_is_greeted_again_and_the_offer_waits():
+    one = tracked()
+    one.offer(vector(0), rand(0), NOW)
+    sent = outbox(one.tick(NOW + 5), TRACKER)
+
+    assert [type(message) for message in sent] == [Hello, Ready]
+
+
+def test_a_tracker_that_is_gone_holds_no_ready():
+    one = tracked()
+    one.offer(vector(0), rand(0), NOW)
+    one.unreachable(TRACKER, "connection refused", NOW)
+
+    assert (one._seeker.coordinator, one._hellos.tracker_key) == (None, None)
+    (question,) = outbox(one.tick(NOW + 1), TRACKER)
+    sent = outbox(heard(one, roster_of(stranger(), question.nonce), NOW), TRACKER)
+    assert [type(message) for message in sent] == [Ready]
+
+
+def test_who_may_answer_where_the_tracker_is_stays_who_it_was_at_first():
+    """Under TLS its certificate has to be that key's: also while nobody is there, and for who was pinned."""
+    one = session(ONE, tracker=TRACKER)
+    assert one.may_answer(TRACKER) == frozenset()
+    (question,) = outbox(one.open(NOW), TRACKER)
+    heard(one, roster_of(stranger(), question.nonce, (announce(TWO),)), NOW)
+    one.unreachable(TRACKER, "connection refused", NOW)
+
+    assert one.may_answer(TRACKER) == {stranger().public}
+    assert one.may_answer(endpoint(TWO)) == {TWO.public}
+    assert session(ONE, tracker=TRACKER, pins={TRACKER: TWO.public}).may_answer(TRACKER) == {TWO.public}
+
+
+def test_who_is_listed_or_else_known_is_a_member():
+    listed = session(ONE, seeds=(), allow=frozenset({TWO.public}))
+    assert [listed.is_member(key.public) for key in (TWO, THREE)] == [True, False]
+    one = session(ONE, seeds=())
+    assert not one.is_member(TWO.public)
+    heard(one, Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
+    assert one.is_member(TWO.public)
+
+
+def test_a_banned_peer_needs_no_room_with_a_tracker():
+    one = tracked()
+    one._ban(TWO.public)
+
+    assert not one._hellos.accepts(announce(TWO))
+
+
+def test_a_coordinator_whose_link_broke_is_greeted_and_asked_again():
+    two, (mine, *_) = asking()
+    sent = outbox(two.reconnected(endpoint(ONE), NOW), endpoint(ONE))
+    assert [type(message) for message in sent] == [Hello, Ready]
+    assert sent[1].nonce != mine.nonce
+
+    assert [type(m) for m in outbox(two.reconnected(endpoint(THREE), NOW), endpoint(THREE))] == [Hello]
+
+
+# -- the end -----------------------------------------------------------------------------------------------
+
+
+def test_after_the_last_round_a_node_stays_until_all_confirm_its_base():
+    wires = swarm().offer()
+    actions = wires[ONE].close(wires.now)
+    assert kinds(actions)[-1] == "Closed"
+    assert wires[ONE].deadline is not None
+    assert kinds(wires[ONE].tick(wires.now)) == []
+
+
+def test_after_the_last_round_a_node_waits_no_longer_than_it_lingers():
+    wires = swarm()
+    wires[TWO].close(NOW)
+    behind = announce(THREE, base=base(0, 1), counter=COUNTER + 100)
+    late = session(ONE, seeds=())
+    heard(late, Hello(behind, bytes(16), False, PARAMETERS), NOW)
+    assert "Closed" not in kinds(late.close(NOW))
+    assert "Closed" not in kinds(late.tick(NOW + CLOSING_S - 1))
+
+    assert Closed() in late.tick(NOW + CLOSING_S)
+
+
+def test_nobody_closes_while_a_base_is_fetched_or_stored():
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    one._storing = True
+    assert "Closed" not in kinds(one.close(NOW))
+
+    assert Closed() in one.adopted(INITIAL, NOW)
+
+
+def test_leaving_says_goodbye():
+    wires = swarm()
+    (goodbye,) = outbox(wires[ONE].leave(NOW), endpoint(TWO))
+
+    assert goodbye.announce.leaving
+
+
+def test_a_node_announces_itself_every_ten_seconds():
+    wires = swarm()
+    sent = outbox(wires[ONE].tick(NOW + 10), endpoint(TWO))
+
+    assert [type(message) for message in sent] == [Hello]
+
+
+def test_a_node_with_a_key_that_runs_already_gives_up():
+    one = session(ONE, seeds=(endpoint(TWO),))
+    (question,) = outbox(one.open(NOW), endpoint(TWO))
+    twin = announce(ONE, endpoint=endpoint(TWO), instance=b"2" * 16)
+    actions = heard(one, Hello(twin, question.nonce, False, PARAMETERS, age_ms=60_000), NOW)
+
+    assert "already runs with this key" in only(actions, Fatal).text
+
+
+def test_a_fetch_that_heals_is_stored_before_the_next_offer_goes_out():
+    """Healed stops seeking until the shell says the base is stored."""
+    wires = swarm()
+    wires.store = False
+    wires.offer()
+    actions = wires[ONE].offer(vector(0), rand(0), NOW)
+
+    assert "Ready" not in [type(m).__name__ for a in actions if isinstance(a, Send) for m in a.messages]
+    assert wires.ends(Healed) == []
+
+
+# -- electors, votes and lines -------------------------------------------------------------------------
+
+
+def test_each_base_stands_in_the_line_of_the_sessions_before():
+    wires = swarm().offer().offer()
+    lines = {end.sid: end.line for _, end in wires.ends(Completed)}
+    (first, second) = lines.values()
+
+    assert (first.anchor, second.anchor) == (1, 2)
+    assert first.electors == second.electors == of_keys(key.public for key in KEYS[:3])
+    assert [link.certificate.sid for link in second.links] == [list(lines)[1]], (
+        "the first one became needless"
+    )
+    assert {wires[key]._standing.line for key in KEYS[:3]} == {second}
+
+
+@pytest.mark.parametrize("masked", [None, MaskedSettings(4.0, None, 0)])
+def test_who_was_away_takes_a_base_by_its_line(masked):
+    """The last of five; nobody is trusted for it, though it knew the first base alone."""
+    keys = members(5)
+    wires = Wires(keys, masked=masked).open()
+    wires.dropped = lambda from_, to, _: endpoint(keys[4]) in (from_, to)
+    wires.tick(1, *keys[:4]).offer(*keys[:4])
+    while not wires.ends(Completed):
+        wires.tick(1, *keys[:4])
+    wires.offer(*keys[:4])
+    while len(wires.ends(Completed)) < 8:
+        wires.tick(1, *keys[:4])
+    wires.dropped = lambda *_: False
+    for _ in range(60):
+        wires.tick(1)
+
+    ((where, adopted),) = wires.ends(Adopted)
+    assert (where, adopted.trusted, adopted.base) == (endpoint(keys[4]), (), wires[keys[0]].base)
+    assert wires[keys[4]]._standing.line == wires[keys[0]]._standing.line
+
+
+def test_a_certificate_leads_to_the_same_line():
+    wires = to_sums(swarm())
+    wires.dropped = lambda _from, to, message: to == endpoint(THREE) and isinstance(message, Sum)
+    healed = swarm()
+    healed.dropped = wires.dropped
+    healed.offer()
+    healed.dropped = lambda *_: False
+    healed.tick(15)
+    ((where, end),) = healed.ends(Healed)
+
+    assert where == endpoint(THREE)
+    assert end.line == healed[ONE]._standing.line
+
+
+def test_a_vote_is_bound_until_the_result_is_stored():
+    wires = to_sums(swarm())
+    votes = [told.vote for _, told in wires.told if isinstance(told, Vote)]
+    assert len(votes) == 3
+    assert [set(wires[key]._standing.votes) for key in KEYS[:3]] == [{votes[0].sid}] * 3
+    assert {vote.anchor for vote in votes} == {0}
+
+    wires = swarm().offer()
+    assert [wires[key]._standing.votes for key in KEYS[:3]] == [{}] * 3
+
+
+def test_a_result_that_could_not_be_stored_frees_the_vote():
+    """The shell tells the base that it has: the mean led to no number."""
+    wires = swarm()
+    wires.store = False
+    wires.offer()
+    one = wires[ONE]
+    (sid,) = one._standing.votes
+    assert Unbind(sid) in one.adopted(INITIAL, NOW)
+    assert one._standing.votes == {}
+
+
+def test_votes_of_a_lower_anchor_and_resignations_are_sorted_out_at_a_restart():
+    group = group_of([ready(key, ONE.public, base=INITIAL) for key in KEYS[:3]], ONE)
+    votes = [OpenVote(b"o" * 32, 0, group), OpenVote(b"n" * 32, 1, group), OpenVote(RESIGNED, 1)]
+    held = base(1, anchor=1)
+    where = standing(1, held, votes={vote.sid: vote for vote in votes})
+    one = Session(settings(ONE), where, {}, rand(0))
+
+    assert set(where.votes) == {b"n" * 32, RESIGNED}
+    assert set(one._healer.past) == {b"n" * 32}
+    assert one._healer.past[b"n" * 32].ballot is not None
+
+
+def test_a_group_that_needs_votes_is_refused_where_too_many_are_open():
+    two, readys = asking()
+    for number in range(MAX_OPEN):
+        two._standing.votes[bytes([number]) * 32] = OpenVote(bytes([number]) * 32, 0)
+    with pytest.raises(RemoteProtocolError, match="too many are open"):
+        heard(two, group_of(readys, ONE), NOW)
+    assert two.status.phase == "group"
+    del two._standing.votes[bytes(32)]
+    heard(two, group_of(readys, ONE), NOW)
+
+    assert two.status.phase == "shares"
+
+
+def test_a_coordinator_that_stands_elsewhere_is_told_whom_one_counts_with():
+    held = base(2, 7, anchor=2)
+    electors = of_keys(key.public for key in KEYS[1:])
+    two = Session(settings(TWO), standing(2, held, line=Line(2, electors)), {}, rand(0))
+    two.open(NOW)
+    heard(two, Hello(announce(ONE, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    told, asked = outbox(two.offer(vector(0), rand(0), NOW), endpoint(ONE))
+    assert (told, asked.electors) == (Electors(electors.members, 0), electors.digest)
+
+    one = session(ONE, seeds=())
+    one.open(NOW)
+    with pytest.raises(RemoteProtocolError, match="does not count with"):
+        one.receive(told, TWO.public, NOW)
+    with pytest.raises(RemoteProtocolError, match="does not count with"):
+        one.receive(told, None, NOW)
+    heard(one, Hello(announce(TWO, base=held), bytes(16), False, PARAMETERS), NOW)
+    one.receive(told, TWO.public, NOW)
+    asked = {"base": held, "electors": electors.digest, "weak": False, "counter": COUNTER + 1}
+    for key in KEYS[1:]:
+        heard(one, ready(key, ONE.public, **asked), NOW)
+    sent = one.tick(NOW + LINGER_CAP_S)
+    assert [message for message in outbox(sent, endpoint(TWO)) if isinstance(message, Group)]
+
+
+def test_a_coordinator_without_electors_of_its_own_collects_for_others():
+    one = session(ONE, seeds=(), electorate=None)
+    one.open(NOW)
+    for key in KEYS[1:]:
+        heard(one, ready(key, ONE.public, base=INITIAL), NOW)
+    sent = one.tick(NOW + LINGER_CAP_S)
+
+    assert [message for message in outbox(sent, endpoint(TWO)) if isinstance(message, Group)]
+
+
+def test_one_that_follows_takes_no_electors():
+    one = session(ONE, seeds=(), following=True)
+    one.open(NOW)
+    heard(one, Hello(announce(TWO, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+    with pytest.raises(RemoteProtocolError, match="does not count with"):
+        one.receive(Electors((), 3), TWO.public, NOW)
+
+
+def test_at_a_tracker_a_node_that_knows_no_electors_names_none():
+    tracker = stranger()
+    one = session(ONE, tracker=TRACKER)
+    (question,) = outbox(one.open(NOW), TRACKER)
+    heard(one, roster_of(tracker, question.nonce), NOW)
+    (asked,) = outbox(one.offer(vector(0), rand(0), NOW), TRACKER)
+
+    assert (asked.electors, asked.coordinator) == (NO_ELECTORS, tracker.public)
+
+
+def lied_to(what: str, reason: Reason) -> tuple[Wires, list]:
+    """Member one, bound in a session that ends with this for it, and what it does then."""
+    wires = to_sums(swarm())
+    one = wires[ONE]
+    (sid,) = one._standing.votes
+    actions = [Evidence(TWO.public, what, ()), Failed(reason, 1, (TWO.public,), sid)]
+    return wires, one._of_machine(actions, NOW)
+
+
+@pytest.mark.parametrize(
+    ("what", "reason", "is_free"),
+    [
+        ("words", Reason.WRONG_COUNT, True),
+        (WRONG_SECRET, Reason.CAUGHT, True),
+        ("a total that is wrong", Reason.CAUGHT, False),
+        ("words", Reason.MASKS_TIMEOUT, False),
+    ],
+)
+def test_a_vote_is_freed_by_an_end_that_is_the_same_for_all(what, reason, is_free):
+    """One that was caught lying to this node may have let the others finish, with its vote."""
+    wires, actions = lied_to(what, reason)
+
+    assert ("Unbind" in kinds(actions)) is is_free
+    assert (wires[ONE]._standing.votes == {}) is is_free
+
+
+def test_what_is_fetched_and_has_no_result_frees_the_vote():
+    wires = to_sums(swarm())
+    one = wires[ONE]
+    (sid,) = one._standing.votes
+    one._of_machine([Unbind(sid)], NOW)
+
+    assert one._standing.votes == {}
+
+
+def test_a_machine_that_ends_without_a_session_frees_nothing():
+    wires = to_sums(swarm())
+    one = wires[ONE]
+    one._of_machine([Failed(Reason.WRONG_COUNT, 1, (), None)], NOW)
+
+    assert len(one._standing.votes) == 1
+
+
+def test_a_late_sum_is_taken_while_the_vote_is_open_whatever_bases_came_meanwhile():
+    """The shell keeps the base that an open vote builds on; without the vote the sum is nobody's."""
+    wires = to_sums(swarm())
+    wires.tick(15)
+    one = wires[ONE]
+    ((_, vote),) = wires[TWO]._standing.votes.items()
+    (message,) = vote.parts
+    one._standing.base, one._standing.previous = base(2, anchor=0), base(1, anchor=0)
+
+    assert any(isinstance(action, Keep) for action in heard(one, message, NOW))
+
+    one._standing.votes.clear()
+    with pytest.raises(RemoteProtocolError, match="not this node's"):
+        heard(one, message, NOW)
+
+
+def test_an_owner_that_named_lost_electors_is_heard_until_the_anchor_changes():
+    lost = frozenset((endpoint(FOUR).encode(),))
+    wires = swarm(electorate=of_names(endpoint(key) for key in KEYS))
+    for key in KEYS[:3]:
+        wires[key]._standing.gone = lost
+    wires.offer()
+    end = wires.ends(Completed)[0][1]
+
+    assert [one.gone for one in end.group.readys] == [tuple(lost)] * 3
+    assert [wires[key]._standing.gone for key in KEYS[:3]] == [frozenset()] * 3
+
+
+def test_two_of_five_go_on_where_the_others_resigned_but_not_where_they_are_silent():
+    """The votes of four that follow are for nobody; the fifth elector is one of three that offer."""
+    keys = members(6)
+    named = of_names(endpoint(key) for key in keys[:5])
+    silent = Wires(keys, electorate=named).open()
+    silent.dropped = lambda from_, to, _: bool({from_, to} & {endpoint(key) for key in keys[2:5]})
+    silent.offer(keys[0], keys[1], keys[5])
+    silent.tick(20)
+    assert silent.ends(Completed) == []
+
+    wires = Wires(keys, electorate=named, min_participants=3).open()
+    wires.follow(keys[2], keys[3], keys[4])
+    wires.offer(keys[0], keys[1], keys[5])
+    for _ in range(20):
+        wires.tick(1)
+    ends = wires.ends(Completed)
+    assert len(ends) == 3
+    assert {end.line.anchor for _, end in ends} == {1}
+    assert {vote.sid for _, told in wires.told if isinstance(told, Vote) for vote in [told.vote]} >= {
+        RESIGNED
+    }

@@ -1,0 +1,40 @@
+"""Which machine runs a session: masked sums for the groups that they are made for, shares for the others."""
+
+import pytest
+
+from protocol.adaptive_timeouts import PhasePaces
+from protocol.aggregation.additive.machine import Additive
+from protocol.aggregation.masked.machine import DoubleMasked
+from protocol.aggregation.masked.thresholds import MaskedSettings
+from protocol.swarm.session_factory import machine_for
+from tests.parts import NOW, ephemeral, group, members, rand, settings, vector
+
+MASKED = MaskedSettings(4.0, None)
+
+
+@pytest.mark.parametrize(
+    ("count", "masked", "kind"),
+    [(3, None, Additive), (5, None, Additive), (3, MASKED, Additive), (4, MASKED, DoubleMasked)],
+)
+def test_four_and_more_are_masked_where_the_swarm_is(count, masked, kind):
+    keys = members(count)
+    paces = PhasePaces(15.0, 20.0)
+    machine = machine_for(group(keys), ephemeral(keys[0]), settings(keys[0], masked=masked), paces, None)
+    machine.start(vector(0), rand(0), NOW)
+
+    assert type(machine) is kind
+    assert machine.seat.round == 1
+    assert machine.deadline == NOW + 15.0
+    assert machine.waiting_for() == tuple(key.public for key in keys[1:])
+
+
+def test_views_have_longer_than_sums_where_sums_are_fast():
+    keys, paces = members(4), PhasePaces(15.0, 100.0)
+    for _ in range(3):
+        paces.observe(0.0, 1.0, 2.0)
+    found = [
+        machine_for(group(keys), ephemeral(keys[0]), settings(keys[0], masked=masked), paces, None).seat
+        for masked in (None, MASKED)
+    ]
+
+    assert [seat.sums_timeout_s for seat in found] == [pytest.approx(5.0), pytest.approx(7.5)]

@@ -1,0 +1,401 @@
+"""Bytes <-> messages: every message survives, and nothing else gets in."""
+
+import hashlib
+from dataclasses import fields, replace
+from typing import Any, get_args
+
+import msgpack
+import pytest
+
+from protocol.errors import RemoteProtocolError
+from protocol.vectors.pieces import PIECE_BYTES, PIECE_WORDS
+from protocol.wire import codec
+from protocol.wire.limits import (
+    MAX_BITMAP_BYTES,
+    MAX_FRAME_BYTES,
+    MAX_HEADER_BYTES,
+    MAX_PRODUCT_BYTES,
+    VERSION,
+)
+from protocol.wire.masked_messages import (
+    Ack,
+    AckVote,
+    Check,
+    Join,
+    JoinCertificate,
+    Joined,
+    MaskedHead,
+    Propose,
+    Release,
+    ResultCertificate,
+    Total,
+    TotalPiece,
+    ViewChange,
+)
+from protocol.wire.messages import Accepted, Announce, BasePiece
+from tests.parts import announce, group, group_of, members, ready
+from tests.samples import (
+    ACK_VOTE,
+    CHECK_VOTE,
+    DIGEST,
+    DISPUTE,
+    JOIN_HEADS,
+    JOIN_VOTE,
+    LOCKED,
+    LOCKED_PROPOSAL,
+    MASKED_HEAD,
+    MASKED_SAMPLES,
+    ONE,
+    PROOF,
+    RELEASE_HEAD,
+    RUN,
+    SAMPLES,
+    SID,
+    TOTAL_HEAD,
+    UNLOCKED,
+)
+
+
+def framed(header: object, after: bytes = b"") -> bytes:
+    packed = header if isinstance(header, bytes) else msgpack.packb(header)
+    return len(packed).to_bytes(4, "little") + packed + after
+
+
+@pytest.mark.parametrize("message", SAMPLES, ids=lambda message: type(message).__name__)
+def test_every_message_survives_the_codec(message):
+    frame = codec.encode(message)
+
+    assert codec.decode(frame.join()) == message
+    assert codec.decode(memoryview(frame.join())) == message
+    assert len(frame) == len(frame.join())
+
+
+def test_there_is_a_sample_of_every_kind_of_message():
+    assert {type(message) for message in SAMPLES} == set(codec._TYPES)
+
+
+@pytest.mark.parametrize("message", SAMPLES, ids=lambda message: type(message).__name__)
+def test_a_frame_cut_off_anywhere_in_its_header_is_refused(message):
+    frame = codec.encode(message)
+    for end in range(0, len(frame.head), 7):
+        with pytest.raises(RemoteProtocolError):
+            codec.decode(frame.head[:end])
+
+
+def test_bytes_after_a_message_without_payload_are_refused():
+    with pytest.raises(RemoteProtocolError, match="Accepted with 1 bytes after"):
+        codec.decode(codec.encode(Accepted(bytes(16))).join() + b"x")
+
+
+def test_a_large_payload_is_a_view_of_its_frame_that_nobody_writes_to_and_a_small_one_holds_no_frame():
+    large, small = MAX_HEADER_BYTES + 1, MAX_HEADER_BYTES
+    for size, kind in ((large, memoryview), (small, bytes)):
+        frame = bytearray(codec.encode(BasePiece(bytes(32), 0, bytes(size))).join())
+        payload = codec.decode(memoryview(frame)).payload
+        assert (type(payload), len(payload)) == (kind, size)
+        if kind is memoryview:
+            assert payload.obj is frame
+            assert payload.readonly
+
+
+def test_a_sid_names_whom_a_group_excuses_and_whom_a_tracker_named():
+    readys, excused = group(members(3)).readys, announce(members(4)[3])
+    digest = hashlib.sha256(codec.canonical(excused)).digest()
+    grounds = [{}, {"excused": (excused,)}, {"electors": (digest,)}, {"electors": (DIGEST,)}]
+    sids = {codec.session_id(group_of(readys, members(3)[0], **each)) for each in grounds}
+
+    assert len(sids) == len(grounds)
+
+
+def test_bytes_after_the_header_inside_its_length_are_refused():
+    header = msgpack.packb([VERSION, 3, bytes(16)]) + b"\xc0"
+    with pytest.raises(RemoteProtocolError, match="not msgpack within the limits"):
+        codec.decode(framed(header))
+
+
+def test_a_payload_may_be_a_piece_and_its_carries_and_not_a_byte_more():
+    total = TotalPiece(bytes(32), 0, bytes(PIECE_BYTES + PIECE_WORDS))
+    assert codec.decode(codec.encode(total).join()) == total
+
+    with pytest.raises(RemoteProtocolError, match="a payload of"):
+        codec.decode(codec.encode(replace(total, payload=total.payload + b"x")).join())
+
+
+@pytest.mark.parametrize("size", [0, 3, MAX_FRAME_BYTES + 1])
+def test_a_frame_of_an_impossible_length_is_refused(size):
+    with pytest.raises(RemoteProtocolError, match="a frame of"):
+        codec.decode(bytes(size))
+
+
+@pytest.mark.parametrize("length", [5, 2**31, 2**32 - 1])
+def test_a_header_longer_than_its_frame_is_refused(length):
+    with pytest.raises(RemoteProtocolError, match="cut off or too long"):
+        codec.decode(length.to_bytes(4, "little") + bytes(4))
+
+
+def test_a_header_beyond_its_limit_is_refused_before_it_is_read():
+    with pytest.raises(RemoteProtocolError, match="cut off or too long"):
+        codec.decode(framed(bytes(MAX_HEADER_BYTES + 1)))
+
+
+@pytest.mark.parametrize("version", [0, 1, 4, 6, True, 5.0, None, b"\x05", "5", [5]])
+def test_another_version_is_refused(version):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 5"):
+        codec.decode(framed([version, 3, bytes(16)]))
+
+
+@pytest.mark.parametrize("header", [None, 1, b"", "text", [], [1]])
+def test_a_header_that_is_no_list_of_version_and_type_is_refused(header):
+    with pytest.raises(RemoteProtocolError, match="not a frame of protocol version 5"):
+        codec.decode(framed(msgpack.packb(header)))
+
+
+@pytest.mark.parametrize("kind", [-1, len(codec._TYPES), 2**40, True, "3", None, [3]])
+def test_an_unknown_type_is_refused(kind):
+    with pytest.raises(RemoteProtocolError, match=f"an integer from 0 to {len(codec._TYPES) - 1}"):
+        codec.decode(framed([VERSION, kind, bytes(16)]))
+
+
+@pytest.mark.parametrize(
+    "nonce", [bytes(15), bytes(17), "a" * 16, 16, None, [1] * 16, {}, True, msgpack.ExtType(1, b""), 1.5]
+)
+def test_a_field_of_the_wrong_type_or_length_is_refused(nonce):
+    with pytest.raises(RemoteProtocolError):
+        codec.decode(framed([VERSION, 3, nonce]))
+
+
+@pytest.mark.parametrize("fields", [[], [bytes(16), bytes(16)]])
+def test_a_message_with_too_few_or_too_many_fields_is_refused(fields):
+    with pytest.raises(RemoteProtocolError, match="the fields of Accepted"):
+        codec.decode(framed([VERSION, 3, *fields]))
+
+
+BAD_FIELDS = {
+    "endpoint": ["x" * 261, "here:1/x", b"here:1", 7],
+    "task": ["x" * 201, None],
+    "parameters": [bytes(31), "a" * 32],
+    "min_participants": [2, 65, -1, True, 3.0],
+    "counter": [-1, 2**53 + 1, "now"],
+    "round": [-1, 2**31],
+    "leaving": [0, 1, None],
+    "following": [0, 1, None],
+    "signature": [bytes(63), bytes(65)],
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [(field, value) for field, values in BAD_FIELDS.items() for value in values]
+)
+def test_an_announcement_with_a_field_out_of_range_is_refused(field, value):
+    message = ready(members(3)[0], bytes(32))
+    broken = replace(message, announce=replace(message.announce, **{field: value}))
+
+    with pytest.raises(RemoteProtocolError):
+        codec.decode(codec.encode(broken).join())
+
+
+def test_a_record_that_is_no_list_is_refused():
+    with pytest.raises(RemoteProtocolError, match="the fields of Announce"):
+        codec.decode(framed([VERSION, 4, bytes(16), b"announce"]))
+
+
+def test_a_group_of_65_is_refused():
+    many = replace(group(members(3)), readys=group(members(3)).readys[:1] * 65)
+
+    with pytest.raises(RemoteProtocolError, match="a list of at most 64"):
+        codec.decode(codec.encode(many).join())
+
+
+def test_a_list_where_none_is_expected_is_refused():
+    with pytest.raises(RemoteProtocolError, match="a list of at most 256"):
+        codec.decode(framed([VERSION, 1, bytes(32), bytes(16), b"no list", 0, bytes(64)]))
+
+
+def sample(kind: type) -> Any:
+    """The last of its kind: with what may be absent."""
+    return [message for message in MASKED_SAMPLES if type(message) is kind][-1]
+
+
+def refused(message: Any) -> bool:
+    """Whether the codec lets no such frame in."""
+    try:
+        codec.decode(codec.encode(message).join())
+    except RemoteProtocolError:
+        return True
+    return False
+
+
+ITEMS = {
+    (Join, "hashes"): (DIGEST, 128),
+    (Joined, "heads"): (JOIN_HEADS[0], 64),
+    (JoinCertificate, "signatures"): (bytes(64), 64),
+    (Total, "inputs"): (MASKED_HEAD, 64),
+    (Ack, "digests"): (DIGEST, 4096),
+    (Ack, "inputs"): (MASKED_HEAD, 64),
+    (Release, "shares"): (DIGEST, 64),
+    (ViewChange, "proofs"): (PROOF, 1),
+    (Propose, "votes"): (UNLOCKED, 64),
+    (Propose, "proofs"): (PROOF, 1),
+    (ResultCertificate, "digests"): (DIGEST, 4096),
+    (ResultCertificate, "heads"): (JOIN_HEADS[0], 64),
+    (ResultCertificate, "secrets"): (DIGEST, 64),
+    (ResultCertificate, "releases"): (RELEASE_HEAD, 64),
+}
+"""What a list of a masked session's message is of, and how many there may be."""
+
+
+@pytest.mark.parametrize(("kind", "name"), ITEMS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_list_of_a_masked_session_ends_at_its_limit(kind, name):
+    item, most = ITEMS[kind, name]
+    longest = replace(sample(kind), **{name: (item,) * most})
+
+    assert codec.decode(codec.encode(longest).join()) == longest
+    with pytest.raises(RemoteProtocolError, match=f"a list of at most {most}|not msgpack within the limits"):
+        codec.decode(codec.encode(replace(longest, **{name: (item,) * (most + 1)})).join())
+
+
+@pytest.mark.parametrize(("kind", "name"), ITEMS, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize("item", [b"short", 7, None, [], [7]], ids=repr)
+def test_a_list_of_a_masked_session_holds_nothing_else(kind, name, item):
+    assert refused(replace(sample(kind), **{name: (item,)}))
+
+
+RECORDS = (
+    *(JOIN_HEADS[0], MASKED_HEAD, TOTAL_HEAD, RELEASE_HEAD, LOCKED_PROPOSAL),
+    *(JOIN_VOTE, CHECK_VOTE, ACK_VOTE, LOCKED, DISPUTE),
+)
+BAD_VALUES = {
+    "sid": [bytes(31), bytes(33), "s" * 32, None],
+    "sender": [bytes(31), 7],
+    "signature": [bytes(63), bytes(65), b""],
+    "mask_key": [bytes(31)],
+    "commitment": [bytes(33)],
+    "shares": [bytes(31)],
+    "joins": [bytes(31), 1],
+    "digest": [bytes(31)],
+    "inputs": [bytes(33)],
+    "totals": [bytes(31)],
+    "index": [-1, 4096, True, 1.0],
+    "included": [-1, True, b"\xff", 1.5],
+    "products": ["text", None, 7, bytes(MAX_PRODUCT_BYTES + 1)],
+    "view": [-1, 65, True],
+    "holds": [bytes(MAX_BITMAP_BYTES + 1), 3, "f"],
+    "locks": [(ACK_VOTE, ACK_VOTE), (JOIN_VOTE,), 7],
+    "reducers": [(64,), (-1,), (True,), (0,) * 4097],
+    "votes": [bytes(31)],
+}
+CHANGES = [
+    (record, name, value)
+    for record in RECORDS
+    for name, values in BAD_VALUES.items()
+    if hasattr(record, name)
+    for value in values
+]
+
+
+def carrying(record: Any) -> Any:
+    """A message whose head or vote is this record, or which is one itself."""
+    for message in MASKED_SAMPLES:
+        if type(message) is type(record):
+            return record
+        for where in ("head", "vote"):
+            if type(getattr(message, where, None)) is type(record):
+                return replace(message, **{where: record})
+    raise AssertionError(f"no message carries {type(record).__name__}")
+
+
+@pytest.mark.parametrize(("record", "name", "value"), CHANGES)
+def test_a_record_of_a_masked_session_with_a_field_out_of_range_is_refused(record, name, value):
+    assert not refused(carrying(record))
+    assert refused(carrying(replace(record, **{name: value})))
+
+
+def test_every_signed_record_of_a_masked_session_was_tried_with_every_field_out_of_range():
+    assert {type(record) for record in RECORDS} == set(get_args(codec.MaskedRecord))
+    assert {field.name for record in RECORDS for field in fields(record)} == set(BAD_VALUES)
+
+
+def test_a_set_of_more_than_64_members_is_refused():
+    """msgpack itself packs no number beyond 64 bits."""
+    with pytest.raises(OverflowError):
+        codec.encode(replace(sample(Total), head=replace(TOTAL_HEAD, included=2**64)))
+
+
+def test_a_piece_of_a_total_has_a_place_among_4096():
+    assert refused(TotalPiece(bytes(32), 4096))
+    assert refused(TotalPiece(bytes(32), -1))
+
+
+def test_a_proof_needs_digests_and_check_votes():
+    for broken in (replace(PROOF, digests=(b"",)), replace(PROOF, checks=(ACK_VOTE,))):
+        assert refused(ViewChange(LOCKED, (broken,)))
+        assert refused(replace(sample(Propose), proofs=(broken,)))
+
+
+def test_a_check_with_the_heads_of_more_totals_than_a_vector_has_pieces_is_refused():
+    one = codec._plain(Check(CHECK_VOTE, (TOTAL_HEAD,)))
+    with pytest.raises(RemoteProtocolError, match="a list of at most 4096"):
+        codec._build(Check, [one[0], one[1] * 4097], memoryview(b""))
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
+def test_a_signature_covers_every_field_of_a_masked_session_s_records(record):
+    """Also the records inside them; and of two kinds with equal fields, one's is not the other's."""
+    codec.verify(record, record.sender)
+    others = {int: 5, bytes: RUN[::-1] * 3, tuple: (1, 2)}
+    for field in fields(record):
+        changed = replace(record, **{field.name: others[type(getattr(record, field.name))]})
+        with pytest.raises(RemoteProtocolError, match="signature"):
+            codec.verify(changed, record.sender)
+
+
+def test_a_vote_to_ack_is_not_signed_by_a_signature_over_another_record_of_the_same_fields():
+    head = codec.sign(MaskedHead(SID, ONE.public, 3, DIGEST), ONE)
+    vote = AckVote(head.sid, head.sender, head.index, head.digest, head.signature)
+
+    assert codec.canonical(head) == codec.canonical(vote)
+    with pytest.raises(RemoteProtocolError, match="bad ack signature"):
+        codec.verify(vote, ONE.public)
+
+
+def test_evidence_says_what_kind_of_record_was_signed():
+    labels = {codec.evidence(record).split(b"\0")[0] for record in RECORDS}
+
+    assert len(labels) == len(RECORDS)
+
+
+def test_a_signature_covers_every_field_of_a_record_but_itself():
+    one = announce(members(3)[0])
+    others = {"endpoint": "elsewhere:1", "round": 9, "leaving": True, "following": True, "task": "other"}
+    for field, value in others.items():
+        with pytest.raises(RemoteProtocolError, match="bad announce signature"):
+            codec.verify(replace(one, **{field: value}), one.key)
+
+
+def test_a_piece_is_not_under_the_signature_of_its_sum_but_its_digest_is():
+    message = next(message for message in SAMPLES if type(message).__name__ == "Sum")
+    codec.verify(replace(message, index=3, payload=b"other"), message.sender)
+
+    with pytest.raises(RemoteProtocolError, match="bad sum signature"):
+        codec.verify(replace(message, pieces=(bytes(32),)), message.sender)
+
+
+def test_a_base_with_a_higher_generation_then_more_members_then_the_smaller_digest_ranks_first():
+    held = next(
+        message.announce.base
+        for message in SAMPLES
+        if isinstance(getattr(message, "announce", None), Announce)
+    )
+    higher = replace(held, generation=held.generation + 1)
+    larger = replace(held, members=held.members + 1)
+    smaller = replace(held, digest=bytes(32))
+
+    assert higher.rank > larger.rank > smaller.rank > held.rank
+    anchored = replace(held, generation=1, anchor=1)
+    assert anchored.rank > replace(higher, generation=9, anchor=0).rank, "many weak bases weigh nothing"
+
+
+def test_a_frame_with_a_view_as_payload_joins_to_the_same_bytes():
+    piece = BasePiece(bytes(32), 0, b"abcd")
+
+    assert codec.encode(replace(piece, payload=memoryview(b"abcd"))).join() == codec.encode(piece).join()
