@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from benchmarks.spec import Benchmark, Figure, figure
-from mechanisms.clipping import Floats
-from mechanisms.robust import (
+from mechanisms.noise.clipping import Floats
+from mechanisms.servers.robust import (
     Updates,
     bulyan,
     centred_clipping,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from benchmarks.spec import Benchmark, Figure, figure
-from mechanisms.rpfl import allocate
+from mechanisms.servers.rpfl import allocate
 from node.errors import ConfigError
 
 CASES, QUICK_CASES, MOST_CLIENTS = 200, 20, 8

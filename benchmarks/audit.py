@@ -16,9 +16,10 @@ from benchmarks.audit_case import DELTA, EPSILON, FEW, REPEATS, Case
 from benchmarks.audit_offers import gaussian_rows, offer_cases
 from benchmarks.audit_records import record_cases
 from benchmarks.spec import Benchmark, Figure, figure
-from mechanisms import gaussian, one_run
-from mechanisms.audit import EpsilonBound, distinguish, lower_bound
-from mechanisms.randomness import SeededWords, Words
+from mechanisms.accounting import gaussian
+from mechanisms.audits import one_run
+from mechanisms.audits.audit import EpsilonBound, distinguish, lower_bound
+from mechanisms.noise.randomness import SeededWords, Words
 from node.errors import ConfigError
 
 ALPHA = 0.05

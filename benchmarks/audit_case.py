@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mechanisms.audit import Array, Method, Pair, Release
+from mechanisms.audits.audit import Array, Method, Pair, Release
 
 EPSILON, DELTA = 4.0, 1e-5
 MANY, FEW = 100_000, 2_000

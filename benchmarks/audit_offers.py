@@ -12,15 +12,15 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.audit_case import DELTA, EPSILON, REPEATS, Case, few
-from mechanisms import gaussian
-from mechanisms.accounting import Gaussian, Ledger, releases_noise_multiplier, spent
-from mechanisms.adaptive import Fixed, Quantile
-from mechanisms.audit import Array, Pair, Release, each_row
-from mechanisms.linear_classic import LinearClassic, linear_classic
-from mechanisms.local import LocalDP, aldp, ldp
+from mechanisms.accounting import gaussian
+from mechanisms.accounting.ledger import Gaussian, Ledger, releases_noise_multiplier, spent
+from mechanisms.audits.audit import Array, Pair, Release, each_row
 from mechanisms.mechanism import Memory, Setting
-from mechanisms.noise import noised
-from mechanisms.randomness import Words
+from mechanisms.noise.noise import noised
+from mechanisms.noise.randomness import Words
+from mechanisms.updates.adaptive import Fixed, Quantile
+from mechanisms.updates.linear_classic import LinearClassic, linear_classic
+from mechanisms.updates.local import LocalDP, aldp, ldp
 
 RADIUS, ROUNDS, TENSORS = 1.0, 5, 4
 BEFORE = 0.5

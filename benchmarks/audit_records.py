@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from torch import nn
 
 from benchmarks.audit_case import DELTA, EPSILON, Case
-from mechanisms import gaussian
-from mechanisms.accounting import Ledger, spent
-from mechanisms.audit import Array, Method, Pair, Release
-from mechanisms.dp_sgd import GradientRule, poisson_rows, private_gradient, record_events
-from mechanisms.embeddings import EmbeddingDP
-from mechanisms.labels import LabelDP
-from mechanisms.randomness import Words
+from mechanisms.accounting import gaussian
+from mechanisms.accounting.ledger import Ledger, spent
+from mechanisms.audits.audit import Array, Method, Pair, Release
+from mechanisms.gradients.dp_sgd import GradientRule, poisson_rows, private_gradient, record_events
+from mechanisms.labels.embeddings import EmbeddingDP
+from mechanisms.labels.flips import LabelDP
+from mechanisms.noise.randomness import Words
 
 RADIUS, STEPS, COORDINATES = 1.0, 5, 4
 ABREAST = 1_000

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
 from benchmarks.spec import Benchmark, Figure, figure
-from mechanisms import gaussian
-from mechanisms.accounting import releases_noise_multiplier, sampled_noise_multiplier
+from mechanisms.accounting import gaussian
+from mechanisms.accounting.ledger import releases_noise_multiplier, sampled_noise_multiplier
 from node.errors import ConfigError
 
 DELTA = 1e-5

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from benchmarks.spec import Benchmark, Figure, figure
-from mechanisms.noise import noised
-from mechanisms.randomness import SystemWords
+from mechanisms.noise.noise import noised
+from mechanisms.noise.randomness import SystemWords
 from node.errors import ConfigError
 
 DIMENSION, QUICK_DIMENSION = 10_000_000, 200_000

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting import Event, Unit
+from mechanisms.accounting.ledger import Event, Unit
 from mechanisms.arguments import count, positive, probability
-from mechanisms.randomness import Words
+from mechanisms.noise.randomness import Words
 
 if TYPE_CHECKING:  # it loads torch: seconds, and a tracker has no use for it
-    from mechanisms.dp_sgd import GradientRule
+    from mechanisms.gradients.dp_sgd import GradientRule
 
 Floats = NDArray[np.float32]
 Memory = tuple[tuple[float, ...], ...]

@@ -5,7 +5,8 @@ get Gaussian noise on the same grid before anything else is done with them. So
 
     release = unit (sum of integers + rint(N / unit)),   N ~ N(0, (z record_norm)^2) in each coordinate,
 
-is the Gaussian mechanism, rounded (mechanisms.noise), and its delta is that of Balle & Wang 2018, Theorem 8.
+is the Gaussian mechanism, rounded (mechanisms.noise.noise), and its delta is that of Balle & Wang 2018,
+Theorem 8.
 
 Unit of privacy: one record; neighbours: add or remove it; norm: L2. The number of records is not public: it
 is one of the sums.
@@ -19,11 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting import Event, Gaussian, Relation, Unit, releases_noise_multiplier
+from mechanisms.accounting.ledger import Event, Gaussian, Relation, Unit, releases_noise_multiplier
 from mechanisms.arguments import count, positive
 from mechanisms.mechanism import Guarantee, Quiet
-from mechanisms.noise import add_units
-from mechanisms.randomness import Words
+from mechanisms.noise.noise import add_units
+from mechanisms.noise.randomness import Words
 
 ONE_RECORD = Unit("one record (row) of a node's data, over the agreement", Relation.ADD_REMOVE, "L2")
 FINEST, COARSEST = 2.0**-20, 1.0

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mechanisms.budgeted import dp_fedavg_within
-from mechanisms.dp_fedavg import BookDPFedAvg, dp_fedavg
-from mechanisms.label_server import LabelsOnce
-from mechanisms.linear_classic import linear_classic
-from mechanisms.local import aldp, ldp
 from mechanisms.mechanism import Mechanism, Setting, Unprotected
-from mechanisms.nbafl import FederatedScopeNbAFL, PaperNbAFL
-from mechanisms.record import dp_sgd
-from mechanisms.row_noise import row_noise
-from mechanisms.rpfl_server import rpfl_of
-from mechanisms.server import FedAvg, ServerMechanism
+from mechanisms.servers.budgeted import dp_fedavg_within
+from mechanisms.servers.dp_fedavg import BookDPFedAvg, dp_fedavg
+from mechanisms.servers.label_server import LabelsOnce
+from mechanisms.servers.nbafl import FederatedScopeNbAFL, PaperNbAFL
+from mechanisms.servers.row_noise import row_noise
+from mechanisms.servers.rpfl_server import rpfl_of
+from mechanisms.servers.server import FedAvg, ServerMechanism
+from mechanisms.updates.linear_classic import linear_classic
+from mechanisms.updates.local import aldp, ldp
+from mechanisms.updates.record import dp_sgd
 
 Maker = Callable[[Setting], Mechanism]
 CALIBRATIONS = ("exact", "linear-classic")

@@ -23,7 +23,7 @@ import numpy as np
 from torch import nn
 
 from mechanisms.mechanism import Mechanism, Unprotected
-from mechanisms.randomness import SystemWords
+from mechanisms.noise.randomness import SystemWords
 from mechanisms.record_sums import FINEST, RecordSums, record_sums
 from node.agreed_file import agreed_text
 from node.agreement import Agreed, agreed, totals

@@ -9,7 +9,7 @@ from math import prod, sqrt
 from pathlib import Path
 from typing import Literal
 
-from mechanisms.accounting import Ledger, spent
+from mechanisms.accounting.ledger import Ledger, spent
 from mechanisms.mechanism import Mechanism
 from node.allow import read_allow_list
 from node.config import Task, canonical_parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mechanisms.accounting import Spent
+from mechanisms.accounting.ledger import Spent
 from node.artifacts import Ending, Record, Summary, Traffic
 from node.counting import Meter
 from node.gate import Refused

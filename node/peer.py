@@ -21,7 +21,7 @@ from typing import TypeVar
 import numpy as np
 
 from mechanisms.mechanism import Mechanism, Memory
-from mechanisms.randomness import SystemWords
+from mechanisms.noise.randomness import SystemWords
 from node import wall_clock
 from node.artifacts import Ending, Folder, Summary
 from node.chronicle import Chronicle

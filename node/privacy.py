@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from mechanisms.accounting import Event, Ledger, Spent, spent
+from mechanisms.accounting.ledger import Event, Ledger, Spent, spent
 from mechanisms.mechanism import Mechanism, Memory, Setting
 from node.config import Task
 from node.errors import ConfigError, reason

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
 
-from mechanisms.accounting import sampled_noise_multiplier
+from mechanisms.accounting.ledger import sampled_noise_multiplier
 from node.config import AgreementSection
 from node.errors import ConfigError, shown
 from node.schema import ArraySchema, ClassTarget, Schema

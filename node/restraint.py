@@ -11,7 +11,7 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Restraint:
-    """The part of local training that a server's mechanism asks for; see mechanisms.server.ServerMechanism.
+    """The part of local training that a server's mechanism asks for; see `ServerMechanism`.
 
     proximal_mu: of the term (mu/2) ||w - w0||^2 in the loss, w0 being the start (Li et al. 2020, "Federated
     Optimization in Heterogeneous Networks", section 3.2).

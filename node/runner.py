@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from torch import nn
 
 from mechanisms.mechanism import Mechanism
-from mechanisms.randomness import SystemWords
+from mechanisms.noise.randomness import SystemWords
 from node.access import FILE as TOKEN_FILE
 from node.access import Access, access_of, kept_token
 from node.addresses import is_loopback

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechanisms.accounting import Ledger
+from mechanisms.accounting.ledger import Ledger
 from mechanisms.mechanism import Mechanism
 from node.counting import Meter
 from node.journal import KEPT, Journal, Remark

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from mechanisms.accounting import Event, event_from_text, to_text
+from mechanisms.accounting.ledger import Event, event_from_text, to_text
 from node.errors import ConfigError, UserError, reason
 from node.regular import check_regular
 from node.whole_files import sync

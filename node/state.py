@@ -30,7 +30,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import msgpack
 import numpy as np
 
-from mechanisms.accounting import Event, Ledger, event_from_text, to_text
+from mechanisms.accounting.ledger import Event, Ledger, event_from_text, to_text
 from mechanisms.mechanism import Memory
 from node.artifacts import Ending
 from node.database import Database, Fact, create_database

@@ -15,9 +15,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from mechanisms.dp_sgd import GradientRule, poisson_rows, private_gradient
-from mechanisms.per_example import clipped_sum
-from mechanisms.randomness import Words
+from mechanisms.gradients.dp_sgd import GradientRule, poisson_rows, private_gradient
+from mechanisms.gradients.per_example import clipped_sum
+from mechanisms.noise.randomness import Words
 from node.data import Dataset
 from node.errors import ConfigError, reason
 from node.norms import Norms

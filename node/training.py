@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from mechanisms.clipping import NotFinite
-from mechanisms.dp_sgd import GradientRule
-from mechanisms.randomness import Words
+from mechanisms.gradients.dp_sgd import GradientRule
+from mechanisms.noise.clipping import NotFinite
+from mechanisms.noise.randomness import Words
 from node.config import TrainSection
 from node.data import Dataset
 from node.devices import find_device, within_memory

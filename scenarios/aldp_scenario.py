@@ -1,8 +1,8 @@
 """Scenario `aldp`: local noise with an adaptive radius, and additive float shares, in a swarm of peers.
 
 The source is DISCO's documentation of its privacy ("differential privacy", "secure aggregation"), and its
-code where that does something else (mechanisms.linear_classic). It gives ranges and orders of size, no table:
-each is a claim here.
+code where that does something else (mechanisms.updates.linear_classic). It gives ranges and orders of size,
+no table: each is a claim here.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import torch
 
-from mechanisms.randomness import SystemWords
+from mechanisms.noise.randomness import SystemWords
 from node.data import Dataset, load_dataset
 from node.task import build_model
 from node.training import Trainer, read_vector

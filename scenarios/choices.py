@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.clipping import clip_rows
+from mechanisms.noise.clipping import clip_rows
 from mechanisms.registry import SERVER_MECHANISMS
-from mechanisms.server import Federation, ServerMechanism
+from mechanisms.servers.server import Federation, ServerMechanism
 from node.errors import ConfigError, reason, shown
 from node.task import import_class
 from scenarios import partitions

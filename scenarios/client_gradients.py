@@ -21,7 +21,7 @@ from torch.nn import functional
 from torch.nn.modules.dropout import _DropoutNd
 from torch.utils.hooks import RemovableHandle
 
-from mechanisms.per_example import Loss, check_layers
+from mechanisms.gradients.per_example import Loss, check_layers
 from node.training import shapes
 
 _PROBE_ROWS = 2

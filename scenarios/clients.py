@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from mechanisms.arguments import at_least_zero, count, positive
-from mechanisms.per_example import Loss
+from mechanisms.gradients.per_example import Loss
 from node.config import TrainSection
 from scenarios.client_gradients import Gradients, Part, Whole
 

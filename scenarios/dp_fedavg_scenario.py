@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from mechanisms.accounting import Gaussian, Ledger, SampledGaussian, spent
-from mechanisms.dp_fedavg import ONE_USER, ZEROED_USER
+from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, spent
+from mechanisms.servers.dp_fedavg import ONE_USER, ZEROED_USER
 from scenarios import dp_fedavg_charts
 from scenarios.comparisons import CLOSE, largest_rise, rise
 from scenarios.dp_fedavg_arms import (

@@ -2,10 +2,10 @@
 
     chosen = sample ──▶ broadcast ──▶ crew: each trains, clips, noises, sends ──▶ combine ──▶ figure
 
-The loop and the mechanism's hooks (mechanisms.server) are the same everywhere; engines differ in their crew:
-threads of one process, tasks of a cluster, or real nodes. All randomness of a replay follows from the seed.
-Clients are dealt to blocks by a rule that looks at their rows only, and a block is trained by one thread: the
-figures do not depend on how many threads or machines there are.
+The loop and the mechanism's hooks (mechanisms.servers.server) are the same everywhere; engines differ in
+their crew: threads of one process, tasks of a cluster, or real nodes. All randomness of a replay follows from
+the seed. Clients are dealt to blocks by a rule that looks at their rows only, and a block is trained by one
+thread: the figures do not depend on how many threads or machines there are.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
-from mechanisms.clipping import Floats, NotFinite
 from mechanisms.mechanism import Protection
-from mechanisms.randomness import SeededWords, Words
-from mechanisms.server import Federation, Indices, Labels, ServerMechanism, Step
+from mechanisms.noise.clipping import Floats, NotFinite
+from mechanisms.noise.randomness import SeededWords, Words
+from mechanisms.servers.server import Federation, Indices, Labels, ServerMechanism, Step
 from node import data as node_data
 from node.config import ModelSection, TrainSection
 from node.config_values import read_section, shared_values

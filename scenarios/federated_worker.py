@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mechanisms.clipping import Floats
-from mechanisms.randomness import SystemWords, Words
-from mechanisms.server import Federation, Indices, Step
+from mechanisms.noise.clipping import Floats
+from mechanisms.noise.randomness import SystemWords, Words
+from mechanisms.servers.server import Federation, Indices, Step
 from node.federation import ClientNode, Gather, ServerGone, ServerNode
 from node.restraint import Restraint
 from node.task import build

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mechanisms.clipping import Floats
-from mechanisms.server import Indices
+from mechanisms.noise.clipping import Floats
+from mechanisms.servers.server import Indices
 from scenarios import datasets
 from scenarios.cells import Cell, cell_name
 from scenarios.criteo import Criteo

@@ -22,7 +22,7 @@ from torch import nn
 from torch.func import functional_call
 
 from mechanisms.arguments import at_least_zero, count, positive
-from mechanisms.per_example import Loss
+from mechanisms.gradients.per_example import Loss
 from node.training import shapes, split_vector
 
 Floats = NDArray[np.float32]

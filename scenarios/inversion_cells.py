@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn import functional
 
 from mechanisms.mechanism import Mechanism
-from mechanisms.randomness import SeededWords
+from mechanisms.noise.randomness import SeededWords
 from node.task import build
 from node.training import read_vector, shapes, split_vector
 from scenarios.attack_cells import AttackCell

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting import Relation, spent
-from mechanisms.embeddings import EmbeddingDP
-from mechanisms.labels import LabelDP, MemoisedLabelDP
-from mechanisms.randomness import SeededWords, Words
+from mechanisms.accounting.ledger import Relation, spent
+from mechanisms.labels.embeddings import EmbeddingDP
+from mechanisms.labels.flips import LabelDP, MemoisedLabelDP
+from mechanisms.noise.randomness import SeededWords, Words
 from node.errors import ConfigError, reason, shown
 from node.task import import_class
 from scenarios.cells import Fact
@@ -22,7 +22,7 @@ from scenarios.wide_deep import SCALARS
 
 Labels = NDArray[np.floating]
 Flip = Callable[[Labels], Labels]
-"""What mechanisms.labels.LabelDP is once made: from labels (n,) to noisy ones."""
+"""What mechanisms.labels.flips.LabelDP is once made: from labels (n,) to noisy ones."""
 
 LABEL_DP = "mechanisms.labels:LabelDP"
 DELTA = 1e-5

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from mechanisms.labels import LabelDP
+from mechanisms.labels.flips import LabelDP
 from scenarios import label_dp_charts
 from scenarios.comparisons import CLOSE, largest_rise, rise
 from scenarios.label_choices import ONE_EMBEDDING, ONE_LABEL

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mechanisms.group_median import lies_withstood
+from mechanisms.servers.group_median import lies_withstood
 from node.config import load_task
 from scenarios.lying_swarm import HONEST, MEMBERS, OWN, ROLLED_BACK, Lie, LyingSwarmCell
 from scenarios.peer_cells import SwarmCell, changed_task

@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from mechanisms.group_median import LEAST_GROUPS, LEAST_MEMBERS, group_median, smallest_sum
 from mechanisms.mechanism import Offer
-from mechanisms.randomness import SeededWords
+from mechanisms.noise.randomness import SeededWords
+from mechanisms.servers.group_median import LEAST_GROUPS, LEAST_MEMBERS, group_median, smallest_sum
 from node.config import Task
 from node.errors import ConfigError
 from node.privacy import offer_bound

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mechanisms.clipping import Floats
-from mechanisms.membership import Losses, auc, best_threshold, halves, rates
-from mechanisms.randomness import SeededWords
-from mechanisms.shadows import Shadows, calibrated
+from mechanisms.audits.membership import Losses, auc, best_threshold, halves, rates
+from mechanisms.audits.shadows import Shadows, calibrated
+from mechanisms.noise.clipping import Floats
+from mechanisms.noise.randomness import SeededWords
 from node.training import write_vector
 from scenarios.attackers import Backdoor
 from scenarios.cells import Fact

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mechanisms.nbafl import constant_of
-from mechanisms.server import Federation
+from mechanisms.servers.nbafl import constant_of
+from mechanisms.servers.server import Federation
 from node.config import ModelSection, load_task
 from node.errors import ConfigError
 from node.task import import_class
@@ -188,7 +188,7 @@ _WHOLE = Federation((1438 // PARTIES,) * PARTIES, _TASK.train.rounds, (4096, 64,
 def own(path: str, parameters: Mapping[str, Any]) -> Cell:
     """An arm with a user's mechanism: a server's where it can be made as one, else a node's.
 
-    A server's is called with a `mechanisms.server.Federation` and `parameters`, a node's with a
+    A server's is called with a `mechanisms.servers.server.Federation` and `parameters`, a node's with a
     `mechanisms.mechanism.Setting`, and `parameters` are keys of [privacy]. Raises ConfigError for neither.
     """
     import_class(path)

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
-from mechanisms import membership, shadows
+from mechanisms.audits import membership, shadows
+from mechanisms.audits.membership import Losses
+from mechanisms.audits.shadows import Shadows
 from mechanisms.mechanism import Mechanism
-from mechanisms.membership import Losses
-from mechanisms.randomness import SeededWords
-from mechanisms.shadows import Shadows
+from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
 from node.task import build
 from node.training import Trainer, read_vector

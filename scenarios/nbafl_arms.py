@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mechanisms.nbafl import TABLE_CONSTANTS, TABLE_EPSILONS, delta_of
+from mechanisms.servers.nbafl import TABLE_CONSTANTS, TABLE_EPSILONS, delta_of
 from node.config import ModelSection, TrainSection
 from scenarios.choices import Clients, MechanismChoice, Rows
 from scenarios.federated import FederatedCell

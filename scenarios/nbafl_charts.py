@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mechanisms.nbafl import delta_of
+from mechanisms.servers.nbafl import delta_of
 from scenarios.nbafl_arms import (
     CELLS,
     CLIP_ONLY,

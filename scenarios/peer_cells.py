@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
-from mechanisms.accounting import Relation, Unit
+from mechanisms.accounting.ledger import Relation, Unit
 from mechanisms.mechanism import Mechanism
 from node.config import Task, read_task
 from node.config_values import key_name

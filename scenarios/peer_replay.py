@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from mechanisms.accounting import Ledger
+from mechanisms.accounting.ledger import Ledger
 from mechanisms.loss_gate import LossGate
 from mechanisms.mechanism import Mechanism, Memory, Offer
-from mechanisms.randomness import SeededWords
+from mechanisms.noise.randomness import SeededWords
 from node.config import Task
 from node.data import Dataset, load_dataset
 from node.errors import UserError

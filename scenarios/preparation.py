@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mechanisms.randomness import Words
+from mechanisms.noise.randomness import Words
 from node.errors import ConfigError, reason
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from mechanisms.mechanism import Mechanism
-from mechanisms.randomness import SeededWords
+from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
 from node.task import build
 from node.training import read_vector

@@ -18,8 +18,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayTaskError
 
-from mechanisms.clipping import Floats
-from mechanisms.server import Indices
+from mechanisms.noise.clipping import Floats
+from mechanisms.servers.server import Indices
 from scenarios.cells import Cell, Outcome
 from scenarios.criteo import Criteo
 from scenarios.dataset import Dataset

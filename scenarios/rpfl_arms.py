@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mechanisms import gaussian
+from mechanisms.accounting import gaussian
 from node.config import ModelSection, TrainSection
 from scenarios import lying_arms
 from scenarios.attackers import Attackers, Backdoor, FreeRide, LabelFlip, Scaling, SignFlip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from mechanisms.membership import advantage_at_most
+from mechanisms.audits.membership import advantage_at_most
 from scenarios.comparisons import CLOSE, rise
 from scenarios.measures import BACKDOOR as SUCCESS
 from scenarios.measures import BALANCED, MAJORITY

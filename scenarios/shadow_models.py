@@ -3,7 +3,7 @@
     attacker's rows ──random halves──▶ shadows, trained centrally ──▶ losses on the rows that are judged
 
 The attacker knows what a member of the swarm knows: the model, its start and how it is trained. The scores
-that are made of these losses stand in mechanisms.shadows.
+that are made of these losses stand in mechanisms.audits.shadows.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from mechanisms.randomness import SeededWords, Words
+from mechanisms.noise.randomness import SeededWords, Words
 from node.config_values import key, read_section, real, whole
 from node.errors import ConfigError
 from scenarios.cells import Fact, Outcome, Room, digest_of, salt_of

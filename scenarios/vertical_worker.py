@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mechanisms.randomness import SystemWords
+from mechanisms.noise.randomness import SystemWords
 from node.errors import UserError
 from node.federation import ClientNode, Gather, ServerGone, ServerNode
 from scenarios.cells import Outcome, Shelf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechanisms.labels import LabelDP
+from mechanisms.labels.flips import LabelDP
 
 HALF = 0.5
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechanisms.accounting import Gaussian, Relation, Unit
+from mechanisms.accounting.ledger import Gaussian, Relation, Unit
 from mechanisms.mechanism import Floats, Guarantee, Memory, Offer, Quiet, Setting, Unprotected
-from mechanisms.randomness import Words
-from mechanisms.server import FedAvg, Indices, fixed_sample
+from mechanisms.noise.randomness import Words
+from mechanisms.servers.server import FedAvg, Indices, fixed_sample
 
 UNIT = Unit("one ward", Relation.REPLACE, "L2")
 

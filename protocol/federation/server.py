@@ -9,8 +9,8 @@ What stays true, beside the tables of their steps (protocol.federation.steps):
 - A round waits only for clients of nodes that are here; what others would have sent is missing.
 - A vector has one size, known before the first frame; its pieces are counted once each, and all are finite.
 
-The server sees every upload: that is the setting of the mechanisms in mechanisms.server, and no secure
-aggregation.
+The server sees every upload: that is the setting of the mechanisms in mechanisms.servers.server, and no
+secure aggregation.
 """
 
 from __future__ import annotations

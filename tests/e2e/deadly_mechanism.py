@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from mechanisms.mechanism import Floats
-from mechanisms.randomness import Words
-from mechanisms.server import Averaging, Federation, Indices, PlainTraining, fixed_sample
+from mechanisms.noise.randomness import Words
+from mechanisms.servers.server import Averaging, Federation, Indices, PlainTraining, fixed_sample
 
 STEPS = {"upload": 0, "combine": 0}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.accounting import Ledger, event_from_text, spent
+from mechanisms.accounting.ledger import Ledger, event_from_text, spent
 from node import init
 from node.ranges import rounded_scale
 from tests.e2e.dying_peer import Fate, Orders

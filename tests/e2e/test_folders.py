@@ -15,7 +15,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from mechanisms.accounting import Ledger, event_from_text, spent
+from mechanisms.accounting.ledger import Ledger, event_from_text, spent
 from node.keyfile import new_seed
 from node.spend_file import SpendFile
 from protocol.crypto.node_key import NodeKey

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from mechanisms.accounting import (
+from mechanisms.accounting.ledger import (
     Event,
     Gaussian,
     Ledger,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mechanisms.clipping import clip_l2, norm
+from mechanisms.noise.clipping import clip_l2, norm
 
 VECTORS = arrays(
     np.float32,

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.accounting import Gaussian, Ledger, Pure, SampledGaussian, event_from_text, spent, to_text
-from mechanisms.gaussian import compose, delta, epsilon, noise_multiplier
+from mechanisms.accounting.gaussian import compose, delta, epsilon, noise_multiplier
+from mechanisms.accounting.ledger import (
+    Gaussian,
+    Ledger,
+    Pure,
+    SampledGaussian,
+    event_from_text,
+    spent,
+    to_text,
+)
 
 epsilons = st.floats(1e-3, 100)
 deltas = st.floats(-30, -0.5).map(lambda power: 10**power)

@@ -16,13 +16,14 @@ from scipy.stats import chi2
 from benchmarks.audit import bounds, canary_guesses, cases
 from benchmarks.audit_case import Case
 from benchmarks.audit_offers import gaussian_rows, opposite
-from mechanisms import gaussian, membership, one_run
-from mechanisms.audit import Method, distinguish, lower_bound
-from mechanisms.labels import LabelDP
-from mechanisms.membership import Losses
-from mechanisms.one_run import Guesses
-from mechanisms.randomised_response import respond
-from mechanisms.randomness import SeededWords
+from mechanisms.accounting import gaussian
+from mechanisms.audits import membership, one_run
+from mechanisms.audits.audit import Method, distinguish, lower_bound
+from mechanisms.audits.membership import Losses
+from mechanisms.audits.one_run import Guesses
+from mechanisms.labels.flips import LabelDP
+from mechanisms.labels.randomised_response import respond
+from mechanisms.noise.randomness import SeededWords
 
 ALPHA = 1e-4
 FEW, FEWER, ABREAST = 800, 500, 10_000

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest, norm, poisson
 
-from mechanisms.noise import _LAYERS, _WIDTHS, add_units, gaussian, grid, noised
-from mechanisms.randomness import SeededWords
+from mechanisms.noise.noise import _LAYERS, _WIDTHS, add_units, gaussian, grid, noised
+from mechanisms.noise.randomness import SeededWords
 
 ERROR_RATE = 1e-6
 DRAWS = 1 << 20

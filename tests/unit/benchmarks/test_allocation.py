@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.allocation import EXCESS_AT_MOST, drawn, excess
-from mechanisms import rpfl
+from mechanisms.servers import rpfl
 
 
 def test_a_quick_run_gives_every_figure(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.mechanism import Setting
-from mechanisms.randomness import SeededWords
+from mechanisms.noise.randomness import SeededWords
 
 
 def setting(**values: Any) -> Setting:

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from mechanisms import gaussian
-from mechanisms.accounting import Ledger, Relation, spent
+from mechanisms.accounting import gaussian
+from mechanisms.accounting.ledger import Ledger, Relation, spent
 from mechanisms.record_sums import COARSEST, FINEST, RecordSums, record_sums
 from tests.unit.mechanisms.settings import words
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from mechanisms.randomness import SystemWords
+from mechanisms.noise.randomness import SystemWords
 from node.config import canonical_parameters, load_task
 from node.data import load_dataset
 from node.devices import find_device, thread_count, tried, usable_cores

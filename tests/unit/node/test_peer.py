@@ -7,7 +7,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from mechanisms.accounting import Ledger
+from mechanisms.accounting.ledger import Ledger
 from node.privacy import NOTHING, Receipt
 from protocol.actions import Adopted, Spend
 from protocol.quorum.lineage import FIRST

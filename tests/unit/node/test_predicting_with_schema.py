@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from mechanisms.randomness import SystemWords
+from mechanisms.noise.randomness import SystemWords
 from node import predict
 from node.artifacts import Folder
 from node.config import read_task

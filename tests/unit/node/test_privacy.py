@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mechanisms.accounting import Gaussian, Ledger, SampledGaussian, spent
+from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, spent
 from node.config import canonical_parameters, load_task
 from node.errors import ConfigError
 from node.privacy import (

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from mechanisms.accounting import Ledger
+from mechanisms.accounting.ledger import Ledger
 from node.artifacts import Record, Summary
 from node.config import load_task
 from node.live import LiveReporter

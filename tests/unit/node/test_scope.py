@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from mechanisms.dp_sgd import GradientRule
-from mechanisms.randomness import SystemWords
+from mechanisms.gradients.dp_sgd import GradientRule
+from mechanisms.noise.randomness import SystemWords
 from node.config import canonical_parameters, describe_difference, load_task
 from node.data import Dataset, load_dataset
 from node.errors import ConfigError

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mechanisms.accounting import Gaussian, Pure, SampledGaussian
+from mechanisms.accounting.ledger import Gaussian, Pure, SampledGaussian
 from node.errors import ConfigError, UserError
 from node.spend_file import Charge, SpendFile, spend_path
 

@@ -82,7 +82,7 @@ def test_a_round_with_privacy_loads_neither_torchs_compiler_nor_sympy(tmp_path):
         from node.privacy import make_mechanism
         from node.task import build_model
         from node.training import Trainer, shapes
-        from mechanisms.randomness import SystemWords
+        from mechanisms.noise.randomness import SystemWords
 
         task = load_task("digits", ["privacy.mechanism=dp-sgd", "privacy.epsilon=8", "train.epochs=1"])
         dataset = load_dataset(task, None, (0, 5))

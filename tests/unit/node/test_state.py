@@ -14,7 +14,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from mechanisms.accounting import Event, Gaussian, Ledger, Pure, SampledGaussian, Spent
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Pure, SampledGaussian, Spent
 from node.artifacts import Ending, Traffic
 from node.errors import ConfigError, UserError
 from node.privacy import NOTHING, Receipt

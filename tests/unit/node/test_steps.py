@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from mechanisms.dp_sgd import GradientRule
-from mechanisms.randomness import SeededWords, SystemWords
+from mechanisms.gradients.dp_sgd import GradientRule
+from mechanisms.noise.randomness import SeededWords, SystemWords
 from node.config import load_task
 from node.data import Dataset, load_dataset
 from node.errors import ConfigError

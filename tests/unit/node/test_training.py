@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from mechanisms.randomness import SystemWords
+from mechanisms.noise.randomness import SystemWords
 from node.config import load_task
 from node.data import Dataset, load_dataset
 from node.errors import ConfigError

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms import membership
+from mechanisms.audits import membership
 from node.config import PrivacySection
 from node.errors import ConfigError
 from scenarios.attack_cells import AttackCell

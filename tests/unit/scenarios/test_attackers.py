@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.randomness import SeededWords
+from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
 from scenarios.attackers import NOBODY, Attackers, Backdoor, Forgery, FreeRide, LabelFlip, Scaling, SignFlip
 from scenarios.attacks import Trigger

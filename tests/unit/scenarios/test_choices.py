@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechanisms.server import FedAvg, Federation
+from mechanisms.servers.server import FedAvg, Federation
 from node.errors import ConfigError
 from scenarios.choices import PARTITIONS, Clients, MechanismChoice, Rows
 from scenarios.dataset import Dataset

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from benchmarks.clients_sequential import train_one_by_one
-from mechanisms.randomness import SystemWords
+from mechanisms.noise.randomness import SystemWords
 from node.config import TrainSection
 from node.data import Dataset
 from node.models import MLP

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms import renyi
-from mechanisms.server import Federation
+from mechanisms.accounting import renyi
+from mechanisms.servers.server import Federation
 from node.config import ModelSection
 from scenarios import datasets
 from scenarios.catalogue import SCENARIOS

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechanisms.accounting import Event
-from mechanisms.clipping import NotFinite
+from mechanisms.accounting.ledger import Event
 from mechanisms.mechanism import Guarantee
-from mechanisms.randomness import Words
-from mechanisms.server import Indices
+from mechanisms.noise.clipping import NotFinite
+from mechanisms.noise.randomness import Words
+from mechanisms.servers.server import Indices
 from node.errors import ConfigError, UserError
 from node.training import Trainer
 from scenarios.cells import Outcome

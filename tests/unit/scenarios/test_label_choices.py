@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from mechanisms.randomness import SeededWords
+from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
 from scenarios.label_choices import (
     LABEL_DP,

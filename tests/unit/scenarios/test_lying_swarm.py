@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.group_median import group_median
-from mechanisms.randomness import SeededWords
+from mechanisms.noise.randomness import SeededWords
+from mechanisms.servers.group_median import group_median
 from node.config import load_task
 from node.errors import ConfigError
 from scenarios import lying_arms

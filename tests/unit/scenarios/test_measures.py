@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from mechanisms.membership import Losses
-from mechanisms.randomness import SeededWords
+from mechanisms.audits.membership import Losses
+from mechanisms.noise.randomness import SeededWords
 from node.config import TrainSection
 from scenarios.attackers import NOBODY, Attackers, Backdoor, LabelFlip
 from scenarios.attacks import Trigger

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.server import Federation
+from mechanisms.servers.server import Federation
 from node.errors import ConfigError
 from scenarios.catalogue import SCENARIOS
 from scenarios.cells import Cell, Fact, Outcome

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms.server import Federation
+from mechanisms.servers.server import Federation
 from scenarios.catalogue import SCENARIOS
 from scenarios.cells import Outcome
 from scenarios.federated import FederatedCell, protection_facts

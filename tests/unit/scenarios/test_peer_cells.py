@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from mechanisms.accounting import Gaussian, Ledger, spent
-from mechanisms.gaussian import classic_noise_multiplier
+from mechanisms.accounting.gaussian import classic_noise_multiplier
+from mechanisms.accounting.ledger import Gaussian, Ledger, spent
 from node.config import load_task
 from node.data import load_dataset
 from node.errors import ConfigError, UserError

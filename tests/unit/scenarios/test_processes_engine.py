@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.clipping import Floats
+from mechanisms.noise.clipping import Floats
 from node.errors import ConfigError, UserError
 from node.training import Diverged, Interrupted
 from protocol.wire.limits import MAX_ORDERED

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.server import Federation
+from mechanisms.servers.server import Federation
 from node.errors import ConfigError
 from scenarios import lying_arms, rpfl_arms, rpfl_claims
 from scenarios.attackers import Backdoor

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from mechanisms import membership, shadows
-from mechanisms.membership import Losses
-from mechanisms.shadows import Shadows
+from mechanisms.audits import membership, shadows
+from mechanisms.audits.membership import Losses
+from mechanisms.audits.shadows import Shadows
 from node.errors import UserError
 from node.models import MLP
 from node.training import read_vector, write_vector

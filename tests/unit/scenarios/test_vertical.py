@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.randomness import SystemWords
+from mechanisms.noise.randomness import SystemWords
 from node.errors import ConfigError, UserError
 from scenarios import downloads
 from scenarios.__main__ import main

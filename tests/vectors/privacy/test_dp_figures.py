@@ -10,8 +10,8 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import RdpAccountant
 
-from mechanisms import gaussian
-from mechanisms.accounting import (
+from mechanisms.accounting import gaussian
+from mechanisms.accounting.ledger import (
     Ledger,
     SampledGaussian,
     delta_spent,

@@ -1,0 +1,1 @@
+"""What was spent: events, ledgers, and what (epsilon, delta) they prove."""

@@ -1,0 +1,347 @@
+"""Events, the ledger that counts them, and the accountant that says what they cost together.
+
+An event is one use of the data, in the terms in which its cost is known. A ledger is all that was ever
+released about one `Unit` of privacy; whoever keeps it decides what the unit is. `spent` reads the total:
+
+- only Gaussian events: closed form (Balle & Wang 2018, Theorem 8; Dong, Roth & Su 2022, Corollary 3.3);
+- otherwise privacy loss distributions (PLD), rounded up by connecting the dots (Doroshenko et al. 2022);
+- Renyi DP (RDP, Mironov 2017) where a PLD would be slow or too fine for doubles: more than `PLD_STEPS`
+  steps in all, more than `PLD_KINDS` different events, or a delta below `PLD_DELTA`. Its bound is looser.
+
+Each is an upper bound. A central limit ("GDP") accountant is not: it reads below PLD when rows are sampled.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from functools import lru_cache
+from itertools import repeat
+
+from mechanisms.accounting import gaussian, privacy_loss, renyi
+from mechanisms.arguments import at_least_zero, count, positive, probability, share
+
+PLD_STEPS = 1_000_000
+PLD_KINDS = 16
+PLD_DELTA = 1e-11
+_TAIL = 1e-4
+"""The share of delta that goes into cutting the tails of a PLD."""
+_CLOSE = 1.004
+"""How far a noise multiplier that was searched for may lie above the least that the accountant allows."""
+
+
+class Relation(StrEnum):
+    """What makes two data sets neighbours."""
+
+    ADD_REMOVE = "add or remove"
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What one guarantee is about: `what` is added, removed or replaced, and the norm of the sensitivity."""
+
+    what: str
+    relation: Relation
+    norm: str
+
+    @property
+    def words(self) -> str:
+        """For people, such as `one record; neighbours: add or remove one; sensitivity in the L2 norm`."""
+        return f"{self.what}; neighbours: {self.relation} one; sensitivity in the {self.norm} norm"
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """One Gaussian release with noise of `noise_multiplier` times its L2 sensitivity; 0 is no noise.
+
+    For whichever relation that sensitivity was worked out for.
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        at_least_zero("noise_multiplier", self.noise_multiplier)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledGaussian:
+    """Gaussian releases of sums over a Poisson sample, drawn anew for each of the `steps`.
+
+    Every row is in a sample with `sampling_probability`, independently. Relation: add or remove one row; the
+    sensitivity is the largest L2 norm of one row's term. Abadi et al. 2016, Algorithm 1.
+    """
+
+    noise_multiplier: float
+    sampling_probability: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        at_least_zero("noise_multiplier", self.noise_multiplier)
+        share("sampling_probability", self.sampling_probability)
+        count("steps", self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Pure:
+    """One (epsilon, 0) release, such as a randomised response, whatever its relation."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        at_least_zero("epsilon", self.epsilon)
+
+
+Event = Gaussian | SampledGaussian | Pure
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """How often each event took place: equal events are counted together, and order does not matter.
+
+    Sampled events of the same noise and sampling are one event with all their steps.
+    """
+
+    counts: tuple[tuple[Event, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", _counted(self.counts))
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Ledger:
+        """The ledger of these events. TypeError on anything else."""
+        return cls(tuple(zip(events, repeat(1), strict=False)))
+
+    def adding(self, events: Iterable[Event]) -> Ledger:
+        """A ledger of these events on top."""
+        return Ledger(self.counts + Ledger.of(events).counts)
+
+    def __bool__(self) -> bool:
+        return bool(self.counts)
+
+
+def _counted(counts: Iterable[tuple[Event, int]]) -> tuple[tuple[Event, int], ...]:
+    totals: dict[Event, int] = {}
+    key: Event
+    for event, times in counts:
+        match event:
+            case SampledGaussian(z, sampling_probability, steps):
+                key, more = SampledGaussian(z, sampling_probability, 1), steps * count("times", times)
+            case Gaussian() | Pure():
+                key, more = event, count("times", times)
+            case _:
+                raise TypeError(f"event = {event!r} is not allowed: Gaussian, SampledGaussian or Pure")
+        totals[key] = totals.get(key, 0) + more
+    return tuple(sorted(map(_with_steps, totals.items()), key=repr))
+
+
+def _with_steps(counted: tuple[Event, int]) -> tuple[Event, int]:
+    event, times = counted
+    if isinstance(event, SampledGaussian):
+        return SampledGaussian(event.noise_multiplier, event.sampling_probability, times), 1
+    return counted
+
+
+# -- what it costs -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """All events of a ledger together are (epsilon, delta)-DP; `method` found the epsilon."""
+
+    epsilon: float
+    delta: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A ledger as the accountants take it: all plain Gaussians are one, infinite where there are none."""
+
+    gaussian_z: float
+    sampled: tuple[privacy_loss.Sampled, ...]
+    responses: tuple[privacy_loss.Response, ...]
+
+    @property
+    def method(self) -> str:
+        if not self.sampled and not self.responses:
+            return "closed form"
+        kinds = len(self.sampled) + len(self.responses)
+        steps = sum(one.steps for one in self.sampled) + sum(one.times for one in self.responses)
+        return "PLD" if steps <= PLD_STEPS and kinds <= PLD_KINDS else "RDP"
+
+    def loss(self, tail: float) -> privacy_loss.PrivacyLoss:
+        plain = (privacy_loss.Sampled(self.gaussian_z, 1.0, 1),) if math.isfinite(self.gaussian_z) else ()
+        return privacy_loss.compose((*plain, *self.sampled), self.responses, tail)
+
+    def divergences(self) -> renyi.Array:
+        each = [one.steps * renyi.sampled(one.z, one.q) for one in self.sampled]
+        each += [one.times * renyi.response(one.epsilon) for one in self.responses]
+        return sum(each, renyi.gaussian(self.gaussian_z))
+
+
+_NO_NOISE = 1e-3
+"""Below this noise multiplier a sampled release counts as one without noise: its losses are millions."""
+
+
+def _parts(ledger: Ledger) -> _Parts:
+    plain: list[float] = []
+    sampled: list[privacy_loss.Sampled] = []
+    responses: list[privacy_loss.Response] = []
+    for event, times in ledger.counts:
+        match event:
+            case Gaussian(z):
+                plain.append(z / math.sqrt(times))
+            case SampledGaussian(z, q, steps) if q == 1 or z < _NO_NOISE:
+                plain.append(z / math.sqrt(steps) if q == 1 else 0.0)
+            case SampledGaussian(z, q, steps):
+                sampled.append(privacy_loss.Sampled(z, q, steps))
+            case Pure(epsilon) if epsilon > 0:
+                responses.append(privacy_loss.Response(epsilon, times))
+    return _Parts(gaussian.compose(plain), tuple(sampled), tuple(responses))
+
+
+def spent(ledger: Ledger, delta: float) -> Spent:
+    """The least epsilon for this delta that the accountant of this ledger proves; infinite without noise.
+
+    For one unit, the one that the ledger is about; sampled events under add or remove, in the L2 norm. The
+    method is `closed form`, `PLD`, `RDP` (see the module for which) or `nothing spent`.
+    """
+    return _spent(ledger, probability("delta", delta))
+
+
+@lru_cache(maxsize=256)
+def _spent(ledger: Ledger, delta: float) -> Spent:
+    if not ledger:
+        return Spent(0.0, delta, "nothing spent")
+    parts = _parts(ledger)
+    if parts.gaussian_z == 0:
+        return Spent(math.inf, delta, "closed form")
+    method = parts.method
+    if method == "closed form":
+        found = gaussian.epsilon(delta, parts.gaussian_z) if math.isfinite(parts.gaussian_z) else 0.0
+    elif method == "PLD" and delta >= PLD_DELTA:
+        found = parts.loss(_TAIL * delta).epsilon(delta)
+    else:
+        found, method = renyi.epsilon(parts.divergences(), delta), "RDP"
+    return _or_plain_sum(parts, Spent(found, delta, method))
+
+
+def _or_plain_sum(parts: _Parts, found: Spent) -> Spent:
+    """Pure releases alone cost at most the sum of their epsilons (Dwork & Roth 2014, Corollary 3.15)."""
+    total = math.fsum(one.epsilon * one.times for one in parts.responses)
+    if parts.responses and not parts.sampled and math.isinf(parts.gaussian_z) and total <= found.epsilon:
+        return Spent(total, found.delta, "closed form")
+    return found
+
+
+def delta_spent(ledger: Ledger, epsilon: float) -> float:
+    """The least delta for this epsilon (at least 0) that this ledger's accountant proves; 1 without noise.
+
+    Units, relation and norm as for `spent`. Where only PLD applies, at least `PLD_DELTA`.
+    """
+    epsilon, parts = at_least_zero("epsilon", epsilon), _parts(ledger)
+    if parts.gaussian_z == 0:
+        return 1.0
+    if parts.method == "closed form":
+        return gaussian.delta(epsilon, parts.gaussian_z) if math.isfinite(parts.gaussian_z) else 0.0
+    if parts.method == "RDP":
+        return renyi.delta(parts.divergences(), epsilon)
+    found = parts.loss(_TAIL * PLD_DELTA).delta(epsilon)
+    return found if found >= PLD_DELTA else min(PLD_DELTA, renyi.delta(parts.divergences(), epsilon))
+
+
+# -- from a budget to the noise ----------------------------------------------------------------------
+
+
+def releases_noise_multiplier(epsilon: float, delta: float, releases: int) -> float:
+    """z of each of `releases` Gaussian releases that cost (epsilon, delta) together, rounded up.
+
+    They are worth one release of z / sqrt(releases): Dong, Roth & Su 2022, Corollary 3.3.
+    """
+    return gaussian.noise_multiplier(epsilon, delta) * math.sqrt(count("releases", releases))
+
+
+def sampled_noise_multiplier(epsilon: float, delta: float, sampling_probability: float, steps: int) -> float:
+    """z of each of `steps` Poisson-sampled Gaussian releases that cost (epsilon, delta) together, by `spent`.
+
+    At most 0.4 % above the least such z, and never below it: `spent` of the result is within the budget.
+    ValueError for a budget that RDP can not show with any noise, where RDP is what applies.
+    One row is added or removed, L2 norm. Never below 0.01, however large the budget.
+    """
+    epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
+    q, steps = share("sampling_probability", sampling_probability), count("steps", steps)
+    if q == 1:
+        return releases_noise_multiplier(epsilon, delta, steps)
+    return _sampled_noise_multiplier(epsilon, delta, q, steps)
+
+
+_LEAST_SEARCHED = 0.01
+_MARGIN = 1 - 1e-9
+"""So that an epsilon found from delta is within the budget too, whatever rounding does."""
+
+
+@lru_cache(maxsize=256)
+def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int) -> float:
+    def enough(z: float) -> bool:
+        parts = _Parts(math.inf, (privacy_loss.Sampled(z, q, steps),), ())
+        if parts.method == "PLD" and delta >= PLD_DELTA:  # the same loss as `spent` takes, without a search
+            return parts.loss(_TAIL * delta).delta(epsilon) <= delta * _MARGIN
+        return renyi.epsilon(parts.divergences(), delta) <= epsilon
+
+    try:
+        below, above = _bracket(_first_guess(epsilon, delta, q, steps), enough)
+    except OverflowError:  # RDP does not reach such a budget with any noise
+        raise ValueError(
+            f"epsilon = {epsilon!r} with delta = {delta!r} is not allowed: too small together to be shown "
+            "for sampled steps; raise one of them"
+        ) from None
+    while below > 0 and above > _CLOSE * below:
+        middle = math.sqrt(below * above)
+        below, above = (below, middle) if enough(middle) else (middle, above)
+    return above
+
+
+def _first_guess(epsilon: float, delta: float, q: float, steps: int) -> float:
+    """Where the chi-square divergences add up to that of one unsampled release: a start, no guarantee."""
+    one_release = gaussian.noise_multiplier(epsilon, delta)
+    return max(_LEAST_SEARCHED, 1 / math.sqrt(math.log1p(1 / (q * q * steps * one_release**2))))
+
+
+def _bracket(guess: float, enough: Callable[[float], bool]) -> tuple[float, float]:
+    """(too little, enough) noise around the guess, or (0, the least that is searched for)."""
+    factor = 1.05
+    below = above = guess
+    while not enough(above):
+        below, above, factor = above, above * factor, factor**2
+    while below == above:
+        if above <= _LEAST_SEARCHED:
+            return 0.0, _LEAST_SEARCHED
+        candidate = max(_LEAST_SEARCHED, above / factor)
+        below, above, factor = (
+            (candidate, candidate, factor**2) if enough(candidate) else (candidate, above, factor)
+        )
+    return below, above
+
+
+# -- one line of text for a database -------------------------------------------------------------------
+
+_KINDS: dict[str, type[Event]] = {"gaussian": Gaussian, "sampled gaussian": SampledGaussian, "pure": Pure}
+
+
+def to_text(event: Event) -> str:
+    """The event as one line of JSON, which `event_from_text` reads."""
+    kind = next(name for name, one in _KINDS.items() if isinstance(event, one))
+    return json.dumps({"event": kind, **asdict(event)})
+
+
+def event_from_text(text: str) -> Event:
+    """The event that `to_text` wrote. ValueError on anything else."""
+    try:
+        fields = json.loads(text)
+        return _KINDS[fields.pop("event")](**fields)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise ValueError(f"{text!r:.200} is no event") from None

@@ -1,0 +1,1 @@
+"""Attacks on a mechanism: a lower bound of what it gives away."""

@@ -1,0 +1,210 @@
+"""Audits of a mechanism's code: run it often on two neighbouring inputs; can they be told apart?
+
+A lower bound on epsilon comes out that is above the true one with probability alpha at most. A bound above
+the claim refutes the claim; a bound below it proves nothing. The two inputs are the auditor's, and should be
+the worst neighbours that the claim allows: unit, relation and norm of the result are those of the pair.
+
+    pair = Pair.of(x0, x1)                                    # what a release is without noise: the inputs
+    scores = distinguish(release, pair, 100_000, words)
+    bound = lower_bound(scores, delta=1e-5, alpha=0.05, method=Method.GAUSSIAN)
+    print(bound.verdict(claim=1.0).words)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from mechanisms import arguments
+from mechanisms.accounting import gaussian
+from mechanisms.noise.randomness import Words
+
+Array = NDArray[np.float64]
+
+Release = Callable[[Array, Words], Array]
+"""Independent runs of a mechanism: (n, d) inputs to (n, k) outputs. `each_row` makes it of a single run."""
+
+BLOCK_ROWS = 1 << 14
+
+
+class Method(StrEnum):
+    """How rates become an epsilon."""
+
+    GAUSSIAN = "gaussian"
+    """Only for Gaussian mechanisms, composed ones too: epsilon of the Gaussian trade-off curve through the
+    rates (Dong, Roth, Su 2022, Definition 2.6; used so by Nasr et al. 2023). Sees faults of a few percent."""
+    RATIO = "ratio"
+    """For any mechanism: what (epsilon, delta) allows (Kairouz, Oh, Viswanath 2015, Theorem 2.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two neighbouring inputs (d,), and what a release of each, (k,), is without noise."""
+
+    x0: Array
+    x1: Array
+    y0: Array
+    y1: Array
+
+    def __post_init__(self) -> None:
+        for one, other, names in ((self.x0, self.x1, "x0, x1"), (self.y0, self.y1, "y0, y1")):
+            if one.ndim != 1 or one.shape != other.shape:
+                raise ValueError(
+                    f"{names} of shapes {one.shape}, {other.shape} are not allowed: (n,) and the same"
+                )
+            if not (np.isfinite(one).all() and np.isfinite(other).all()):
+                raise ValueError(f"{names} with NaN or infinity are not allowed: finite numbers")
+        if np.array_equal(self.y0, self.y1):
+            raise ValueError("y0 = y1 is not allowed: two inputs that are released alike")
+
+    @classmethod
+    def of(cls, x0: Array, x1: Array) -> Pair:
+        """For a mechanism that releases its input with noise."""
+        return cls(x0, x1, x0, x1)
+
+    def score(self, released: Array) -> Array:
+        """(n,) from (n, k): the projection on y1 - y0, which is 0 at y0 and 1 at y1.
+
+        The most powerful test for noise that is the same Gaussian in each coordinate (Neyman & Pearson).
+        """
+        difference = self.y1 - self.y0
+        return (released - self.y0) @ (difference / (difference @ difference))
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """(n,) each: how much like x1 releases of x0 and of x1 look; `threshold` was fixed beforehand."""
+
+    of_x0: Array
+    of_x1: Array
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name, scores in (("of_x0", self.of_x0), ("of_x1", self.of_x1)):
+            if scores.ndim != 1 or not len(scores):
+                raise ValueError(f"{name} of shape {scores.shape} is not allowed: (n,), at least one")
+            if np.isnan(scores).any():
+                raise ValueError(f"{name} with NaN is not allowed: a score for each run")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a claimed epsilon survives the audit."""
+
+    claim: float
+    bound: EpsilonBound
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the lower bound is above the claim."""
+        return self.bound.epsilon > self.claim
+
+    @property
+    def words(self) -> str:
+        """The finding in one line."""
+        bound = self.bound
+        sure = f"at delta {bound.delta:g} (confidence {1 - bound.alpha:g})"
+        held = "refuted" if self.refuted else "not refuted"
+        return f"epsilon is at least {bound.epsilon:.4g} {sure}: the claim of {self.claim:.4g} is {held}"
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonBound:
+    """epsilon at `delta` is at least `epsilon`, wrong with probability `alpha` at most.
+
+    tpr_low: the least rate at which releases of x1 are told as such; fpr_high: the largest rate at which
+    those of x0 are taken for x1. Both hold together with confidence 1 - alpha.
+    """
+
+    epsilon: float
+    delta: float
+    alpha: float
+    tpr_low: float
+    fpr_high: float
+    method: Method
+
+    def verdict(self, claim: float) -> Verdict:
+        """The claim against this bound; `claim` is an epsilon at the same delta."""
+        return Verdict(arguments.at_least_zero("claim", claim), self)
+
+
+def each_row(release: Callable[[Array, Words], Array]) -> Release:
+    """Independent runs of a mechanism that takes one input (d,) and gives one output (k,)."""
+
+    def rows(inputs: Array, words: Words) -> Array:
+        return np.stack([np.asarray(release(row, words), dtype=np.float64) for row in inputs])
+
+    return rows
+
+
+def distinguish(
+    release: Release,
+    pair: Pair,
+    trials: int,
+    words: Words,
+    *,
+    score: Callable[[Array], Array] | None = None,
+    threshold: float = 0.5,
+) -> Scores:
+    """Scores of `trials` independent runs on each input of the pair.
+
+    score: from releases (n, k) to (n,), larger where they look like releases of x1; the pair's projection,
+    with the midpoint as threshold, unless given. Fix both before looking at any release.
+    """
+    arguments.count("trials", trials)
+    judge = pair.score if score is None else score
+
+    def scores(x: Array) -> Array:
+        starts = range(0, trials, BLOCK_ROWS)
+        sizes = [min(BLOCK_ROWS, trials - start) for start in starts]
+        return np.concatenate([judge(release(np.tile(x, (size, 1)), words)) for size in sizes])
+
+    return Scores(scores(pair.x0), scores(pair.x1), threshold)
+
+
+def lower_bound(scores: Scores, delta: float, alpha: float, method: Method) -> EpsilonBound:
+    """The lower bound on epsilon at `delta` (0 allowed with `Method.RATIO`) with confidence 1 - alpha.
+
+    alpha is shared out evenly between the two rates, each with a one-sided Clopper-Pearson bound (1934).
+    """
+    arguments.probability("alpha", alpha)
+    hits, false_hits = (int((of >= scores.threshold).sum()) for of in (scores.of_x1, scores.of_x0))
+    tpr_low, _ = clopper_pearson(hits, len(scores.of_x1), alpha)
+    _, fpr_high = clopper_pearson(false_hits, len(scores.of_x0), alpha)
+    chosen = Method(method)
+    of_rates = gaussian_epsilon if chosen is Method.GAUSSIAN else ratio_epsilon
+    return EpsilonBound(of_rates(tpr_low, fpr_high, delta), delta, alpha, tpr_low, fpr_high, chosen)
+
+
+def clopper_pearson(hits: int, trials: int, alpha: float) -> tuple[float, float]:
+    """(low, high) for a probability: each is wrong with probability alpha / 2 at most, both with alpha."""
+    low = special.betaincinv(hits, trials - hits + 1, alpha / 2) if hits else 0.0
+    high = special.betainccinv(hits + 1, trials - hits, alpha / 2) if hits < trials else 1.0
+    return float(low), float(high)
+
+
+def gaussian_epsilon(tpr: float, fpr: float, delta: float) -> float:
+    """epsilon at `delta` of the Gaussian mechanism with these rates: 1 / z = Phi^-1(TPR) - Phi^-1(FPR)."""
+    arguments.probability("delta", delta)
+    if tpr <= fpr:
+        return 0.0
+    return gaussian.epsilon(delta, 1 / float(special.ndtri(tpr) - special.ndtri(fpr)))
+
+
+def ratio_epsilon(tpr: float, fpr: float, delta: float) -> float:
+    """The least epsilon >= 0 with TPR <= e^eps FPR + delta and 1 - FPR <= e^eps (1 - TPR) + delta."""
+    if arguments.at_least_zero("delta", delta) >= 1:
+        raise ValueError(f"delta = {delta!r} is not allowed: a number of at least 0 and below 1")
+    return max(0.0, _log_ratio(tpr - delta, fpr), _log_ratio(1 - fpr - delta, 1 - tpr))
+
+
+def _log_ratio(over: float, under: float) -> float:
+    if over <= 0:
+        return -math.inf
+    return math.log(over / under) if under > 0 else math.inf

@@ -1,0 +1,138 @@
+"""Membership inference by a threshold on the loss (Yeom et al. 2018, Adversary 2): was it trained on?
+
+Figures on the attack itself (`rates`, `auc`, `tpr_at`) describe one model and one data set; they prove
+nothing about epsilon. `epsilon_lower_bound` does, where each example was put into the data or left out by
+its own fair coin (mechanisms.audits.one_run): examples of one run are not independent runs, so rates of one
+run must not be read through Clopper-Pearson bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms import arguments
+from mechanisms.audits import one_run
+from mechanisms.audits.one_run import Guesses
+from mechanisms.noise.randomness import Words
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """(n,) losses of examples that were trained on, and (m,) of others from the same population.
+
+    Infinite losses are fine, NaN is refused with ValueError, and so is either part being empty.
+    """
+
+    members: Array
+    others: Array
+
+    def __post_init__(self) -> None:
+        for name, losses in (("members", self.members), ("others", self.others)):
+            if losses.ndim != 1 or not len(losses):
+                raise ValueError(f"{name} of shape {losses.shape} are not allowed: (n,), at least one loss")
+            if np.isnan(losses).any():
+                raise ValueError(f"{name} with NaN are not allowed: a loss for each example")
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How often members (tpr) and others (fpr) are taken for members."""
+
+    tpr: float
+    fpr: float
+
+    @property
+    def advantage(self) -> float:
+        """TPR - FPR (Yeom et al. 2018, Definition 4): 0 for guessing, 1 for knowing."""
+        return self.tpr - self.fpr
+
+
+def mean_threshold(losses: Losses) -> float:
+    """Yeom et al.'s threshold: the mean loss of the members, which the one who trained may publish."""
+    return float(losses.members.mean())
+
+
+def best_threshold(losses: Losses) -> float:
+    """The threshold of the largest advantage on these losses. It flatters on the same ones: see `halves`."""
+    candidates = np.unique(np.concatenate((losses.members, losses.others)))
+    tpr = np.searchsorted(np.sort(losses.members), candidates, "right") / len(losses.members)
+    fpr = np.searchsorted(np.sort(losses.others), candidates, "right") / len(losses.others)
+    return float(candidates[np.argmax(tpr - fpr)])
+
+
+def rates(losses: Losses, threshold: float) -> Rates:
+    """Of the attack that takes a loss of `threshold` or less for a member's."""
+    return Rates(float((losses.members <= threshold).mean()), float((losses.others <= threshold).mean()))
+
+
+def advantage_at_most(epsilon: float, delta: float) -> float:
+    """The largest expected advantage of any attack on training that is (epsilon, delta)-DP for one example.
+
+    (e^eps - 1 + 2 delta) / (e^eps + 1), the corner of the region of Kairouz, Oh, Viswanath 2015, Theorem 2.1;
+    it is below the e^eps - 1 of Yeom et al. 2018, Theorem 1.
+    """
+    epsilon, delta = arguments.at_least_zero("epsilon", epsilon), arguments.at_least_zero("delta", delta)
+    unlike = 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon))
+    return 1 - unlike * max(0.0, 1 - delta)
+
+
+def auc(losses: Losses) -> float:
+    """The probability that a member's loss is below another's, ties count half: area under the ROC curve."""
+    others = np.sort(losses.others)
+    above = len(others) - np.searchsorted(others, losses.members, "right")
+    not_below = len(others) - np.searchsorted(others, losses.members, "left")
+    return float((above + not_below).mean() / (2 * len(others)))
+
+
+def tpr_at(losses: Losses, fpr: float) -> float:
+    """The largest TPR of a threshold whose FPR on these losses is at most `fpr` (0 to 1)."""
+    if not 0 <= arguments.at_least_zero("fpr", fpr) <= 1:
+        raise ValueError(f"fpr = {fpr!r} is not allowed: a number from 0 to 1")
+    others = np.sort(losses.others)
+    allowed = int(np.floor(fpr * len(others) * (1 + 1e-12)))  # 0.1 of 30 others is 3 of them
+    if allowed >= len(others):
+        return 1.0
+    return float((losses.members < others[allowed]).mean())
+
+
+def halves(losses: Losses, words: Words) -> tuple[Losses, Losses]:
+    """Two halves at random, members and others apart: choose a threshold on one, judge it on the other.
+
+    ValueError with fewer than two members or two others.
+    """
+    if min(len(losses.members), len(losses.others)) < 2:
+        raise ValueError("losses of fewer than 2 members or 2 others are not allowed: there are no halves")
+    first_members, second_members = _halves(losses.members, words)
+    first_others, second_others = _halves(losses.others, words)
+    return Losses(first_members, first_others), Losses(second_members, second_others)
+
+
+def guesses(losses: Losses, threshold: float) -> Guesses:
+    """A guess about every example: in where its loss is `threshold` or less, out where it is more."""
+    correct = np.count_nonzero(losses.members <= threshold) + np.count_nonzero(losses.others > threshold)
+    examples = len(losses.members) + len(losses.others)
+    return Guesses(examples, examples, int(correct))
+
+
+def epsilon_lower_bound(losses: Losses, threshold: float, delta: float, alpha: float) -> float:
+    """A lower bound on the epsilon of the training at `delta`, too high with probability alpha at most.
+
+    Unit of privacy: one example; neighbours: add or remove it. It holds if fair coins decided which of these
+    examples were trained on, and `threshold` was fixed before these losses were seen, or chosen on other
+    examples (`halves`).
+    """
+    return one_run.epsilon_lower_bound(guesses(losses, threshold), delta, alpha)
+
+
+def _halves(values: Array, words: Words) -> tuple[Array, Array]:
+    keys = np.empty(len(values), dtype=np.uint32)
+    words.fill(keys)
+    order = np.argsort(keys, kind="stable")
+    middle = len(values) // 2
+    return values[order[:middle]], values[order[middle:]]

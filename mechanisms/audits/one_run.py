@@ -1,0 +1,133 @@
+"""Auditing with one training run (Steinke, Nasr, Jagielski 2023, Theorem 5.2 and appendix D), read as a test.
+
+m canaries are put into the data or left out, each by its own fair coin; the mechanism runs once; from its
+output the auditor guesses in or out for r of them and abstains on the others; v guesses are right. If the
+mechanism were (eps, delta)-DP, then with W ~ Binomial(r, 1 / (1 + e^-eps))
+
+    P[at least v right] <= P[W >= v] + 2 m delta max_{1 <= i <= m} P[v > W >= v - i] / i.
+
+That bound is too small for few right guesses: with m = r = 3, v = 1, eps = 0, delta = .01, the mechanism that
+gives the three opposite bits with probability .11625 and each other answer with .12625 is (0, .01)-DP and
+reaches .88375, where the bound says .8825. So it serves here only where P[W >= v] is at most 1/2, as in
+every test that could refute anything. There it is above the true maximum over all mechanisms and auditors (by
+symmetry a linear program in the number of right guesses), which with b the density of W is
+
+    P[W >= v] + m delta max_{1 <= j <= r} (P[W >= max(j, v)] - P[W >= v] P[W >= j]) / (j b(j)), or less.
+
+Unit of privacy: one canary (an example, a gradient, a client: what the coin puts in or leaves out).
+Neighbouring: add or remove one; where the coin swaps a canary for another value, replace. The canaries and
+the number of guesses must be fixed before the run: choosing r after looking makes the bound too high.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from mechanisms import arguments
+from mechanisms.noise.randomness import Words
+
+# Epsilon is tried upwards in such steps: the first one that is not refuted ends the search.
+_STEP = 0.125
+_HALVINGS = 40
+_LARGEST_TAIL = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """What the auditor got right: `correct` of `made` guesses about `canaries` coins."""
+
+    canaries: int
+    made: int
+    correct: int
+
+    def __post_init__(self) -> None:
+        arguments.count("canaries", self.canaries)
+        arguments.count("made", self.made)
+        if not 0 <= self.correct <= self.made <= self.canaries:
+            raise ValueError(
+                f"correct = {self.correct} of made = {self.made} guesses about canaries = {self.canaries}"
+                " is not allowed: 0 <= correct <= made <= canaries"
+            )
+
+
+def coins(canaries: int, words: Words) -> NDArray[np.bool_]:
+    """(m,) bool: which canaries go into the data, each with probability 1/2 on its own."""
+    drawn = np.empty(arguments.count("canaries", canaries), dtype=np.uint32)
+    words.fill(drawn)
+    return drawn >= np.uint32(1 << 31)
+
+
+def guess(scores: NDArray[np.float64], included: NDArray[np.bool_], highest: int, lowest: int) -> Guesses:
+    """Guess "in" for the `highest` canaries with the largest scores and "out" for the `lowest` smallest ones.
+
+    scores: (m,), larger where the canary looks included; included: (m,) the coins. Of equal scores the
+    first counts as the smallest. ValueError on NaN, other shapes, or more guesses than canaries.
+    """
+    if scores.ndim != 1 or scores.shape != included.shape:
+        raise ValueError(
+            f"scores of shape {scores.shape} are not allowed: that of the coins, {included.shape}"
+        )
+    if np.isnan(scores).any():
+        raise ValueError("scores with NaN are not allowed: a number for each canary")
+    if min(highest, lowest) < 0 or not 1 <= highest + lowest <= len(scores):
+        raise ValueError(
+            f"{highest} + {lowest} guesses are not allowed: 1 to {len(scores)} in all, none negative"
+        )
+    order = np.argsort(scores, kind="stable")
+    right = np.count_nonzero(included[order[len(order) - highest :]])
+    right += np.count_nonzero(~included[order[:lowest]])
+    return Guesses(len(scores), highest + lowest, int(right))
+
+
+def p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
+    """The most probable that so many right guesses, or more, can be for an (epsilon, delta)-DP mechanism.
+
+    epsilon: at least 0; delta: 0 (pure) up to below 1. Small values refute the claim. 1 where it would be
+    above 1/2 even with delta = 0: no more guesses are right than such a mechanism allows.
+    """
+    arguments.at_least_zero("epsilon", epsilon)
+    if arguments.at_least_zero("delta", delta) >= 1:
+        raise ValueError(f"delta = {delta!r} is not allowed: a number of at least 0 and below 1")
+    return _p_value(guesses, epsilon, delta)
+
+
+def epsilon_lower_bound(guesses: Guesses, delta: float, alpha: float) -> float:
+    """The largest epsilon below which every claim is refuted: above the true one with probability <= alpha.
+
+    The true epsilon is the least for which the mechanism is (epsilon, delta)-DP. 0 where nothing is refuted.
+    alpha: above 0, at most 1/2.
+    """
+    if arguments.probability("alpha", alpha) > _LARGEST_TAIL:
+        raise ValueError(f"alpha = {alpha!r} is not allowed: a number above 0 and at most {_LARGEST_TAIL}")
+    if p_value(guesses, 0.0, delta) >= alpha:
+        return 0.0
+    low = 0.0
+    while _p_value(guesses, low + _STEP, delta) < alpha:
+        low += _STEP
+    high = low + _STEP
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _p_value(guesses, middle, delta) < alpha else (low, middle)
+    return low
+
+
+def _p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
+    at_least = float(_tail(guesses.correct, guesses.made, epsilon))
+    if at_least > _LARGEST_TAIL:
+        return 1.0
+    window = np.arange(1, guesses.correct + 1)  # i > v adds nothing: W >= 0 already holds at i = v
+    below = _tail(guesses.correct - window, guesses.made, epsilon) - at_least
+    return min(1.0, at_least + 2 * guesses.canaries * delta * float((below / window).max()))
+
+
+def _tail(least: int | NDArray[np.int64], made: int, epsilon: float) -> NDArray[np.float64]:
+    """P[W >= least] for W ~ Binomial(made, 1 / (1 + e^-epsilon)), elementwise."""
+    least = np.asarray(least)
+    some = np.maximum(least, 1)
+    tail = special.betainc(some, made - some + 1, 1 / (1 + math.exp(-epsilon)))
+    return np.where(least < 1, 1.0, tail)

@@ -1,0 +1,1 @@
+"""Private gradients: each row's own, clipped, summed, noised."""

@@ -1,0 +1,5 @@
+"""Labels that are noised once, and embeddings."""
+
+from mechanisms.labels.flips import LabelDP
+
+__all__ = ["LabelDP"]

@@ -1,0 +1,72 @@
+"""Where noise gets its random words from: the system's generator when it counts, a seed to replay."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+from numpy.typing import NDArray
+
+_PIECE_BYTES = 1 << 18
+_ZEROS = bytes(_PIECE_BYTES)
+_KEY_BYTES = 32
+# 2^26 blocks of 16 bytes: telling them from random words succeeds with probability 2^(2 * 26 - 129) = 2^-77.
+_BYTES_A_KEY = 1 << 30
+
+
+class Words(Protocol):
+    """A source of independent, uniform 32-bit words. One owner: not to be shared between threads."""
+
+    def fill(self, out: NDArray[np.uint32]) -> None:
+        """Overwrite `out`, (n,) uint32 and C-contiguous, with the next n words."""
+
+
+class SystemWords:
+    """The system's own generator, stretched: AES-256-CTR under a fresh key from `os.urandom`.
+
+    A key serves for 1 GiB, then the next one is drawn and nothing leads back to the words before. A
+    forked process draws a key of its own: two processes never see the same words.
+    """
+
+    def __init__(self) -> None:
+        self._renew()
+
+    def _renew(self) -> None:
+        self._process = os.getpid()
+        self._left_bytes = _BYTES_A_KEY
+        self._stream = Cipher(AES(os.urandom(_KEY_BYTES)), CTR(bytes(16))).encryptor()
+
+    def fill(self, out: NDArray[np.uint32]) -> None:
+        """See Words.fill. TypeError unless `out` is uint32, ValueError unless it is (n,) and contiguous."""
+        target = _bytes_of(out)
+        if os.getpid() != self._process:
+            self._renew()
+        for start in range(0, len(target), _PIECE_BYTES):
+            piece = target[start : start + _PIECE_BYTES]
+            if self._left_bytes < len(piece):
+                self._renew()
+            self._left_bytes -= len(piece)
+            self._stream.update_into(memoryview(_ZEROS)[: len(piece)], piece)
+
+
+class SeededWords:
+    """Words that a seed repeats, for simulations and tests ONLY: who knows the seed subtracts the noise."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def fill(self, out: NDArray[np.uint32]) -> None:
+        """See Words.fill. TypeError unless `out` is uint32, ValueError unless it is (n,) and contiguous."""
+        _bytes_of(out)[:] = self._rng.bytes(out.nbytes)
+
+
+def _bytes_of(out: NDArray[np.uint32]) -> memoryview:
+    if out.dtype != np.uint32:
+        raise TypeError(f"out holds {out.dtype}; allowed: uint32")
+    if out.ndim != 1 or not out.flags.c_contiguous:
+        raise ValueError(f"out has shape {out.shape} and strides {out.strides}; allowed: (n,), contiguous")
+    return out.data.cast("B")

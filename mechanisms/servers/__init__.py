@@ -1,0 +1,1 @@
+"""Mechanisms with a server's role, as the replayed systems have them."""

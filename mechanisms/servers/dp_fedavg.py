@@ -1,0 +1,385 @@
+"""DP-FedAvg (McMahan, Ramage, Talwar & Zhang 2018, arXiv 1710.06963, Algorithm 1), and a book's version.
+
+Unit of privacy: one user's whole data, over the run. Neighbours: add or remove a user; norm: L2 of the user's
+clipped update. In each round every user is in with probability q, independently (Poisson). A client clips
+after every batch: theta = theta0 + clip(theta - theta0), to S in all (`Flat`) or layer by layer to S_j,
+S^2 = sum S_j^2 (`Layers`). The server adds an estimate of the mean update (mechanisms.servers.estimators) and
+noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Relation, SampledGaussian, Unit, spent
+from mechanisms.arguments import at_least_zero, count, positive, probability, share
+from mechanisms.mechanism import Guarantee
+from mechanisms.noise.clipping import Floats, clip_l2, clip_layers, layers_radius
+from mechanisms.noise.noise import add_units, grid
+from mechanisms.noise.randomness import Words
+from mechanisms.servers.estimators import (
+    ClippedDenominator,
+    Doubles,
+    Estimator,
+    FixedDenominator,
+    total_weight,
+    weight_of,
+)
+from mechanisms.servers.server import (
+    Federation,
+    Indices,
+    PlainTraining,
+    Step,
+    among,
+    fixed_sample,
+    matched,
+    poisson_sample,
+)
+
+ONE_USER = Unit("one user's whole data, over the run", Relation.ADD_REMOVE, "L2")
+ZEROED_USER = Unit(
+    "one user's whole data, over the run, its updates set to zero where it is removed",
+    Relation.ADD_REMOVE,
+    "L2",
+)
+ESTIMATORS: Mapping[str, Callable[[float], Estimator]] = {
+    "fixed": FixedDenominator,
+    "clipped": ClippedDenominator,
+}
+OUTSIDE = "the number of users, and the sum of their weights, which are treated as public"
+
+
+# -- clips -----------------------------------------------------------------------------------------------
+
+
+class Clip(Protocol):
+    """What bounds a user's update."""
+
+    @property
+    def radius(self) -> float:
+        """S: the L2 norm that no clipped update exceeds."""
+
+    def batch(self, weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+        """(k, d): each of `weights` (k, d) moved towards `start` (d,) until it is within; 0 stays 0."""
+
+    def final(self, update: Floats) -> Floats:
+        """`update` (d,) within the radius in exact arithmetic, whatever the rounding of `batch`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """Delta min(1, S / ||Delta||), all tensors together."""
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        positive("radius", self.radius)
+
+    def batch(self, weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+        """See Clip.batch."""
+        return _nearer(weights, start, self.radius)
+
+    def final(self, update: Floats) -> Floats:
+        """See Clip.final."""
+        return clip_l2(update, self.radius)
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Each of consecutive layers, `sizes` of them, to its own S_j of `radii`."""
+
+    sizes: tuple[int, ...]
+    radii: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.sizes) != len(self.radii):
+            raise ValueError(
+                f"radii has {len(self.radii)} values for {len(self.sizes)} layers; allowed: one a layer"
+            )
+        for size in self.sizes:
+            count("sizes", size)
+        layers_radius(self.radii)
+
+    @classmethod
+    def equal(cls, sizes: tuple[int, ...], radius: float) -> Layers:
+        """S_j = S / sqrt(layers), the paper's choice; S is `radius`."""
+        layers = max(1, len(sizes))
+        return cls(sizes, (positive("radius", radius) / math.sqrt(layers),) * len(sizes))
+
+    @property
+    def radius(self) -> float:
+        """S = sqrt(sum S_j^2)."""
+        return layers_radius(self.radii)
+
+    def batch(self, weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+        """See Clip.batch."""
+        own, origins = (torch.split(all_of, list(self.sizes), -1) for all_of in (weights, start))
+        layers = zip(own, origins, self.radii, strict=True)
+        return torch.cat([_nearer(layer, origin, radius) for layer, origin, radius in layers], 1)
+
+    def final(self, update: Floats) -> Floats:
+        """See Clip.final."""
+        return clip_layers(update, self.sizes, self.radii)
+
+
+def _nearer(weights: torch.Tensor, start: torch.Tensor, radius: float) -> torch.Tensor:
+    """Rows of `weights` (k, d) within `radius` of `start` (d,), up to rounding; the others as they are.
+
+    Norms in the weights' own precision: in float64 they take twice as long, and `final` is exact anyway.
+    """
+    norms = torch.linalg.vector_norm(weights - start, dim=1, keepdim=True)  # (k, 1)
+    if bool((norms <= radius).all()):
+        return weights
+    factors = (radius / norms).clamp(max=1.0)  # radius / 0 is infinite, and clamped
+    return torch.lerp(start.expand_as(weights), weights, factors)
+
+
+# -- the algorithm -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DPFedAvg(PlainTraining):
+    """Algorithm 1. A user's upload is its clipped update; all that leaves the server is the noised model.
+
+    sampling_probability: q. noise_multiplier: z; 0 for no noise, and then there is no guarantee.
+    weight_cap: w_hat, the rows from which on a user's weight is 1. delta: of the guarantee.
+    """
+
+    federation: Federation
+    sampling_probability: float
+    noise_multiplier: float
+    clip: Clip
+    estimator: Estimator
+    weight_cap: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        share("sampling_probability", self.sampling_probability)
+        at_least_zero("noise_multiplier", self.noise_multiplier)
+        positive("weight_cap", self.weight_cap)
+        probability("delta", self.delta)
+        if isinstance(self.clip, Layers) and sum(self.clip.sizes) != self.federation.dimension:
+            raise ValueError(
+                f"clip is for {sum(self.clip.sizes)} parameters; allowed: {self.federation.dimension}, as in "
+                "the federation"
+            )
+
+    @property
+    def name(self) -> str:
+        """As results name it."""
+        return "dp-fedavg"
+
+    @property
+    def protects(self) -> str:
+        """In a sentence."""
+        if self.guarantee is None:
+            return "updates are clipped, but nothing is noised: no epsilon"
+        return (
+            "what the models of all rounds can tell anybody about whether any one user took part is bounded "
+            "by epsilon; the server itself sees each user's clipped update, and who was sampled"
+        )
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """From the subsampled Gaussian over the rounds of the federation; None without noise."""
+        found = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        if math.isinf(found.epsilon):
+            return None
+        return Guarantee(ONE_USER, found.epsilon, self.delta, found.epsilon, OUTSIDE)
+
+    @property
+    def noise_std(self) -> float:
+        """sigma of what is added to the model, in each coordinate."""
+        return self.estimator.noise_std(
+            self.noise_multiplier, self.sampling_probability, self.clip.radius, self.federation.dimension
+        )
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Its noise."""
+        return {
+            "noise multiplier": self.noise_multiplier,
+            "clip radius": self.clip.radius,
+            "noise std": self.noise_std,
+        }
+
+    def events(self, rounds: int) -> tuple[Event, ...]:
+        """A Poisson-sampled Gaussian release a round."""
+        steps = count("rounds", rounds)
+        return (SampledGaussian(self.noise_multiplier, self.sampling_probability, steps),)
+
+    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
+        """Each with q. For the guarantee nobody else may know `rng`: seeded ones are for simulations."""
+        return poisson_sample(clients, self.sampling_probability, rng)
+
+    def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
+        """theta0 + clip(theta - theta0)."""
+        return self.clip.batch(weights, start)
+
+    def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
+        """The update, clipped once more: what the server counts on does not hang on torch's rounding."""
+        return self.clip.final(weights - start)
+
+    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
+        """theta + estimate + N(0, sigma^2); noise also where nobody was sampled, else that would show."""
+        std, d = self.noise_std, self.federation.dimension
+        spacing = _spacing(std, self.clip.radius)
+        updates = [(update, self.weight(own)) for update, own in _sent(uploads, rows, d)]
+        units = self.estimator.estimate(updates, d, self.sampling_probability, spacing)
+        return _moved(model, units, std, spacing, words)
+
+    def weight(self, rows: int) -> float:
+        """w_k = min(n_k / w_hat, 1)."""
+        return weight_of(rows, self.weight_cap)
+
+
+def dp_fedavg(
+    federation: Federation,
+    sampling_probability: float,
+    noise_multiplier: float,
+    clip: float,
+    per_layer: bool,
+    estimator: str,
+    weight_cap: float,
+    delta: float,
+) -> DPFedAvg:
+    """The algorithm from plain values. clip: S, in equal parts to each tensor where `per_layer`.
+
+    estimator: "fixed" for f_f, or "clipped" for f_c, W_min being W: the weight of all users in both.
+    """
+    radius, weight = positive("clip", clip), total_weight(federation.rows, weight_cap)
+    if not isinstance(per_layer, bool):
+        raise TypeError(f"per_layer = {per_layer!r} is not allowed: true or false")
+    if estimator not in list(ESTIMATORS):
+        raise ValueError(f"estimator = {estimator!r} is not allowed: {', '.join(map(repr, ESTIMATORS))}")
+    bound = Layers.equal(federation.sizes, radius) if per_layer else Flat(radius)
+    divided = ESTIMATORS[estimator](weight)
+    return DPFedAvg(federation, sampling_probability, noise_multiplier, bound, divided, weight_cap, delta)
+
+
+# -- the book's version ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BookDPFedAvg(PlainTraining):
+    """What the code beside chapter 15.2 of "Practicing Federated Learning" does: no privacy. A replay.
+
+    The settings of the algorithm, q and W, are never read: `clients_per_round` are chosen without
+    replacement, and to the model is added `scale` (its lambda) times the sum of the updates, each clipped to
+    `clip_radius` (C) after every batch, with noise of `noise_std` in each coordinate, whatever C is. So z is
+    noise_std / (scale C): with its sigma = 0.001, lambda = 0.5 and C = 1000 that is 2e-6.
+
+    Not replayed: buffers of batch normalisation, which it noises and does not clip; its division by a norm of
+    zero.
+    """
+
+    federation: Federation
+    clients_per_round: int
+    scale: float
+    clip_radius: float
+    noise_std: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        among("clients_per_round", self.clients_per_round, self.federation)
+        for name in ("scale", "clip_radius", "noise_std"):
+            positive(name, getattr(self, name))
+        probability("delta", self.delta)
+
+    @property
+    def name(self) -> str:
+        """As results name it."""
+        return "dp-fedavg-book"
+
+    @property
+    def protects(self) -> str:
+        """In a sentence."""
+        return (
+            f"no privacy: the noise is {self.noise_multiplier:.2g} times what one user can add to the sum, "
+            f"and the true epsilon over {self.federation.rounds} rounds is {self.guarantee.epsilon:.3g}"
+        )
+
+    @property
+    def noise_multiplier(self) -> float:
+        """z."""
+        return self.noise_std / (self.scale * self.clip_radius)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The true epsilon, and infinite as what is stated: the book states none."""
+        true = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
+        return Guarantee(ZEROED_USER, true.epsilon, self.delta, math.inf)
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Its noise."""
+        return {
+            "noise multiplier": self.noise_multiplier,
+            "clip radius": self.clip_radius,
+            "noise std": self.noise_std,
+        }
+
+    def events(self, rounds: int) -> tuple[Event, ...]:
+        """A Gaussian release a round, of z: a sample of fixed size hides nobody under Poisson's accounting.
+
+        A user may be in every round. To be added or removed is here to send zeros: the sample stays as it is.
+        """
+        return (Gaussian(self.noise_multiplier),) * count("rounds", rounds)
+
+    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
+        """`clients_per_round` of them."""
+        return fixed_sample(clients, self.clients_per_round, rng)
+
+    def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
+        """theta0 + clip(theta - theta0), all parameters together."""
+        return Flat(self.clip_radius).batch(weights, start)
+
+    def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
+        """The update, clipped."""
+        return Flat(self.clip_radius).final(weights - start)
+
+    def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
+        """theta + lambda sum Delta_k + N(0, sigma^2): a sum, and no mean."""
+        d, spacing = self.federation.dimension, grid(self.noise_std, 0.0)
+        updates = [(update, 1.0) for update, _ in _sent(uploads, rows, d)]
+        units = FixedDenominator(1 / self.scale).estimate(updates, d, 1.0, spacing)
+        return _moved(model, units, self.noise_std, spacing, words)
+
+
+def book_of(federation: Federation, delta: float) -> BookDPFedAvg:
+    """With the settings that the book prints: 2 clients a round, lambda 0.5, C 1000, sigma 0.001."""
+    return BookDPFedAvg(federation, 2, 0.5, 1000.0, 0.001, delta)
+
+
+# -- parts -------------------------------------------------------------------------------------------------
+
+
+def _sent(uploads: Sequence[Floats], rows: Sequence[int], d: int) -> list[tuple[Floats, int]]:
+    """What was sent, each (d,), with its rows; it may be nothing."""
+    if not len(uploads) and not len(rows):
+        return []
+    pairs = matched(uploads, rows)
+    if pairs[0][0].shape != (d,):
+        raise ValueError(
+            f"uploads of shape {pairs[0][0].shape} are not allowed: ({d},), as in the federation"
+        )
+    return pairs
+
+
+def _spacing(noise_std: float, radius: float) -> float:
+    """The grid that `noise_std` alone asks for: sums are kept in doubles. Without noise a very fine one."""
+    return grid(noise_std or radius * 2.0**-20, 0.0)
+
+
+def _moved(model: Floats, units: Doubles, noise_std: float, spacing: float, words: Words) -> Floats:
+    """`model` (d,) plus `units` (d,) steps of `spacing`, noised; only then rounded to float32."""
+    if noise_std > 0:
+        add_units(units, noise_std, spacing, words)
+    moved: Floats = (model.astype(np.float64) + units * spacing).astype(np.float32)
+    return moved

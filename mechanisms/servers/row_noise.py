@@ -1,0 +1,88 @@
+"""Gaussian noise on every client's rows, drawn once: what is trained on them afterwards costs nothing more.
+
+Unit of privacy: one record's features, over the run; its label and whose it is are not covered. Neighbours:
+replace. Norm: L2; rows are clipped to `row_norm`, so that two differ by at most 2 row_norm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.accounting.ledger import Event, Gaussian, Relation, Unit
+from mechanisms.arguments import count
+from mechanisms.mechanism import Guarantee
+from mechanisms.noise.clipping import Floats, clip_rows
+from mechanisms.noise.noise import noised
+from mechanisms.noise.randomness import Words
+from mechanisms.servers import rpfl
+from mechanisms.servers.server import Federation, Indices, Labels, PlainTraining, among, fixed_sample
+
+RECORD_FEATURES = Unit("one record's features, not its label, over the run", Relation.REPLACE, "L2")
+PROTECTS = (
+    "every record's features are noised once, by their owner, before anything is learned from them: what "
+    "anybody can tell of them, the server included, is bounded by epsilon; labels are used as they are"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyRows(PlainTraining):
+    """Federated averaging of clients that train on rows with noise.
+
+    epsilons: what each client's noise is meant to keep, (clients,); noise_stds: that noise. `guarantee` is
+    what the least of the noise truly gives.
+    """
+
+    federation: Federation
+    clients_per_round: int
+    name: str
+    epsilons: tuple[float, ...]
+    noise_stds: tuple[float, ...]
+    row_norm: float
+    delta: float
+
+    @property
+    def protects(self) -> str:
+        """In a sentence."""
+        return PROTECTS
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """For records of the client with the least noise; what was stated is the largest of `epsilons`."""
+        epsilon = rpfl.record_epsilon(min(self.noise_stds), self.delta, self.row_norm)
+        return Guarantee(RECORD_FEATURES, epsilon, self.delta, max(self.epsilons))
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Its noise."""
+        return {"least noise std on rows": min(self.noise_stds)}
+
+    def events(self, rounds: int) -> tuple[Event, ...]:
+        """One release of the rows, however many the rounds."""
+        count("rounds", rounds)
+        return (Gaussian(min(self.noise_stds) / (2 * self.row_norm)),)
+
+    def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
+        """Rows clipped to `row_norm`, and noised."""
+        rows = clip_rows(x, self.row_norm)
+        together = self.row_norm * float(np.sqrt(len(rows)))
+        return noised(rows.ravel(), self.noise_stds[client], together, words).reshape(x.shape), y
+
+    def sample(self, clients: int, rng: np.random.Generator) -> Indices:
+        """`clients_per_round` of them."""
+        return fixed_sample(clients, self.clients_per_round, rng)
+
+
+def row_noise(
+    federation: Federation, clients_per_round: int, epsilon: float, delta: float, row_norm: float
+) -> NoisyRows:
+    """The same exact noise for every client's rows (`rpfl.record_noise_std`): local privacy of rows.
+
+    ValueError or TypeError for what can not be.
+    """
+    among("clients_per_round", clients_per_round, federation)
+    noise_std = rpfl.record_noise_std(epsilon, delta, row_norm)
+    own = (federation.clients * (float(epsilon),), federation.clients * (noise_std,))
+    return NoisyRows(federation, clients_per_round, "row-noise", *own, row_norm, delta)

@@ -1,0 +1,1 @@
+"""Mechanisms of a node's offers, by their names in task files."""

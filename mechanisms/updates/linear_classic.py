@@ -1,0 +1,101 @@
+"""A replay of the reference peer-to-peer system's adaptive local noise, faults included, with its true cost.
+
+What that code does: each weight tensor by itself, the budget split linearly over the rounds (eps/T, delta/T),
+the classic Gaussian formula also where it does not hold, the whole budget for every tensor. What it gives is
+accounted here as it is: k Gaussian releases an offer. It is for comparison, not for use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.accounting.gaussian import classic_noise_multiplier
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, spent
+from mechanisms.mechanism import Floats, Guarantee, Memory, Offer, Quiet, Setting
+from mechanisms.noise.clipping import clip_l2, norm
+from mechanisms.noise.noise import noised
+from mechanisms.noise.randomness import Words
+from mechanisms.updates.adaptive import LEAST_RADIUS
+from mechanisms.updates.local import SIGMAS, WHOLE_DATA_SET
+
+OUTSIDE = (
+    "the clipping radii: each is the mean norm of a tensor's last updates, this one's included, taken before "
+    "noise, and the noise level shows it; epsilon holds for the noise given the radii"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearClassic(Quiet):
+    """Each tensor is clipped to its own radius r and gets noise of std 2 r `noise_multiplier`.
+
+    `window`: how many norms a radius is the mean of, this update's included; 0 for a fixed radius.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    clipping_radius: float
+    window: int
+    noise_multiplier: float
+    guarantee: Guarantee
+
+    @property
+    def protects(self) -> str:
+        """In a sentence."""
+        return (
+            f"a replay of a faulty calibration: stated epsilon {self.guarantee.stated:g}, true epsilon "
+            f"{self.guarantee.epsilon:.4g}"
+        )
+
+    @property
+    def bound(self) -> float:
+        """8 sigma_max + r, of one tensor with the cap as its radius."""
+        return self.clipping_radius * (1 + SIGMAS * 2 * self.noise_multiplier)
+
+    @property
+    def per_offer(self) -> tuple[Event, ...]:
+        """One Gaussian release for each tensor."""
+        return (Gaussian(self.noise_multiplier),) * len(self.sizes)
+
+    def offer(self, fresh: Floats, memory: Memory, words: Words) -> Offer:
+        """Clipped and noised tensor by tensor; ValueError for NaN, infinity or another length."""
+        if fresh.shape != (sum(self.sizes),):
+            raise ValueError(
+                f"fresh has shape {fresh.shape}, which is not allowed: ({sum(self.sizes)},) for {self.sizes}"
+            )
+        parts = np.split(fresh, np.cumsum(self.sizes)[:-1])
+        rows = memory or ((),) * len(parts)
+        windows = tuple(self._window(row, part) for row, part in zip(rows, parts, strict=True))
+        radii = [self._radius(row) for row in windows]
+        pairs = zip(parts, radii, strict=True)
+        vector = np.concatenate([self._noised(part, radius, words) for part, radius in pairs])
+        return Offer(vector, windows, max(radii), 2 * max(radii) * self.noise_multiplier)
+
+    def _window(self, row: Sequence[float], part: Floats) -> tuple[float, ...]:
+        return (*row, norm(part))[-self.window :] if self.window else ()
+
+    def _radius(self, row: Sequence[float]) -> float:
+        mean = sum(row) / len(row) if row else self.clipping_radius
+        return max(LEAST_RADIUS, min(mean, self.clipping_radius))
+
+    def _noised(self, part: Floats, radius: float, words: Words) -> Floats:
+        return noised(clip_l2(part, radius), 2 * radius * self.noise_multiplier, radius, words)
+
+
+def linear_classic(name: str, window: int, setting: Setting) -> LinearClassic:
+    """The replay for `setting`; the true epsilon that its rounds cost together is its guarantee."""
+    if setting.window_source != "raw":
+        raise ValueError(
+            f"window_source = {setting.window_source!r} is not allowed with calibration 'linear-classic': "
+            "'raw'"
+        )
+    multiplier = classic_noise_multiplier(
+        setting.epsilon / setting.rounds, setting.delta / setting.rounds, replay=True
+    )
+    releases = Ledger(((Gaussian(multiplier), setting.rounds * len(setting.sizes)),))
+    true = spent(releases, setting.delta)
+    outside = OUTSIDE if window else ""
+    guarantee = Guarantee(WHOLE_DATA_SET, true.epsilon, setting.delta, setting.epsilon, outside)
+    return LinearClassic(name, setting.sizes, setting.clipping_radius, window, multiplier, guarantee)

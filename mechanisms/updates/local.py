@@ -1,0 +1,112 @@
+"""Local differential privacy of a node's offers: clip to a radius, add Gaussian noise, charge it.
+
+Unit of privacy: one node's whole data set, over the run. Neighbours: any two data sets (replace). Norm: L2;
+an update clipped to radius r differs from any other such by at most 2 r. One radius and one noise for the
+whole update: all tensors together are one release.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mechanisms.accounting.ledger import Event, Gaussian, Relation, Unit, releases_noise_multiplier
+from mechanisms.mechanism import Floats, Guarantee, Memory, Offer, Quiet, Setting
+from mechanisms.noise.clipping import clip_l2, norm
+from mechanisms.noise.noise import noised
+from mechanisms.noise.randomness import Words
+from mechanisms.updates.adaptive import AggregateWindow, Fixed, Quantile, RadiusRule, Window
+
+WHOLE_DATA_SET = Unit("one node's whole data set, over the run", Relation.REPLACE, "L2")
+WINDOW_SOURCES = ("raw", "aggregate", "quantile")
+QUANTILE_SHARE = 0.1
+"""The share of the budget (of 1/z^2) that pays for the bits of `quantile`."""
+SIGMAS = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDP(Quiet):
+    """Clipping to the rule's radius r, then noise of std 2 r `noise_multiplier`, for all tensors at once.
+
+    Gaussian mechanism, calibrated exactly (Balle & Wang 2018, Thm 8) for all rounds together: T releases of
+    multiplier z are one of z / sqrt(T).
+    """
+
+    name: str
+    rule: RadiusRule
+    clipping_radius: float
+    noise_multiplier: float
+    guarantee: Guarantee
+    also: tuple[Event, ...] = ()
+    """What an offer costs beside its own noise."""
+
+    @property
+    def protects(self) -> str:
+        """In a sentence."""
+        return (
+            "every offer is clipped and noised before it leaves: what all of them together can tell anybody, "
+            "the other nodes included, about which data set you have is bounded by epsilon"
+        )
+
+    @property
+    def bound(self) -> float:
+        """8 sigma_max + r, from the cap of the radius."""
+        return self.clipping_radius * (1 + SIGMAS * 2 * self.noise_multiplier)
+
+    @property
+    def per_offer(self) -> tuple[Event, ...]:
+        """One Gaussian release, and the rule's own."""
+        return (Gaussian(self.noise_multiplier), *self.also)
+
+    def offer(self, fresh: Floats, memory: Memory, words: Words) -> Offer:
+        """Clipped and noised; ValueError for NaN, infinity or no coordinate at all."""
+        size, radius = norm(fresh), self.rule.radius(memory)
+        noise_std = 2 * radius * self.noise_multiplier
+        vector = noised(clip_l2(fresh, radius), noise_std, radius, words)
+        return Offer(vector, self.rule.offered(size, memory, words), radius, noise_std)
+
+    def aggregated(self, mean: Floats, members: int, memory: Memory) -> Memory:
+        """As the rule has it."""
+        noise_std = 2 * self.rule.radius(memory) * self.noise_multiplier
+        return self.rule.aggregated(mean, members, noise_std, memory)
+
+
+def ldp(setting: Setting) -> LocalDP:
+    """`privacy.mechanism = "ldp"`: the radius is `clipping_radius`, always."""
+    noise_multiplier = releases_noise_multiplier(setting.epsilon, setting.delta, setting.rounds)
+    return _local("ldp", Fixed(setting.clipping_radius), noise_multiplier, setting)
+
+
+def aldp(setting: Setting) -> LocalDP:
+    """`privacy.mechanism = "aldp"`: the radius follows `window_source`."""
+    noise_multiplier = releases_noise_multiplier(setting.epsilon, setting.delta, setting.rounds)
+    radius, window = setting.clipping_radius, setting.window
+    match setting.window_source:
+        case "raw":
+            return _local("aldp", Window(radius, window), noise_multiplier, setting)
+        case "aggregate":
+            return _local("aldp", AggregateWindow(radius, window), noise_multiplier, setting)
+        case "quantile":
+            of_bits, of_update = quantile_split(noise_multiplier)
+            rule = Quantile(radius, of_bits)
+            return _local("aldp", rule, of_update, setting, (Gaussian(of_bits),))
+    raise ValueError(
+        f"window_source = {setting.window_source!r} is not allowed: {', '.join(map(repr, WINDOW_SOURCES))}"
+    )
+
+
+def quantile_split(noise_multiplier: float) -> tuple[float, float]:
+    """(of the bit, of the update): two multipliers whose releases together cost as much as one of the given.
+
+    1/z^2 = 1/z_bit^2 + 1/z_update^2, Andrew et al. 2021, Thm 1, there with 2 sigma_b in place of z_bit: a bit
+    that is added or removed is +-1/2, one that is replaced moves by 1.
+    """
+    of_bits = noise_multiplier / math.sqrt(QUANTILE_SHARE)
+    return of_bits, noise_multiplier / math.sqrt(1 - QUANTILE_SHARE)
+
+
+def _local(
+    name: str, rule: RadiusRule, noise_multiplier: float, setting: Setting, also: tuple[Event, ...] = ()
+) -> LocalDP:
+    guarantee = Guarantee(WHOLE_DATA_SET, setting.epsilon, setting.delta, setting.epsilon, rule.outside)
+    return LocalDP(name, rule, setting.clipping_radius, noise_multiplier, guarantee, also)

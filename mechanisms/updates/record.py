@@ -1,0 +1,62 @@
+"""Record-level differential privacy of a node's offers: `privacy.mechanism = "dp-sgd"`.
+
+The noise is in every gradient step (Abadi et al. 2016, Algorithm 1; mechanisms.gradients.dp_sgd), so what
+training gives is private already and an offer adds nothing: it is post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mechanisms.accounting.ledger import Event, Relation, Unit, sampled_noise_multiplier
+from mechanisms.gradients.dp_sgd import GradientRule, record_events
+from mechanisms.mechanism import Guarantee, Quiet, Setting
+
+ONE_RECORD = Unit("one record (row) of a node's data, over the run", Relation.ADD_REMOVE, "L2")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordDP(Quiet):
+    """Private gradient steps, `steps` of them in a round."""
+
+    rule: GradientRule
+    steps: int
+    guarantee: Guarantee
+
+    @property
+    def name(self) -> str:
+        """As in a task file."""
+        return "dp-sgd"
+
+    @property
+    def protects(self) -> str:
+        """In a sentence."""
+        return (
+            "every gradient step is clipped for each record and noised: what your offers can tell anybody "
+            "about whether any one record (one patient) is in your data is bounded by epsilon; what records "
+            "have in common is learned"
+        )
+
+    @property
+    def gradient(self) -> GradientRule:
+        """The rule of its steps."""
+        return self.rule
+
+    @property
+    def per_training(self) -> tuple[Event, ...]:
+        """The steps of a round, each on a Poisson sample."""
+        return (record_events(self.rule, self.steps),)
+
+
+def dp_sgd(setting: Setting) -> RecordDP:
+    """For `setting`: a step samples each row with probability `batch_size` / `rows`.
+
+    Unit of privacy: one record; neighbours: add or remove it; norm: L2 of one record's gradient, clipped to
+    `clipping_radius`. The number of rows is treated as public. `epsilon` is the total over all steps.
+    """
+    sampling = min(1.0, setting.batch_size / setting.rows)
+    steps = setting.steps * setting.rounds
+    noise_multiplier = sampled_noise_multiplier(setting.epsilon, setting.delta, sampling, steps)
+    rule = GradientRule(setting.clipping_radius, noise_multiplier, sampling)
+    guarantee = Guarantee(ONE_RECORD, setting.epsilon, setting.delta, setting.epsilon)
+    return RecordDP(rule, setting.steps, guarantee)

@@ -1,0 +1,357 @@
+"""DP-FedAvg: weights, clips, noise, what the rounds cost; and the book's version, which has no privacy."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from mechanisms.accounting.ledger import Gaussian, Ledger, Relation, SampledGaussian, spent
+from mechanisms.servers.dp_fedavg import BookDPFedAvg, DPFedAvg, Flat, Layers, book_of, dp_fedavg
+from mechanisms.servers.estimators import ClippedDenominator, FixedDenominator, total_weight, weight_of
+from mechanisms.servers.server import Federation, Step
+from tests.unit.mechanisms.settings import vector, words
+
+D = 40_000
+ROWS = (10, 20, 40, 80)
+
+
+def federation(sizes: tuple[int, ...] = (D,), **values) -> Federation:
+    return Federation(**{"rows": ROWS, "rounds": 60, "sizes": sizes, **values})
+
+
+def arm(sizes: tuple[int, ...] = (D,), **values) -> DPFedAvg:
+    """W = 10/40 + 20/40 + 1 + 1 = 2.75; S = 2, q = 0.5, z = 1."""
+    usual = {
+        "sampling_probability": 0.5,
+        "noise_multiplier": 1.0,
+        "clip": Flat(2.0),
+        "estimator": FixedDenominator(2.75),
+        "weight_cap": 40.0,
+        "delta": 1e-5,
+    }
+    return DPFedAvg(federation(sizes), **{**usual, **values})
+
+
+def book(sizes: tuple[int, ...] = (D,), **values) -> BookDPFedAvg:
+    usual = {"clients_per_round": 2, "scale": 0.5, "clip_radius": 4.0, "noise_std": 0.001, "delta": 1e-5}
+    return BookDPFedAvg(federation(sizes), **{**usual, **values})
+
+
+# -- clips ------------------------------------------------------------------------------------------------
+
+CLIPS = [Flat(2.0), Layers((3, 1), (1.5, 0.5)), Layers.equal((3, 1), 2.0)]
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+@pytest.mark.parametrize("precision", [torch.float32, torch.float64])
+def test_every_client_of_a_block_is_clipped_by_itself_towards_the_start(clip, precision):
+    rng = np.random.default_rng(0)
+    start = torch.from_numpy(rng.standard_normal(4)).to(precision)
+    weights = torch.from_numpy(rng.standard_normal((50, 4)) * rng.uniform(0, 4, (50, 1))).to(precision)
+    before = weights.clone()
+    clipped = clip.batch(weights, start)
+    assert clipped.dtype == precision
+    assert torch.equal(weights, before), "the argument is not changed"
+    for row, out in zip(weights, clipped, strict=True):
+        one = clip.final((row - start).numpy().astype(np.float32))
+        assert (out - start).numpy() == pytest.approx(one, rel=1e-5, abs=1e-5)
+    within = [bool(torch.equal(row, out)) for row, out in zip(weights, clipped, strict=True)]
+    assert 5 < sum(within) < 45, "what was within stays, bit for bit"
+
+
+def test_a_block_within_is_returned_itself():
+    start = torch.tensor([1.0, 1.0])
+    weights = torch.tensor([[1.0, 1.0], [2.0, 1.0]])
+    assert Flat(2.0).batch(weights, start) is weights
+
+
+def test_a_norm_of_zero_divides_by_nothing():
+    """The book's code does."""
+    start = torch.ones(4)
+    weights = torch.stack([start, start + 3])
+    for clip in CLIPS:
+        clipped = clip.batch(weights, start)
+        assert torch.equal(clipped[0], start)
+        assert torch.isfinite(clipped).all()
+
+
+def test_layers_are_clipped_each_to_its_own():
+    clip = Layers((2, 1), (1.0, 0.5))
+    clipped = clip.batch(torch.tensor([[3.0, 4.0, 0.25]]), torch.zeros(3))
+    assert clipped.numpy()[0] == pytest.approx([0.6, 0.8, 0.25])
+    assert clip.radius == pytest.approx(math.sqrt(1.25))
+    assert clip.final(vector(3, 4, -7)) == pytest.approx([0.6, 0.8, -0.5], rel=1e-6)
+
+
+def test_equal_layers_have_the_whole_radius_together():
+    clip = Layers.equal((5, 6, 7, 8), 3.0)
+    assert clip.radii == pytest.approx((1.5,) * 4)
+    assert clip.radius == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("clip", CLIPS)
+def test_an_upload_is_within_the_radius_in_exact_arithmetic(clip):
+    rng = np.random.default_rng(1)
+    chosen = arm((4,), clip=clip)
+    for _ in range(200):
+        start, weights = (rng.standard_normal((2, 4)) * 3).astype(np.float32)
+        moved = clip.batch(torch.from_numpy(weights)[None], torch.from_numpy(start))[0].numpy()
+        sent = chosen.upload(moved, start, 10, words())
+        square = sum(Fraction(float(value)) ** 2 for value in sent)
+        assert square <= Fraction(clip.radius) ** 2
+        assert sent == pytest.approx(moved - start, rel=1e-5, abs=1e-6), "the batch's clip had done it"
+
+
+# -- weights, estimates, noise ------------------------------------------------------------------------------
+
+
+def test_weights_are_capped_at_one():
+    assert [weight_of(rows, 40.0) for rows in ROWS] == [0.25, 0.5, 1.0, 1.0]
+    assert total_weight(ROWS, 40.0) == 2.75
+
+
+def test_noise_of_the_fixed_denominator_by_hand():
+    """z S / (q W) = 1.5 * 2 / (0.5 * 2.75) = 2.181818."""
+    assert arm(noise_multiplier=1.5).noise_std == pytest.approx(2.181818, rel=1e-6)
+
+
+def test_noise_of_the_clipped_denominator_by_hand():
+    """2 z S / (q W_min) = 2 * 1.5 * 2 / (0.5 * 2.5) = 4.8."""
+    assert arm(noise_multiplier=1.5, estimator=ClippedDenominator(2.5)).noise_std == pytest.approx(4.8)
+
+
+def test_the_fixed_denominator_divides_by_what_is_expected():
+    """(0.25 * 1 + 1 * (-2)) / (0.5 * 2.75) = -1.272727, and the model is 10."""
+    chosen = arm((2,), noise_multiplier=0.0)
+    new = chosen.combine(vector(10, 0), [vector(1, 0), vector(-2, 0)], [10, 80], words())
+    assert new == pytest.approx([10 - 1.272727, 0], rel=1e-6)
+    assert new.dtype == np.float32
+
+
+def test_the_clipped_denominator_divides_by_the_sample_or_the_least():
+    chosen = arm((1,), noise_multiplier=0.0, estimator=ClippedDenominator(2.0))
+    assert chosen.noise_std == 0
+    least = chosen.combine(vector(0), [vector(1)], [20], words())
+    assert least == pytest.approx([0.5 * 1 / 1.0]), "0.5 in the sample is below q W_min = 1"
+    sampled = chosen.combine(vector(0), [vector(1), vector(1.6)], [20, 40], words())
+    assert sampled == pytest.approx([(0.5 + 1.6) / 1.5])
+
+
+@pytest.mark.parametrize("estimator", [FixedDenominator(2.75), ClippedDenominator(2.5)])
+def test_the_model_gets_the_estimate_and_the_noise(estimator):
+    chosen = arm(estimator=estimator)
+    ones = np.full(D, 0.009, np.float32)
+    quiet = arm(estimator=estimator, noise_multiplier=0.0)
+    model = np.full(D, 7.0, np.float32)
+    wanted = quiet.combine(model, [ones], [40], words())
+    new = chosen.combine(model, [ones], [40], words())
+    assert (new - wanted).std() == pytest.approx(chosen.noise_std, rel=0.02)
+    assert abs((new - wanted).mean()) < 5 * chosen.noise_std / math.sqrt(D)
+    assert model[0] == 7.0, "the argument is not changed"
+
+
+@pytest.mark.parametrize("estimator", [FixedDenominator(2.75), ClippedDenominator(2.5)])
+def test_a_round_without_anybody_is_noised_all_the_same(estimator):
+    chosen = arm(estimator=estimator)
+    new = chosen.combine(np.zeros(D, np.float32), [], [], words())
+    assert new.std() == pytest.approx(chosen.noise_std, rel=0.02)
+
+
+def test_users_are_sampled_by_poisson():
+    rng = np.random.default_rng(5)
+    sizes = [len(arm().sample(100, rng)) for _ in range(400)]
+    assert np.mean(sizes) == pytest.approx(50, abs=5 * 5 / math.sqrt(400))
+    assert np.std(sizes) == pytest.approx(5, rel=0.2), "sqrt(100 q (1 - q)): the number varies"
+
+
+def test_a_block_of_clients_is_clipped_after_every_batch():
+    clipped = arm((2,)).after_batch(torch.tensor([[30.0, 40.0]]), torch.zeros(2), Step(np.array([0]), 0.1))
+    assert clipped.numpy()[0] == pytest.approx([1.2, 1.6])
+
+
+# -- what it costs ----------------------------------------------------------------------------------------
+
+
+def test_the_rounds_are_sampled_gaussian_releases():
+    chosen = arm()
+    assert chosen.events(60) == (SampledGaussian(1.0, 0.5, 60),)
+    guarantee = chosen.guarantee
+    wanted = spent(Ledger.of([SampledGaussian(1.0, 0.5, 60)]), 1e-5).epsilon
+    assert guarantee.epsilon == guarantee.stated == wanted
+    assert (guarantee.unit.relation, guarantee.unit.norm) == (Relation.ADD_REMOVE, "L2")
+    assert guarantee.unit.what.startswith("one user")
+    assert "number of users" in guarantee.outside
+    assert "the server itself sees" in chosen.protects
+    assert (chosen.name, chosen.proximal, chosen.grad_clip) == ("dp-fedavg", 0.0, None)
+
+
+def test_more_noise_costs_less():
+    each = [arm(noise_multiplier=z).guarantee.epsilon for z in (0.5, 1.0, 2.0)]
+    assert each[0] > each[1] > each[2]
+
+
+def test_without_noise_there_is_no_guarantee():
+    chosen = arm(noise_multiplier=0.0)
+    assert chosen.guarantee is None
+    assert "no epsilon" in chosen.protects
+    assert math.isinf(spent(Ledger.of(chosen.events(1)), 1e-5).epsilon)
+
+
+# -- from plain values -------------------------------------------------------------------------------------
+
+
+def plain(**values) -> DPFedAvg:
+    """The same as `arm`, with two tensors."""
+    usual = {
+        "sampling_probability": 0.5,
+        "noise_multiplier": 1.0,
+        "clip": 2.0,
+        "per_layer": False,
+        "estimator": "fixed",
+        "weight_cap": 40.0,
+        "delta": 1e-5,
+    }
+    return dp_fedavg(federation((3, 1)), **{**usual, **values})
+
+
+def test_plain_values_make_the_algorithm():
+    assert plain() == arm((3, 1)), "W, here 2.75, is worked out from the rows and the cap"
+    assert plain(weight_cap=80.0).estimator == FixedDenominator(0.125 + 0.25 + 0.5 + 1)
+
+
+def test_one_radius_is_for_all_layers_together():
+    per_layer = plain(per_layer=True)
+    assert per_layer.clip == Layers((3, 1), (2 / math.sqrt(2),) * 2)
+    assert per_layer.clip.radius == pytest.approx(plain().clip.radius)
+    assert per_layer.noise_std == pytest.approx(plain().noise_std)
+
+
+def test_the_clipped_denominator_takes_the_weight_of_all_users_for_the_least():
+    assert plain(estimator="clipped") == arm((3, 1), estimator=ClippedDenominator(2.75))
+
+
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        ({"estimator": "median"}, "estimator = 'median' is not allowed: 'fixed', 'clipped'"),
+        ({"estimator": ["fixed"]}, r"estimator = \['fixed'\] is not allowed"),
+        ({"clip": -1.0}, "clip = -1.0 is not allowed: a number above 0"),
+        ({"weight_cap": 0.0}, "weight_cap = 0.0 is not allowed"),
+        ({"sampling_probability": 0.0}, "sampling_probability = 0.0 is not allowed"),
+    ],
+)
+def test_plain_values_that_can_not_be(values, error):
+    with pytest.raises(ValueError, match=error):
+        plain(**values)
+
+
+def test_a_word_for_a_truth_value_is_refused():
+    with pytest.raises(TypeError, match="per_layer = 'no' is not allowed: true or false"):
+        plain(per_layer="no")
+
+
+def test_its_figures_are_its_noise():
+    """z S / (q W) = 1.5 * 2 / (0.5 * 2.75)."""
+    assert arm(noise_multiplier=1.5).figures == {
+        "noise multiplier": 1.5,
+        "clip radius": 2.0,
+        "noise std": pytest.approx(2.181818, rel=1e-6),
+    }
+    assert arm(noise_multiplier=0.0).figures["noise std"] == 0.0
+
+
+# -- the book's version -----------------------------------------------------------------------------------
+
+
+def test_the_book_s_settings_have_no_privacy():
+    """z = sigma / (lambda C) = 0.001 / (0.5 * 1000) = 2e-6; 100 rounds are one release of 2e-7."""
+    replay = book_of(Federation((5000,) * 10, 100, (4,)), 1e-5)
+    assert replay.noise_multiplier == pytest.approx(2e-6, rel=1e-12)
+    assert replay.events(100) == (Gaussian(replay.noise_multiplier),) * 100
+    assert replay.guarantee.epsilon == pytest.approx(1 / (2 * 2e-7**2), rel=1e-3), "1.25e13"
+    assert replay.guarantee.unit.relation is Relation.ADD_REMOVE
+    assert math.isinf(replay.guarantee.stated)
+    assert "no privacy" in replay.protects
+    assert "1.25e+13" in replay.protects
+    assert (replay.name, replay.proximal, replay.grad_clip) == ("dp-fedavg-book", 0.0, None)
+    assert len(replay.sample(10, np.random.default_rng(0))) == 2
+
+
+def test_the_book_adds_a_sum_and_absolute_noise():
+    """theta + lambda sum Delta + N(0, sigma^2), whatever the rows, the clip, q or W."""
+    replay = book()
+    ones = np.full(D, 0.01, np.float32)
+    new = replay.combine(np.full(D, 1.0, np.float32), [ones, 3 * ones], [10, 80], words())
+    assert new.mean() == pytest.approx(1.02, abs=1e-4), "1 + 0.5 * (0.01 + 0.03)"
+    assert new.std() == pytest.approx(0.001, rel=0.02)
+    assert replay.combine(np.zeros(D, np.float32), [], [], words()).std() == pytest.approx(0.001, rel=0.02)
+
+
+def test_the_book_s_figures_are_its_noise():
+    """0.001 / (0.5 * 4) = 5e-4."""
+    assert book().figures == {
+        "noise multiplier": pytest.approx(5e-4, rel=1e-12),
+        "clip radius": 4.0,
+        "noise std": 0.001,
+    }
+
+
+def test_the_book_clips_after_every_batch():
+    start, weights = torch.zeros(2), torch.tensor([[30.0, 40.0], [1.0, 1.0]])
+    assert book((2,)).after_batch(weights, start, Step(np.arange(2), 0.1)).numpy() == pytest.approx(
+        np.array([[2.4, 3.2], [1, 1]])
+    )
+    assert book((2,)).upload(vector(30, 40), vector(0, 0), 10, words()) == pytest.approx([2.4, 3.2])
+
+
+# -- bad input --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: arm(sampling_probability=1.5), "sampling_probability = 1.5 is not allowed"),
+        (lambda: arm(noise_multiplier=-1.0), "noise_multiplier = -1.0 is not allowed"),
+        (lambda: arm(weight_cap=0.0), "weight_cap = 0.0 is not allowed"),
+        (lambda: arm(delta=0.0), "delta = 0.0 is not allowed"),
+        (
+            lambda: arm((4,), clip=Layers((3, 2), (1.0, 1.0))),
+            "clip is for 5 parameters; allowed: 4, as in the federation",
+        ),
+        (lambda: Flat(0.0), "radius = 0.0 is not allowed"),
+        (lambda: Layers((3, 1), (1.0,)), "radii has 1 values for 2 layers; allowed: one a layer"),
+        (lambda: Layers((3, 0), (1.0, 1.0)), "sizes = 0 is not allowed"),
+        (lambda: Layers((), ()), "radii is empty"),
+        (lambda: Layers.equal((), 1.0), "radii is empty"),
+        (lambda: Layers((1,), (-1.0,)), "radii = -1.0 is not allowed"),
+        (lambda: Layers.equal((1,), math.nan), "radius = nan is not allowed"),
+        (lambda: weight_of(0, 1.0), "rows = 0 is not allowed"),
+        (lambda: weight_of(1, 0.0), "weight_cap = 0.0 is not allowed"),
+        (lambda: arm().events(0), "rounds = 0 is not allowed"),
+        (
+            lambda: arm((3,)).combine(vector(0, 0, 0), [vector(1, 2)], [3], words()),
+            r"uploads of shape \(2,\) are not allowed: \(3,\), as in the federation",
+        ),
+        (lambda: arm((1,)).combine(vector(0), [], [3], words()), "rows has 1 values for 0 uploads"),
+        (lambda: arm((1,)).combine(vector(0), [vector(1)], [], words()), "rows has 0 values for 1 uploads"),
+        (lambda: book(clients_per_round=5), "clients_per_round = 5 is not allowed: at most 4"),
+        (lambda: book(scale=0.0), "scale = 0.0 is not allowed"),
+        (lambda: book(clip_radius=0.0), "clip_radius = 0.0 is not allowed"),
+        (lambda: book(noise_std=0.0), "noise_std = 0.0 is not allowed"),
+        (lambda: book(delta=1.0), "delta = 1.0 is not allowed"),
+        (lambda: book().events(0), "rounds = 0 is not allowed"),
+    ],
+)
+def test_what_can_not_be(call, error):
+    with pytest.raises(ValueError, match=error):
+        call()
+
+
+@pytest.mark.parametrize("chosen", [arm((2,)), book((2,))])
+def test_what_is_not_finite_never_leaves_a_client(chosen):
+    with pytest.raises(ValueError, match="NaN or an infinity"):
+        chosen.upload(vector(math.nan, 0), vector(0, 0), 10, words())

@@ -1,0 +1,166 @@
+"""RPFL's formulas: against a convex solver, closed forms, and samples."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+from torch.nn import functional
+
+from benchmarks.allocation import solved
+from mechanisms.accounting import gaussian
+from mechanisms.servers.rpfl import (
+    allocate,
+    linear_lipschitz,
+    network_lipschitz,
+    noise_distance,
+    proximal_norm,
+    radius,
+    record_epsilon,
+    record_noise_std,
+    sample_distance,
+    theorem_noise_std,
+)
+
+
+def case(seed: int) -> tuple[np.ndarray, np.ndarray, float]:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 9))
+    weights, caps = np.exp(rng.normal(0, 2, n)), np.exp(rng.normal(0, 1, n))
+    return weights, caps, float(rng.uniform(0.05, 1.3) * caps.sum())
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_the_allocation_is_a_convex_solvers(block: int) -> None:
+    for seed in range(20 * block, 20 * block + 20):
+        weights, caps, budget = case(seed)
+        mine, theirs = allocate(weights, caps, budget), solved(weights, caps, budget)
+        cost, their_cost = (weights / mine).sum(), (weights / theirs).sum()
+        assert mine.sum() <= budget * (1 + 1e-12), seed
+        assert (mine <= caps).all(), seed
+        assert cost <= their_cost * (1 + 1e-6), seed
+        if theirs.sum() <= budget * (1 + 1e-9):  # else the solver's is cheaper because it may not be
+            assert their_cost <= cost * (1 + 1e-6), seed
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_allocation_meets_the_optimality_conditions(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    weights, caps = np.exp(rng.normal(0, 3, 1000)), np.exp(rng.normal(0, 1, 1000))
+    budget = float(rng.uniform(0.01, 0.99) * caps.sum())
+    found = allocate(weights, caps, budget)
+    assert found.sum() == pytest.approx(budget, rel=1e-12)
+    below = found < caps * (1 - 1e-12)
+    taus = (found / np.sqrt(weights))[below]
+    assert np.ptp(taus) <= 1e-12 * taus.max()
+    assert ((caps / np.sqrt(weights))[~below] <= taus.max() * (1 + 1e-12)).all()
+
+
+def test_the_allocation_of_what_is_known() -> None:
+    np.testing.assert_array_equal(allocate([1, 1], [1, 2], 5.0), [1, 2])
+    np.testing.assert_array_equal(allocate([1, 1], [1, 2], 3.0), [1, 2])
+    np.testing.assert_allclose(allocate([1, 4, 9], [9, 9, 9], 6.0), [1, 2, 3])
+    np.testing.assert_allclose(allocate([1, 4, 9], [9, 1, 9], 6.0), [1.25, 1, 3.75])
+    np.testing.assert_allclose(allocate([5.0], [9.0], 2.0), [2.0])
+
+
+@pytest.mark.parametrize(
+    ("weights", "caps", "budget", "message"),
+    [
+        ([], [], 1.0, r"weights has shape \(0,\)"),
+        ([1, 0], [1, 1], 1.0, "weights holds 0.0"),
+        ([1, math.inf], [1, 1], 1.0, "weights holds inf"),
+        ([1, 1], [1, -2], 1.0, "caps holds -2.0"),
+        ([1, 1], [1], 1.0, "caps has 1 values for 2 weights"),
+        ([1, 1], [1, 1], 0.0, "budget = 0.0"),
+    ],
+)
+def test_what_can_not_be_allocated(weights, caps, budget, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        allocate(weights, caps, budget)
+
+
+def test_the_theorems_noise_is_far_too_little() -> None:
+    found = theorem_noise_std(1.0, 1e-5, 1.0, 10, 814, 0.01, 1.0)
+    assert found == pytest.approx(0.042, abs=5e-4)
+    assert theorem_noise_std(2.0, 1e-5, 3.0, 10, 814, 0.01, 1.0) == pytest.approx(1.5 * found)
+    assert theorem_noise_std(1.0, 1e-5, 1.0, 40, 814, 0.01, 1.0) == pytest.approx(2 * found)
+    assert theorem_noise_std(1.0, 1e-5, 1.0, 10, 814, 0.16, 1.0) == pytest.approx(found / 2)
+    assert theorem_noise_std(1.0, 1e-5, 1.0, 10, 814, 0.01, 9.0) == pytest.approx(3 * found)
+    few = [theorem_noise_std(1.0, 1e-5, 1.0, 10, rows, 0.01, 1.0) for rows in (2, 3)]
+    assert few[0] == pytest.approx(math.sqrt(3) * few[1])
+    assert record_noise_std(1.0, 1e-5, 1.0) == pytest.approx(7.46, abs=5e-3)
+    assert record_epsilon(found, 1e-5, 1.0) > 1000
+    with pytest.raises(ValueError, match="rows = 1 is not allowed"):
+        theorem_noise_std(1.0, 1e-5, 1.0, 10, 1, 0.01, 1.0)
+
+
+@pytest.mark.parametrize(("epsilon", "norm"), [(0.1, 1.0), (1.0, 0.5), (8.0, 3.0)])
+def test_a_records_epsilon_and_noise_are_inverse(epsilon: float, norm: float) -> None:
+    std = record_noise_std(epsilon, 1e-5, norm)
+    assert record_epsilon(std, 1e-5, norm) == pytest.approx(epsilon, rel=1e-6)
+    assert gaussian.delta(epsilon, std / (2 * norm)) == pytest.approx(1e-5, rel=1e-6)
+
+
+def test_the_radius_covers_the_noise_as_often_as_it_says() -> None:
+    rng, features, rows, std, gamma = np.random.default_rng(0), 14, 25, 0.7, 0.1
+    noise = rng.normal(0, std, (4000, rows, features))
+    means = np.linalg.norm(noise, axis=2).mean(axis=1)
+    assert means.mean() <= noise_distance(std, features, rows, None)
+    assert (means > noise_distance(std, features, rows, gamma)).mean() <= gamma
+    assert noise_distance(std, features, rows, None) == pytest.approx(std * math.sqrt(features))
+    beyond = noise_distance(std, features, rows, gamma) - noise_distance(std, features, rows, None)
+    assert beyond == pytest.approx(std * math.sqrt(2 * math.log(10) / rows))
+
+
+def test_the_radius_is_the_sum_of_both_distances() -> None:
+    assert sample_distance(50, 0.05, 2.0) == pytest.approx(2 * math.sqrt(2 * math.log(20) / 50))
+    assert radius(0.5, 16, 50, 0.05, 2.0) == pytest.approx(sample_distance(50, 0.05, 2.0) + 2.0)
+
+
+def test_no_two_rows_differ_more_in_loss_than_the_constant_says() -> None:
+    rng = torch.Generator().manual_seed(0)
+    first, second = torch.randn(8, 5, generator=rng), torch.randn(3, 8, generator=rng)
+    rows, others = (torch.randn(4000, 5, generator=rng) for _ in range(2))
+    labels = torch.randint(0, 3, (4000,), generator=rng)
+    losses = [
+        functional.cross_entropy((x @ first.T).relu() @ second.T, labels, reduction="none")
+        for x in (rows, others)
+    ]
+    steepest = ((losses[0] - losses[1]).abs() / (rows - others).norm(dim=1)).max()
+    bound = network_lipschitz([first, second])
+    assert steepest <= bound
+    expected = math.sqrt(2) * np.linalg.norm(first.numpy(), 2) * np.linalg.norm(second.numpy(), 2)
+    assert float(bound) == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(ValueError, match="matrices is empty"):
+        network_lipschitz([])
+
+
+def test_logistic_regression_is_as_steep_as_its_weights_are_long() -> None:
+    weights = torch.tensor([3.0, -4.0])
+    along = weights / 5
+    losses = functional.binary_cross_entropy_with_logits(
+        torch.stack([-100 * along, -101 * along]) @ weights, torch.ones(2), reduction="none"
+    )
+    assert float(losses[1] - losses[0]) == pytest.approx(float(linear_lipschitz(weights)), rel=1e-4)
+
+
+def test_the_proximal_step_minimises() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        vector, threshold = rng.normal(size=4), float(rng.uniform(0.1, 3))
+        found = proximal_norm(torch.tensor(vector[None]), torch.tensor([threshold]))[0].numpy()
+        objective = lambda u, v=vector, t=threshold: ((u - v) ** 2).sum() / 2 + t * np.linalg.norm(u)  # noqa: E731
+        best = minimize(
+            objective, vector, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 9000}
+        )
+        assert objective(found) <= best.fun + 1e-8
+
+
+def test_the_proximal_step_of_several_clients_and_of_zero() -> None:
+    weights = torch.tensor([[3.0, 4.0], [3.0, 4.0], [0.0, 0.0]])
+    found = proximal_norm(weights, torch.tensor([1.0, 6.0, 0.5]))
+    np.testing.assert_allclose(found.numpy(), [[2.4, 3.2], [0, 0], [0, 0]], rtol=1e-6)

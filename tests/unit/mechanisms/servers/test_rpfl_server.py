@@ -1,0 +1,187 @@
+"""RPFL as a server's mechanism: its budget, its noise, its regulariser, and what combines uploads."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mechanisms.servers import robust, rpfl
+from mechanisms.servers.rpfl_server import LinearNorm, Rpfl, SpectralProduct, Theorem, regulariser_of, rpfl_of
+from mechanisms.servers.server import Federation, Step, weighted_mean
+from tests.unit.mechanisms.settings import words
+
+ROWS = (100, 50, 200)
+LINEAR = Federation(ROWS, 5, (4, 1))
+NETWORK = Federation(ROWS, 5, (12, 4, 8, 2))
+THEOREM = {"lipschitz": 1.0, "steps": 10, "convexity": 0.01, "constant": 1.0}
+
+
+def made(federation: Federation = LINEAR, **change: Any) -> Rpfl:
+    usual: dict[str, Any] = {
+        "clients_per_round": 3,
+        "widths": [4, 1] if federation is LINEAR else [3, 4, 2],
+        "epsilon": 1.0,
+        "caps": [0.5, 2.0],
+        "delta": 1e-5,
+        "row_norm": 1.0,
+        "theorem": THEOREM,
+        "gamma": 0.05,
+        "weight": 0.1,
+    }
+    return rpfl_of(federation, **{**usual, **change})
+
+
+# -- budget and noise --------------------------------------------------------------------------------------
+
+
+def test_the_budget_is_dealt_by_the_allocation_and_the_caps_go_round() -> None:
+    mechanism = made()
+    at_one = [Theorem(**THEOREM).noise_std(1.0, 1e-5, n) for n in ROWS]
+    weights = [n * std * math.sqrt(4) for n, std in zip(ROWS, at_one, strict=True)]
+    assert mechanism.epsilons == pytest.approx(rpfl.allocate(weights, [0.5, 2.0, 0.5], 3.0))
+    assert mechanism.epsilons[0] == mechanism.epsilons[2] == 0.5
+    assert mechanism.epsilons[1] == pytest.approx(2.0)
+
+
+def test_where_no_cap_is_met_the_budget_goes_by_the_root_of_rows_times_noise() -> None:
+    mechanism = made(caps=[10.0])
+    at_one = [Theorem(**THEOREM).noise_std(1.0, 1e-5, n) for n in ROWS]
+    roots = np.sqrt([n * std for n, std in zip(ROWS, at_one, strict=True)])
+    assert mechanism.epsilons == pytest.approx(3.0 * roots / roots.sum())
+    assert max(mechanism.epsilons) < 1.02 * min(mechanism.epsilons), "nearly uniform, whatever the rows"
+
+
+def test_each_client_has_the_theorem_s_noise_for_its_rows_and_its_epsilon() -> None:
+    mechanism = made()
+    for rows, epsilon, std in zip(ROWS, mechanism.epsilons, mechanism.noise_stds, strict=True):
+        assert std == pytest.approx(rpfl.theorem_noise_std(epsilon, 1e-5, 1.0, 10, rows, 0.01, 1.0))
+
+
+def test_the_epsilon_that_a_record_truly_has_is_far_above_the_stated() -> None:
+    guarantee = made().guarantee
+    assert guarantee.stated == pytest.approx(2.0)
+    assert guarantee.epsilon == pytest.approx(rpfl.record_epsilon(min(made().noise_stds), 1e-5, 1.0))
+    assert guarantee.epsilon > 10 * guarantee.stated
+
+
+def test_radii_are_the_formula_s() -> None:
+    mechanism = made()
+    expected = [
+        rpfl.radius(std, 4, rows, 0.05, 1.0) for std, rows in zip(mechanism.noise_stds, ROWS, strict=True)
+    ]
+    assert mechanism.radii == pytest.approx(expected)
+    mean = np.average(expected, weights=ROWS)
+    assert mechanism.figures["mean radius"] == pytest.approx(mean)
+    assert mechanism.figures["factor on the radii"] == pytest.approx(0.1 / mean)
+    assert mechanism.figures["least epsilon dealt"] == 0.5
+    assert mechanism.figures["least noise std on rows"] == min(mechanism.noise_stds)
+
+
+def test_rows_get_their_own_client_s_noise() -> None:
+    mechanism, x = made(), np.zeros((5000, 4), np.float32)
+    for client in range(3):
+        noisy, _ = mechanism.examples(x, np.zeros(5000, np.int64), client, words(client))
+        assert noisy.std() == pytest.approx(mechanism.noise_stds[client], rel=0.03)
+
+
+# -- the regulariser ---------------------------------------------------------------------------------------
+
+
+def test_each_client_s_weights_shrink_by_its_own_radius_and_the_bias_stays() -> None:
+    mechanism = made()
+    weights = torch.tensor([[3.0, 4.0, 0.0, 0.0, 7.0]]).repeat(2, 1)
+    after = mechanism.after_batch(weights, torch.zeros(5), Step(np.array([2, 1]), 0.5))
+    scale = 0.1 / mechanism.figures["mean radius"]
+    for place, client in enumerate((2, 1)):
+        threshold = 0.5 * scale * mechanism.radii[client]
+        kept = 1 - threshold / 5.0
+        assert after[place].tolist() == pytest.approx([3 * kept, 4 * kept, 0, 0, 7.0], rel=1e-5)
+    assert weights[0].tolist() == [3.0, 4.0, 0.0, 0.0, 7.0]
+
+
+def test_small_weights_become_zero_and_do_not_oscillate() -> None:
+    mechanism = made(weight=10.0)
+    weights = torch.tensor([[0.01, 0.0, 0.0, 0.0, 1.0]])
+    assert mechanism.after_batch(weights, torch.zeros(5), Step(np.array([0]), 1.0)).tolist() == [
+        [0, 0, 0, 0, 1]
+    ]
+
+
+def test_without_a_weight_it_is_the_algorithm_as_printed() -> None:
+    weights = torch.ones(1, 5)
+    assert made(weight=0.0).after_batch(weights, torch.zeros(5), Step(np.array([0]), 1.0)) is weights
+
+
+def test_a_network_s_step_is_down_its_bound_s_gradient() -> None:
+    """Against differences of the bound, by numpy's singular values."""
+    rng = np.random.default_rng(4)
+    weights = rng.standard_normal((2, 26))
+
+    def bound(vector: np.ndarray) -> float:
+        first, last = vector[:12].reshape(4, 3), vector[16:24].reshape(2, 4)
+        return math.sqrt(2) * np.linalg.svd(first)[1][0] * np.linalg.svd(last)[1][0]
+
+    steps = SpectralProduct((3, 4, 2)).step(torch.from_numpy(weights), torch.tensor([0.5, 2.0]))
+    for own, after, threshold in zip(weights, steps.numpy(), (0.5, 2.0), strict=True):
+        slopes = [(bound(own + 1e-6 * unit) - bound(own - 1e-6 * unit)) / 2e-6 for unit in np.eye(26)]
+        assert own - after == pytest.approx(threshold * np.array(slopes), abs=1e-5)
+
+
+def test_a_client_that_has_diverged_does_not_hurt_the_others() -> None:
+    weights = torch.ones(2, 26)
+    weights[0, 3] = math.inf
+    after = made(NETWORK).after_batch(weights, torch.zeros(26), Step(np.array([0, 1]), 0.1))
+    assert torch.equal(after[0], weights[0])
+    assert torch.isfinite(after[1]).all()
+    assert not torch.equal(after[1], weights[1])
+
+
+def test_the_regulariser_is_the_model_s() -> None:
+    assert regulariser_of([4, 1], (4, 1)) == LinearNorm(4)
+    assert regulariser_of([3, 4, 2], (12, 4, 8, 2)) == SpectralProduct((3, 4, 2))
+    with pytest.raises(ValueError, match=r"make tensors of \[12, 4, 8, 2\] parameters; allowed.*\[12, 4\]"):
+        regulariser_of([3, 4, 2], (12, 4))
+    with pytest.raises(ValueError, match="widths = 0"):
+        regulariser_of([0, 1], (0, 1))
+
+
+# -- the server --------------------------------------------------------------------------------------------
+
+
+def test_uploads_become_their_mean_by_rows_or_what_an_aggregator_makes_of_them() -> None:
+    rng = np.random.default_rng(1)
+    uploads = list(rng.standard_normal((3, 5)).astype(np.float32))
+    model = np.zeros(5, np.float32)
+    assert np.array_equal(made().combine(model, uploads, ROWS, words()), weighted_mean(uploads, ROWS))
+    median = made(aggregator="coordinate-median", parameters={})
+    expected = robust.coordinate_median(np.stack(uploads))
+    assert median.combine(model, uploads, ROWS, words()) == pytest.approx(expected)
+    assert (made().withstands, median.withstands) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        ({"clients_per_round": 4}, ValueError, "clients_per_round = 4"),
+        ({"epsilon": 0.0}, ValueError, "epsilon"),
+        ({"caps": [0.0]}, ValueError, "caps holds 0.0"),
+        ({"weight": -0.1}, ValueError, "weight"),
+        ({"widths": [5, 1]}, ValueError, "widths"),
+        ({"theorem": {"lipschitz": 1.0}}, TypeError, "steps"),
+        ({"gamma": 1.0}, ValueError, "gamma"),
+        ({"aggregator": "mode"}, ValueError, "aggregator = 'mode'"),
+        ({"aggregator": "trimmed-mean", "parameters": {"trimmed": 2}}, ValueError, "trimmed = 2"),
+    ],
+)
+def test_what_can_not_be_is_refused(change: dict[str, Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        made(**change)
+
+
+def test_a_client_with_a_single_row_has_no_theorem() -> None:
+    with pytest.raises(ValueError, match="rows = 1"):
+        rpfl_of(*(Federation((1, 5), 2, (4, 1)), 2, [4, 1], 1.0, [1.0], 1e-5, 1.0, THEOREM, 0.05, 0.0))

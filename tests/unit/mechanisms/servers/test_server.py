@@ -1,0 +1,264 @@
+"""The server's hooks: the plain ones, sampling, weighted means, and a round as an engine runs it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from mechanisms.accounting.ledger import Gaussian, Ledger, spent
+from mechanisms.registry import SERVER_MECHANISMS
+from mechanisms.servers.dp_fedavg import DPFedAvg, Layers, book_of
+from mechanisms.servers.estimators import ClippedDenominator
+from mechanisms.servers.nbafl import FederatedScopeNbAFL, PaperNbAFL
+from mechanisms.servers.server import (
+    NO_NOISE,
+    FedAvg,
+    Federation,
+    ServerMechanism,
+    Step,
+    fixed_sample,
+    poisson_sample,
+    weighted_mean,
+)
+from tests.unit.mechanisms.settings import vector, words
+
+STEP = Step(np.array([0, 2]), 0.1)
+
+
+def federation(**values) -> Federation:
+    usual = {"rows": (10, 20, 30, 40), "rounds": 5, "sizes": (2, 1)}
+    return Federation(**{**usual, **values})
+
+
+def a_round(mechanism: ServerMechanism, model, target, rng):
+    """One round of clients that each step half of the way to `target`: nothing but the protocol is used."""
+    rows = federation().rows
+    chosen = mechanism.sample(len(rows), rng)
+    start = mechanism.broadcast(model, words())
+    weights = torch.from_numpy(np.stack([(start + target) / 2 for _ in chosen]))
+    after = mechanism.after_batch(weights, torch.from_numpy(start), Step(chosen, 0.1)).numpy()
+    sent = [mechanism.upload(own, start, rows[k], words(k)) for own, k in zip(after, chosen, strict=True)]
+    return mechanism.combine(start, sent, [rows[k] for k in chosen], words())
+
+
+def test_a_round_of_plain_averaging():
+    new = a_round(FedAvg(federation(), 3), vector(0, 0, 0), vector(2, 4, 6), np.random.default_rng(0))
+    assert new == pytest.approx([1, 2, 3])
+    assert new.dtype == np.float32
+
+
+class Own:
+    """A user's own, with nothing from here but the hooks' names: half of the mean, every other client."""
+
+    name = "own"
+    protects = "nothing"
+    guarantee = None
+    proximal = 0.0
+    grad_clip = None
+    withstands = None
+
+    def __init__(self, federation: Federation) -> None:
+        self.federation = federation
+
+    def events(self, rounds):
+        return (Gaussian(0.0),) * rounds
+
+    def sample(self, clients, rng):
+        return np.arange(0, clients, 2)
+
+    def examples(self, x, y, client, words):
+        return x, y
+
+    def broadcast(self, model, words):
+        return model
+
+    def after_batch(self, weights, start, step):
+        return weights
+
+    def upload(self, weights, start, rows, words):
+        return weights - start
+
+    def combine(self, model, uploads, rows, words):
+        return model + np.mean(uploads, axis=0) / 2
+
+
+def built_in() -> list[ServerMechanism]:
+    work = federation()
+    return [
+        FedAvg(work, 2),
+        FederatedScopeNbAFL(work, 1, 50.0, 1.0, 5.0, 0.01, 5.0, True),
+        PaperNbAFL(work, 2, 50.0, 0.01, 5.0, 1, 0.01, None),
+        DPFedAvg(work, 0.5, 1.0, Layers.equal((2, 1), 1.0), ClippedDenominator(3.0), 20.0, 1e-5),
+        book_of(work, 1e-5),
+        Own(work),
+    ]
+
+
+@pytest.mark.parametrize("mechanism", built_in(), ids=lambda one: one.name)
+def test_every_mechanism_goes_through_the_same_round(mechanism):
+    """And gives the same figures with the same seeds; its arguments stay as they were."""
+    model, target = vector(0, 0, 0), vector(2, 4, 6)
+    first, again = (a_round(mechanism, model, target, np.random.default_rng(3)) for _ in range(2))
+    assert np.array_equal(first, again)
+    assert first.dtype == np.float32
+    assert np.isfinite(first).all()
+    assert not np.array_equal(first, model)
+    assert (model.tolist(), target.tolist()) == ([0, 0, 0], [2, 4, 6])
+    assert np.isfinite(spent(Ledger.of(mechanism.events(2)), 1e-5).epsilon) == (
+        mechanism.guarantee is not None
+    )
+
+
+def test_plain_averaging_changes_and_promises_nothing():
+    plain = FedAvg(federation(), 2)
+    model = vector(1, 2, 3)
+    weights = torch.ones(2, 3)
+    assert plain.broadcast(model, words()) is model
+    assert plain.upload(model, vector(0, 0, 0), 10, words()) is model
+    assert plain.after_batch(weights, torch.zeros(3), STEP) is weights
+    assert plain.combine(model, [], [], words()) is model, "nobody came"
+    assert (plain.name, plain.guarantee, plain.proximal, plain.grad_clip) == ("fedavg", None, 0.0, None)
+    assert "without noise" in plain.protects
+    assert plain.events(3) == NO_NOISE
+    assert plain.figures == {}
+    assert plain.withstands is None
+    x, y = np.ones((2, 3), np.float32), np.zeros(2, np.int64)
+    assert plain.examples(x, y, 0, words()) == (x, y), "the very same"
+    assert math.isinf(spent(Ledger.of(plain.events(1)), 1e-5).epsilon), "no noise is not nothing spent"
+
+
+PLAIN_VALUES = {
+    "fedavg": {"clients_per_round": 2},
+    "nbafl": {
+        "clients_per_round": 2, "epsilon": 50.0, "delta": 0.01, "clip": 5.0, "exposures": 1, "proximal": 0.01,
+        "grad_clip": None,
+    },
+    "nbafl-federatedscope": {
+        "clients_per_round": 2, "epsilon": 50.0, "constant": 1.0, "clip": 5.0, "proximal": 0.01,
+        "grad_clip": 5.0, "sizes_joined": True,
+    },
+    "dp-fedavg": {
+        "sampling_probability": 0.5, "noise_multiplier": 1.0, "clip": 1.0, "per_layer": True,
+        "estimator": "clipped", "weight_cap": 20.0, "delta": 1e-5,
+    },
+    "dp-fedavg-book": {
+        "clients_per_round": 2, "scale": 0.5, "clip_radius": 1000.0, "noise_std": 0.001, "delta": 1e-5,
+    },
+    "dp-fedavg-within": {
+        "epsilon": 8.0, "sampling_probability": 0.5, "clip": 1.0, "per_layer": False, "estimator": "fixed",
+        "weight_cap": 20.0, "delta": 1e-5,
+    },
+    "label-dp": {"clients_per_round": 2, "classes": 3, "epsilon": 1.0},
+    "row-noise": {"clients_per_round": 2, "epsilon": 3.0, "delta": 1e-5, "row_norm": 1.0},
+    "rpfl": {
+        "clients_per_round": 2, "widths": [2, 1], "epsilon": 1.0, "caps": [2.0], "delta": 1e-5,
+        "row_norm": 1.0, "theorem": {"lipschitz": 1.0, "steps": 10, "convexity": 0.01, "constant": 1.0},
+        "gamma": 0.05, "weight": 0.01,
+    },
+}  # fmt: skip
+"""As a scenario, a file or the command line gives them."""
+
+
+@pytest.mark.parametrize("name", PLAIN_VALUES)
+def test_a_name_and_plain_values_make_a_mechanism_of_that_name(name):
+    mechanism = SERVER_MECHANISMS[name](federation(), **PLAIN_VALUES[name])
+    assert mechanism.name == name.removesuffix("-within"), "the same one, its noise found for a budget"
+    assert all(isinstance(value, float) for value in mechanism.figures.values())
+    assert np.isfinite(a_round(mechanism, vector(0, 0, 0), vector(2, 4, 6), np.random.default_rng(0))).all()
+
+
+def test_every_name_is_tried():
+    assert set(SERVER_MECHANISMS) == set(PLAIN_VALUES)
+
+
+def test_a_mean_is_weighted_by_rows():
+    mean = weighted_mean([vector(1, 0), vector(0, 4)], [30, 10])
+    assert mean.tolist() == [0.75, 1.0]
+    assert mean.dtype == np.float32
+
+
+def test_a_mean_is_summed_in_doubles():
+    many = [vector(1.0)] + [vector(2.0**-25)] * 2**10
+    assert weighted_mean(many, [1] * len(many)) * len(many) == pytest.approx(1 + 2.0**-15, rel=1e-7)
+
+
+def test_the_federation_knows_its_sizes():
+    assert (federation().clients, federation().dimension) == (4, 3)
+
+
+def test_a_fixed_sample_is_uniform_and_without_replacement():
+    rng = np.random.default_rng(1)
+    draws = [tuple(fixed_sample(5, 2, rng)) for _ in range(5000)]
+    assert all(first < second for first, second in draws), "in order, no client twice"
+    pairs, counts = np.unique(draws, axis=0, return_counts=True)
+    assert len(pairs) == 10
+    assert counts == pytest.approx(500, abs=5 * math.sqrt(500)), "5 standard errors"
+    assert fixed_sample(3, 3, rng).tolist() == [0, 1, 2]
+    assert fixed_sample(3, 2, rng).dtype == np.int64
+
+
+def test_a_poisson_sample_takes_each_independently():
+    rng = np.random.default_rng(2)
+    taken = np.zeros((4000, 3))
+    for row in taken:
+        row[poisson_sample(3, 0.3, rng)] = 1
+    assert taken.mean(axis=0) == pytest.approx(0.3, abs=5 * math.sqrt(0.21 / 4000))
+    empty = float((taken.sum(axis=1) == 0).mean())
+    assert empty == pytest.approx(0.7**3, abs=0.04), "nobody at all, as often as independence has it"
+    assert poisson_sample(3, 1.0, rng).tolist() == [0, 1, 2]
+    assert poisson_sample(3, 1e-12, rng).dtype == np.int64
+
+
+def test_a_sample_repeats_with_its_generator():
+    mechanism = FedAvg(federation(), 2)
+    draws = [mechanism.sample(4, np.random.default_rng(9)).tolist() for _ in range(2)]
+    assert draws[0] == draws[1]
+    assert FedAvg(federation(), 4).sample(4, np.random.default_rng(0)).tolist() == [0, 1, 2, 3]
+    assert len(draws[0]) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: federation(rows=()), r"rows = \(\) is not allowed: one whole number of at least 1, or more"),
+        (lambda: federation(rows=(3, 0)), "rows = 0 is not allowed"),
+        (lambda: federation(sizes=()), r"sizes = \(\) is not allowed"),
+        (lambda: federation(sizes=(0,)), "sizes = 0 is not allowed"),
+        (lambda: federation(rounds=0), "rounds = 0 is not allowed"),
+        (
+            lambda: FedAvg(federation(), 5),
+            "clients_per_round = 5 is not allowed: at most 4, the number of clients",
+        ),
+        (lambda: FedAvg(federation(), 0), "clients_per_round = 0 is not allowed"),
+        (lambda: FedAvg(federation(), 2).events(0), "rounds = 0 is not allowed"),
+        (
+            lambda: fixed_sample(3, 4, np.random.default_rng(0)),
+            "size = 4 is not allowed: at most 3, the number of clients",
+        ),
+        (
+            lambda: poisson_sample(3, 0.0, np.random.default_rng(0)),
+            "sampling_probability = 0.0 is not allowed",
+        ),
+        (
+            lambda: weighted_mean([vector(1)], [1, 2]),
+            "rows has 2 values for 1 uploads; allowed: one an upload",
+        ),
+        (lambda: weighted_mean([], []), "rows has 0 values for 0 uploads"),
+        (
+            lambda: weighted_mean([vector(1), vector(1, 2)], [1, 2]),
+            r"uploads of shapes \[\(1,\), \(2,\)\] are not allowed: all of one shape",
+        ),
+        (lambda: weighted_mean([vector(1)], [0]), "rows = 0 is not allowed"),
+    ],
+)
+def test_what_can_not_be(call, error):
+    with pytest.raises(ValueError, match=error):
+        call()
+
+
+def test_other_types():
+    with pytest.raises(TypeError, match=r"clients_per_round = 2\.0 is not allowed: a whole number"):
+        FedAvg(federation(), 2.0)
