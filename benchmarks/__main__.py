@@ -13,18 +13,18 @@ from typing import NoReturn
 
 from benchmarks.aggregators import AGGREGATORS
 from benchmarks.allocation import ALLOCATION
-from benchmarks.audit import AUDIT
+from benchmarks.audit.benchmark import AUDIT
 from benchmarks.calibration import CALIBRATION
 from benchmarks.clients import CLIENTS
 from benchmarks.floor import FLOOR
 from benchmarks.machine import machine, versions
-from benchmarks.memory import MEMORY
+from benchmarks.memory.benchmark import MEMORY
 from benchmarks.noise import NOISE
-from benchmarks.page import PAGE
+from benchmarks.page.benchmark import PAGE
 from benchmarks.rounds import ROUNDS
-from benchmarks.secagg import SECAGG
+from benchmarks.secagg.benchmark import SECAGG
 from benchmarks.shares import SHARES
-from benchmarks.siege import SIEGE
+from benchmarks.siege.benchmark import SIEGE
 from benchmarks.spec import Figure, Row
 from benchmarks.tls import TLS
 from node.cli import guarded

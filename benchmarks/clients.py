@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from benchmarks.clients_sequential import train_one_by_one
-from benchmarks.residence import resident_bytes
+from benchmarks.memory.residence import resident_bytes
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError, UserError
 from node.models import MLP

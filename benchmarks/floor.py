@@ -18,7 +18,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.secagg_cells import CLIP, MASKED, Cell
+from benchmarks.secagg.cells import CLIP, MASKED, Cell
 from benchmarks.spec import Benchmark, Figure, figure
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.aggregation.masked import linear_check

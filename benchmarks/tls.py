@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.secagg_cells import MASKED, Cell, Taken
-from benchmarks.secagg_processes import Processes, gathered
+from benchmarks.secagg.cells import MASKED, Cell, Taken
+from benchmarks.secagg.processes import Processes, gathered
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError
 

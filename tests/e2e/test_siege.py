@@ -60,7 +60,7 @@ def test_a_siege_with_wrong_clocks_and_kills_leaves_nothing_behind(
     of_twin = resident(nodes[TWIN])
 
     where, seconds = swarm.endpoints[ATTACKED], f"{SIEGE_S:.0f}"
-    held = nursery.plain("benchmarks.siege_attacker", "--endpoint", where, "--seconds", seconds, cwd=tmp_path)
+    held = nursery.plain("benchmarks.siege.attacker", "--endpoint", where, "--seconds", seconds, cwd=tmp_path)
     strangers = nursery.plain("tests.e2e.strangers", where, seconds, "digits", cwd=tmp_path)
     most, kills, killed_rounds = before[0], 0, set()
     schedule = random.Random(7)

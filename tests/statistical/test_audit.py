@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from benchmarks.audit import bounds, canary_guesses, cases
-from benchmarks.audit_case import Case
-from benchmarks.audit_offers import gaussian_rows, opposite
+from benchmarks.audit.benchmark import bounds, canary_guesses, cases
+from benchmarks.audit.case import Case
+from benchmarks.audit.offers import gaussian_rows, opposite
 from mechanisms.accounting import gaussian
 from mechanisms.audits import membership, one_run
 from mechanisms.audits.audit import Method, distinguish, lower_bound

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.secagg_cells import MASKED, Cell, Sample, Taken
-from benchmarks.secagg_member import Member, Place
-from benchmarks.secagg_store import Store
+from benchmarks.secagg.cells import MASKED, Cell, Sample, Taken
+from benchmarks.secagg.member import Member, Place
+from benchmarks.secagg.store import Store
 from benchmarks.tls import Passed, Side, _figures, loopback_bytes
 
 CELL = Cell(MASKED, 4, 1000)

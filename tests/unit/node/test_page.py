@@ -16,7 +16,7 @@ from importlib import resources
 
 import pytest
 
-from benchmarks.page_server import Served, node_view, rounds, tracker_view
+from benchmarks.page.server import Served, node_view, rounds, tracker_view
 from node import feed
 from node.feed import MAX_WATCHERS
 from node.page import FRONT, PARTS

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from benchmarks.page_server import node_view, rounds, tracker_view
+from benchmarks.page.server import node_view, rounds, tracker_view
 from node.journal import Remark
 from node.views import MORE_HISTORY, as_json, changes, document
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import ClientSession, web
 
-from benchmarks.page_server import node_view
+from benchmarks.page.server import node_view
 from node.access import Access
 from node.doors import Bounds
 from node.page import Page

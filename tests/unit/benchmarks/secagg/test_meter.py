@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from benchmarks.secagg_cells import SEED, Cell
-from benchmarks.secagg_meter import Meter, settle
+from benchmarks.secagg.cells import SEED, Cell
+from benchmarks.secagg.meter import Meter, settle
 
 CELL = Cell(SEED, 4, 4_000_000)
 VECTOR_BYTES = 4 * CELL.d

@@ -1,6 +1,6 @@
 """Somebody at the door who means no good: connections that are held, and opened again as they are closed.
 
-    python -m benchmarks.siege_attacker --endpoint 127.0.0.1:9001 --seconds 30 --bodies 2000 --idle 2000
+    python -m benchmarks.siege.attacker --endpoint 127.0.0.1:9001 --seconds 30 --bodies 2000 --idle 2000
 
 It runs at the lowest priority, reaches loopback alone, and ends by itself: after its time, or after so many
 connections. When all have been opened once it says so in a line of JSON, and at the end what became of them.
@@ -173,7 +173,7 @@ async def attack(endpoint: str, force: Force, seconds: float) -> None:
 
 def main() -> None:
     """What the command line says."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.siege_attacker", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.siege.attacker", description=__doc__)
     parser.add_argument("--endpoint", required=True)
     parser.add_argument("--seconds", type=float, required=True)
     for kind, count in asdict(Force()).items():

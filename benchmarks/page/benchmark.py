@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator
 from importlib import resources
 
-from benchmarks.page_browser import in_browser
-from benchmarks.page_overhead import logging_cost, overhead
+from benchmarks.page.browser import in_browser
+from benchmarks.page.overhead import logging_cost, overhead
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError
 from node.page import FRONT, PARTS

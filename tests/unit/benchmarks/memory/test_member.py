@@ -5,8 +5,7 @@ from multiprocessing import Pipe
 
 import pytest
 
-from benchmarks import memory_member
-from benchmarks.memory_member import Cell
+from benchmarks.memory.member import Cell, measure, serve
 
 
 @pytest.mark.parametrize(
@@ -16,9 +15,9 @@ def test_the_session_ends_with_the_mean_of_all_members(kind: str, late: bool) ->
     cell = Cell(kind, members=4, dimension=300_000, late=late)
     member, others = Pipe()
     told, results = Pipe(duplex=False)
-    serving = threading.Thread(target=memory_member.serve, args=(cell, others), daemon=True)
+    serving = threading.Thread(target=serve, args=(cell, others), daemon=True)
     serving.start()
-    memory_member.measure(cell, member, results)
+    measure(cell, member, results)
     serving.join(20)
     assert not serving.is_alive()
     _, error = told.recv()

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 
-from benchmarks.residence import OwnPeak, resident_bytes
-from benchmarks.secagg_cells import Cell, Sample
+from benchmarks.memory.residence import OwnPeak, resident_bytes
+from benchmarks.secagg.cells import Cell, Sample
 from protocol.vectors.pieces import Floats, raw
 
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.audit_case import DELTA, EPSILON, FEW, REPEATS, Case
-from benchmarks.audit_offers import gaussian_rows, offer_cases
-from benchmarks.audit_records import record_cases
+from benchmarks.audit.case import DELTA, EPSILON, FEW, REPEATS, Case
+from benchmarks.audit.offers import gaussian_rows, offer_cases
+from benchmarks.audit.records import record_cases
 from benchmarks.spec import Benchmark, Figure, figure
 from mechanisms.accounting import gaussian
 from mechanisms.audits import one_run

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from benchmarks.residence import resident_bytes
+from benchmarks.memory.residence import resident_bytes
 from node.errors import UserError
 
 NODES = 4

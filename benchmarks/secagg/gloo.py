@@ -10,8 +10,8 @@ from multiprocessing.connection import Connection
 import torch
 import torch.distributed as dist
 
-from benchmarks.secagg_cells import Cell
-from benchmarks.secagg_meter import Meter, settle
+from benchmarks.secagg.cells import Cell
+from benchmarks.secagg.meter import Meter, settle
 from protocol.vectors.pieces import WORD_BYTES, Floats
 
 ALL = "all"

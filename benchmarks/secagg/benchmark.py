@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.secagg_cells import CLIP, GLOO, MASKED, PROTOCOLS, RING, Cell, Exponents, Result, exponents
-from benchmarks.secagg_flower import flower_cpu_s
-from benchmarks.secagg_processes import measure
+from benchmarks.secagg.cells import CLIP, GLOO, MASKED, PROTOCOLS, RING, Cell, Exponents, Result, exponents
+from benchmarks.secagg.flower import flower_cpu_s
+from benchmarks.secagg.processes import measure
 from benchmarks.spec import Benchmark, Row
 from node.errors import ConfigError, UserError
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS

@@ -13,9 +13,8 @@ import multiprocessing
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 
-from benchmarks import memory_member
-from benchmarks.memory_member import Cell
-from benchmarks.memory_node import PEERS, node_peak
+from benchmarks.memory.member import Cell, measure, serve
+from benchmarks.memory.node import PEERS, node_peak
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError, UserError
 from protocol.vectors.pieces import WORD_BYTES
@@ -99,8 +98,8 @@ def _measured(cell: Cell) -> int:
     member, others = context.Pipe()
     results, told = context.Pipe(duplex=False)
     processes = [
-        context.Process(target=memory_member.measure, args=(cell, member, told), daemon=True),
-        context.Process(target=memory_member.serve, args=(cell, others), daemon=True),
+        context.Process(target=measure, args=(cell, member, told), daemon=True),
+        context.Process(target=serve, args=(cell, others), daemon=True),
     ]
     for process in processes:
         process.start()

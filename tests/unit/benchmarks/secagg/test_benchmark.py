@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import secagg
 from benchmarks.__main__ import main
-from benchmarks.secagg_cells import GLOO, MASKED, RING, SEED, Cell, Result, Sample, Taken, exponents, slope
-from benchmarks.secagg_gloo import ring_bytes
+from benchmarks.secagg import benchmark
+from benchmarks.secagg.cells import GLOO, MASKED, RING, SEED, Cell, Result, Sample, Taken, exponents, slope
+from benchmarks.secagg.gloo import ring_bytes
 from node.errors import UserError
 
 
@@ -60,10 +60,12 @@ def test_exponents_are_fitted_for_each_protocol_and_dimension() -> None:
 
 def test_cells_stand_side_by_side_and_leave_out_what_a_protocol_is_not_for() -> None:
     protocols = (RING, SEED, MASKED, GLOO)
-    assert [cell.protocol for cell in secagg.cells(protocols, [4], [1000])] == list(protocols)
-    assert [cell.protocol for cell in secagg.cells(protocols, [3], [1000])] == [RING, SEED, GLOO]
+    assert [cell.protocol for cell in benchmark.cells(protocols, [4], [1000])] == list(protocols)
+    assert [cell.protocol for cell in benchmark.cells(protocols, [3], [1000])] == [RING, SEED, GLOO]
     ring = [
-        cell for cell in secagg.cells(protocols, secagg.SIZES, secagg.DIMENSIONS) if cell.protocol == RING
+        cell
+        for cell in benchmark.cells(protocols, benchmark.SIZES, benchmark.DIMENSIONS)
+        if cell.protocol == RING
     ]
     assert Cell(RING, 10, 10_000_000) in ring
     assert [cell.d for cell in ring if cell.n == 20] == [100_000, 1_000_000]
@@ -108,7 +110,7 @@ def test_the_file_grows_with_each_cell_and_a_failed_one_does_not_end_the_run(
             raise UserError("peer 3 ended with exit status 1: no memory")
         return result(cell, 0.02 if cell.protocol == GLOO else 0.21)
 
-    monkeypatch.setattr(secagg, "measure", measured)
+    monkeypatch.setattr(benchmark, "measure", measured)
     assert main(["secagg", "--n", "4,10", "--d", "1000000", "--json", str(file)]) == 1
     assert seen == [0, 0, 1, 2, 3, 3, 4, 5]
     said = capsys.readouterr()

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 
 from benchmarks.group import seats
-from benchmarks.residence import OwnPeak, resident_bytes
+from benchmarks.memory.residence import OwnPeak, resident_bytes
 from protocol.actions import Action, Completed, Send
 from protocol.aggregation.additive.machine import Additive
 from protocol.aggregation.additive.shares import Shares, ShareSettings

@@ -2,7 +2,7 @@
 
 Two swarms of four learn side by side. One node of the first is besieged, by turns: at rest, under siege, at
 rest. The second swarm is left alone: what else the machine does meets both. An attacker at the lowest
-priority (benchmarks.siege_attacker) holds slow bodies, idle connections, silent websockets and slow headers,
+priority (benchmarks.siege.attacker) holds slow bodies, idle connections, silent websockets and slow headers,
 and opens each again as it is closed. Then a member is killed under siege and started again; then the status
 is asked for 3,000 times; then there is peace, and after a minute what was taken must have been given back.
 """
@@ -24,8 +24,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from benchmarks.siege_attacker import Force
-from benchmarks.siege_swarm import START_S, Swarm
+from benchmarks.siege.attacker import Force
+from benchmarks.siege.swarm import START_S, Swarm
 from benchmarks.spec import Benchmark, Figure, figure
 from node.addresses import split_endpoint
 from node.errors import ConfigError, UserError
@@ -196,7 +196,7 @@ def _turn(here: Swarm, twin: Swarm, turn_s: float, rate: list[float], twin_rate:
 @contextmanager
 def _attacked(here: Swarm, force: Force, seconds: float, seen: list[Mapping[str, int]]) -> Iterator[None]:
     """An attacker, from when all its connections have been opened once."""
-    argv = [sys.executable, "-m", "benchmarks.siege_attacker", "--endpoint", here.endpoints[BESIEGED]]
+    argv = [sys.executable, "-m", "benchmarks.siege.attacker", "--endpoint", here.endpoints[BESIEGED]]
     argv += ["--seconds", str(seconds)]
     argv += [part for kind, count in asdict(force).items() for part in (f"--{kind}", str(count))]
     before_s = _cpu_s(here)

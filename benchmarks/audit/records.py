@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from benchmarks.audit_case import DELTA, EPSILON, Case
+from benchmarks.audit.case import DELTA, EPSILON, Case
 from mechanisms.accounting import gaussian
 from mechanisms.accounting.ledger import Ledger, spent
 from mechanisms.audits.audit import Array, Method, Pair, Release

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.residence import OtherPeak
+from benchmarks.memory.residence import OtherPeak
 from node.addresses import PeerAddress
 from node.config import Task, load_task
 from node.errors import UserError

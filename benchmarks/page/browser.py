@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from benchmarks.page_server import Served, node_view, rounds
+from benchmarks.page.server import Served, node_view, rounds
 from benchmarks.spec import Figure, figure
 from node.errors import UserError
 from node.views import NodeView

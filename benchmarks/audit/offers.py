@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.audit_case import DELTA, EPSILON, REPEATS, Case, few
+from benchmarks.audit.case import DELTA, EPSILON, REPEATS, Case, few
 from mechanisms.accounting import gaussian
 from mechanisms.accounting.ledger import Gaussian, Ledger, releases_noise_multiplier, spent
 from mechanisms.audits.audit import Array, Pair, Release, each_row

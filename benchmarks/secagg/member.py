@@ -16,9 +16,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from benchmarks.secagg_cells import CLIP, MASKED, RING, Cell
-from benchmarks.secagg_meter import Meter, cpu_seconds, settle
-from benchmarks.secagg_store import Store
+from benchmarks.secagg.cells import CLIP, MASKED, RING, Cell
+from benchmarks.secagg.meter import Meter, cpu_seconds, settle
+from benchmarks.secagg.store import Store
 from node.back import Back
 from node.errors import UserError
 from node.peer import HEAVY_BYTES

@@ -12,8 +12,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from benchmarks.secagg_cells import GLOO, Cell, Result, Sample, Taken
-from benchmarks.secagg_member import Place
+from benchmarks.secagg.cells import GLOO, Cell, Result, Sample, Taken
+from benchmarks.secagg.member import Place
 from node.errors import UserError
 from scenarios.processes import Children, warm_up
 
@@ -31,7 +31,7 @@ def measure(cell: Cell, rounds: int) -> Result:
 @contextmanager
 def gathered(cell: Cell, tls: bool) -> Iterator[Processes]:
     """A cell's processes, all connected. UserError where one goes wrong."""
-    warm_up(("benchmarks.secagg_member", "benchmarks.secagg_gloo"))
+    warm_up(("benchmarks.secagg.member", "benchmarks.secagg.gloo"))
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         children = stack.enter_context(Children())
         pipes = [stack.enter_context(pipe) for pipe in _started(cell, tls, children, Path(folder), stack)]
@@ -51,11 +51,11 @@ def _started(cell: Cell, tls: bool, children: Children, folder: Path, stack: Exi
             log = folder / f"{member}.txt"
             if cell.protocol == GLOO:
                 arguments: tuple[Any, ...] = (cell, member, str(folder / "store"), theirs)
-                children.start(f"process {member}", log, "benchmarks.secagg_gloo:run", *arguments)
+                children.start(f"process {member}", log, "benchmarks.secagg.gloo:run", *arguments)
             else:
                 place = Place(cell, member, endpoints, tls)
                 arguments = (place, folder / str(member), listeners[member], theirs)
-                children.start(f"peer {member}", log, "benchmarks.secagg_member:run", *arguments)
+                children.start(f"peer {member}", log, "benchmarks.secagg.member:run", *arguments)
         ours.append(mine)
     return ours
 

@@ -1,0 +1,1 @@
+"""Audits of mechanisms: how much they refute, and how fast."""

@@ -1,0 +1,1 @@
+"""Memory of a member of a session, and of a whole node."""

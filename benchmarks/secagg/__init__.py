@@ -1,0 +1,1 @@
+"""Secure sums beside an insecure one."""

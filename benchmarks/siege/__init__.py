@@ -1,0 +1,1 @@
+"""A swarm while strangers besiege one of its nodes."""
