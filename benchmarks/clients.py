@@ -28,8 +28,8 @@ from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError, UserError
 from node.models import MLP
 from node.training import read_vector
-from scenarios.clients import LocalTraining, best_block, train_clients
-from scenarios.datasets import data_folder, load
+from scenarios.data.sources import data_folder, load
+from scenarios.federated.clients import LocalTraining, best_block, train_clients
 
 MNIST_CLIENTS, MNIST_ROWS = 100, 600
 REPEATS, SAMPLE = 5, 10

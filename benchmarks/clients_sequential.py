@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
 
 from mechanisms.gradients.per_example import Loss
-from scenarios.clients import AfterBatch, Floats, LocalTraining, Rows, Seed
+from scenarios.federated.clients import AfterBatch, Floats, LocalTraining, Rows, Seed
 
 AfterOwn = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """One client's: weights (1, d) and the start (d,) to the weights (1, d) to go on with."""
@@ -29,7 +29,7 @@ def train_one_by_one(
     seeds: Sequence[Seed],
     after_batch: AfterBatch | None,
 ) -> tuple[Floats, Floats]:
-    """What `scenarios.clients.train_clients` gives, by autograd and torch.optim.SGD."""
+    """What `scenarios.federated.clients.train_clients` gives, by autograd and torch.optim.SGD."""
     worker = _Worker(
         model, torch.from_numpy(start), (torch.from_numpy(x), torch.from_numpy(y)), loss, training
     )

@@ -14,9 +14,9 @@ from types import TracebackType
 from benchmarks.spec import Benchmark, Figure, figure
 from node.config import load_task
 from node.errors import ConfigError, UserError
-from scenarios.history import AGGREGATED, PHASES, Round
-from scenarios.progress import PeerProgress
-from scenarios.swarm import PeerRun, SwarmPlan, run_swarm
+from scenarios.swarms.history import AGGREGATED, PHASES, Round
+from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm
+from scenarios.swarms.progress import PeerProgress
 
 TASK = "digits"
 SETTINGS = ("train.epochs=1",)

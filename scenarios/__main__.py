@@ -16,11 +16,11 @@ from rich.table import Table
 from node.cli import guarded
 from node.errors import ConfigError
 from node.starting import INTERRUPTED, begun, leave
-from scenarios import downloads
 from scenarios.catalogue import SCENARIOS
-from scenarios.datasets import ALL, data_folder
-from scenarios.harness import run
-from scenarios.spec import Request, Scenario
+from scenarios.data import downloads
+from scenarios.data.sources import ALL, data_folder
+from scenarios.frame.harness import run
+from scenarios.frame.spec import Request, Scenario
 
 DESCRIPTION = "Runs of whole swarms, judged by the claims that they make."
 RUN_DESCRIPTION = (

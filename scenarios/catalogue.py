@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from scenarios.aldp_scenario import ALDP
-from scenarios.attacks_scenario import ATTACKS_SCENARIO
-from scenarios.dp_fedavg_scenario import DP_FEDAVG
-from scenarios.label_dp_scenario import LABEL_DP
-from scenarios.mechanisms_scenario import MECHANISMS
-from scenarios.nbafl_scenario import NBAFL
-from scenarios.rpfl_scenario import RPFL
-from scenarios.spec import Scenario
-from scenarios.swarm_scenario import SWARM
+from scenarios.frame.spec import Scenario
+from scenarios.systems.aldp.claims import ALDP
+from scenarios.systems.attacks.claims import ATTACKS_SCENARIO
+from scenarios.systems.dp_fedavg.claims import DP_FEDAVG
+from scenarios.systems.label_dp.claims import LABEL_DP
+from scenarios.systems.mechanisms.claims import MECHANISMS
+from scenarios.systems.nbafl.claims import NBAFL
+from scenarios.systems.rpfl.study import RPFL
+from scenarios.systems.swarm.claims import SWARM
 
 SCENARIOS: dict[str, Scenario[Any, Any]] = {
     scenario.name: scenario

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from scenarios.criteo import CATEGORIES, FILES, NUMBERS
-from scenarios.label_dp_arms import PLAIN
-from scenarios.vertical import VerticalCell, VerticalTrain
-from scenarios.wide_deep import Sizes
+from scenarios.data.criteo import CATEGORIES, FILES, NUMBERS
+from scenarios.systems.label_dp.arms import PLAIN
+from scenarios.vertical.cell import VerticalCell, VerticalTrain
+from scenarios.vertical.wide_deep import Sizes
 
 ROWS = (160, 40, 30)
 """Training, dev and test rows."""

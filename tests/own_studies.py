@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from node.config import ModelSection, TrainSection
-from scenarios.cells import Cell, Outcome
-from scenarios.choices import Clients, MechanismChoice, Rows
-from scenarios.federated import FederatedCell
-from scenarios.spec import Chart, Claim, Table, Verdict
-from scenarios.study import Quick, Study, Sweep
+from scenarios.federated.cell import FederatedCell
+from scenarios.federated.choices import Clients, MechanismChoice, Rows
+from scenarios.frame.spec import Chart, Claim, Table, Verdict
+from scenarios.study.cells import Cell, Outcome
+from scenarios.study.sweep import Quick, Study, Sweep
 
 TRAIN = TrainSection(
     rounds=8, epochs=1, batch_size=16, optimizer="sgd", learning_rate=0.1, momentum=0.5, grad_clip=5.0

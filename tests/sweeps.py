@@ -6,7 +6,7 @@ import sys
 
 from scenarios.__main__ import main
 from scenarios.catalogue import SCENARIOS
-from scenarios.study_scenario import scenario_of
+from scenarios.runs.run import scenario_of
 from tests.own_studies import STUDY
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from node.config import Task, load_task
 from node.errors import UserError
 from node.logs import NO_LOG
 from node.options import NodeOptions
-from scenarios.history import read_summary
-from scenarios.processes import Child, Children, warm_up
+from scenarios.frame.children import Child, Children, warm_up
+from scenarios.swarms.history import read_summary
 
 PEERS, ROUNDS, ROWS, OUTPUTS = 4, 2, 48, 1000
 STARTED = "out: "  # the last line that a node prints before its first round
@@ -86,7 +86,9 @@ def _run(task: Task, data: list[Path], folder: Path) -> tuple[int, int]:
             options = _options(task, data[peer], folder / str(peer), endpoints, peer)
             log = folder / str(peer) / "log.txt"
             started.append(
-                children.start(f"peer {peer}", log, "scenarios.peer_worker:run_node", options, listener)
+                children.start(
+                    f"peer {peer}", log, "scenarios.engines.peer_worker:run_node", options, listener
+                )
             )
             if peak is None:
                 peak = stack.enter_context(OtherPeak(_when_started(started[0], children)))

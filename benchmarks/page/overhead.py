@@ -26,8 +26,8 @@ from node.config import load_task
 from node.errors import UserError
 from node.log_reporter import LogReporter
 from node.logs import Log, LogOptions, logging_to
-from scenarios.progress import PeerProgress
-from scenarios.swarm import SwarmPlan, run_swarm
+from scenarios.swarms.nodes import SwarmPlan, run_swarm
+from scenarios.swarms.progress import PeerProgress
 
 TASK = "digits"
 BLOCK = 6

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.secagg.cells import GLOO, Cell, Result, Sample, Taken
 from benchmarks.secagg.member import Place
 from node.errors import UserError
-from scenarios.processes import Children, warm_up
+from scenarios.frame.children import Children, warm_up
 
 STEP_S = 1200.0
 _LOOK_S = 0.5

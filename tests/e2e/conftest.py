@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.processes import PRELOAD, warm_up
+from scenarios.frame.children import PRELOAD, warm_up
 from tests.e2e.namespaces import Conditions, NotPossible, Wire
 from tests.e2e.processes import ROOT, Nursery, Process
 from tests.e2e.swarm import Swarm

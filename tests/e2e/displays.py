@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from scenarios.cells import Cell, Outcome
+from scenarios.study.cells import Cell, Outcome
 
 
 @dataclass

@@ -18,17 +18,17 @@ from protocol.federation import tags
 from protocol.wire import codec
 from protocol.wire.limits import MAX_FRAME_BYTES
 from protocol.wire.messages import Done, Enlist, UploadPiece
-from scenarios.attackers import Attackers, LabelFlip, SignFlip
-from scenarios.cells import Cell, Outcome
-from scenarios.choices import Clients, MechanismChoice
-from scenarios.engines import Place
-from scenarios.federated import FederatedCell
-from scenarios.harness import run
-from scenarios.inline_engine import InlineEngine
-from scenarios.peer_cells import SwarmCell
-from scenarios.processes_engine import ProcessesEngine
-from scenarios.spec import Request
-from scenarios.study_scenario import scenario_of
+from scenarios.engines.engine import Place
+from scenarios.engines.inline import InlineEngine
+from scenarios.engines.nodes import ProcessesEngine
+from scenarios.federated.attackers import Attackers, LabelFlip, SignFlip
+from scenarios.federated.cell import FederatedCell
+from scenarios.federated.choices import Clients, MechanismChoice
+from scenarios.frame.harness import run
+from scenarios.frame.spec import Request
+from scenarios.runs.run import scenario_of
+from scenarios.study.cells import Cell, Outcome
+from scenarios.swarms.cells import SwarmCell
 from tests.e2e.displays import Told
 from tests.e2e.test_open_port import Port
 from tests.own_studies import NOISED, PLAIN, SHRINKING, STUDY

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from node.config import load_task
-from scenarios.inline_engine import LocalRoom
-from scenarios.peer_cells import SwarmCell, run_nodes
+from scenarios.engines.inline import LocalRoom
+from scenarios.swarms.cells import SwarmCell, run_nodes
 
 PEERS, ROUNDS = 3, 3
 SMALL = ("model.args.sizes=[64,16,10]", f"train.rounds={ROUNDS}", "aggregation.protocol=additive")

@@ -19,7 +19,7 @@ TRACKER = ("node.tracker", "--listen", "127.0.0.1:0")
 LIST = ("scenarios", "list")
 WARM = """
 from pathlib import Path
-from scenarios.processes import Children, warm_up
+from scenarios.frame.children import Children, warm_up
 warm_up(["colorsys"])
 with Children() as children:
     child = children.start("one", Path("log"), "builtins:int")
@@ -34,7 +34,7 @@ MOMENTS = [
     *((PREDICT, module) for module in ("argparse", "numpy", "node.prediction")),
     *((("node.key", "node.key"), module) for module in ("node.cli", "numpy")),
     *((TRACKER, module) for module in ("asyncio", "aiohttp", "node.web")),
-    *((LIST, module) for module in ("argparse", "rich", "scenarios.wide_deep")),
+    *((LIST, module) for module in ("argparse", "rich", "scenarios.vertical.wide_deep")),
     (("node.agree", "--data", "a.csv", "--peers", "127.0.0.1:1"), "numpy"),
     (("benchmarks", "list"), "argparse"),
 ]

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from scenarios.harness import run
-from scenarios.processes import INTERRUPTED
-from scenarios.spec import Request
-from scenarios.study_scenario import scenario_of
+from scenarios.frame.children import INTERRUPTED
+from scenarios.frame.harness import run
+from scenarios.frame.spec import Request
+from scenarios.runs.run import scenario_of
 from tests.e2e.processes import Nursery, Process
 from tests.own_studies import STUDY
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from node.errors import UserError
-from scenarios.cells import Cell
-from scenarios.engines import Place
-from scenarios.inline_engine import InlineEngine
-from scenarios.label_choices import LABEL_DP, EmbeddingChoice, LabelChoice
-from scenarios.processes_engine import ProcessesEngine
-from scenarios.vertical import VerticalCell
+from scenarios.engines.engine import Place
+from scenarios.engines.inline import InlineEngine
+from scenarios.engines.nodes import ProcessesEngine
+from scenarios.study.cells import Cell
+from scenarios.vertical.cell import VerticalCell
+from scenarios.vertical.choices import LABEL_DP, EmbeddingChoice, LabelChoice
 from tests.criteo_rows import SMALL, written
 from tests.e2e.displays import Told
 from tests.e2e.processes import Nursery

@@ -38,7 +38,7 @@ from protocol.wire.masked_messages import (
     sender_of,
 )
 from protocol.wire.messages import CertificateRequest, Key, Message, PieceRequest
-from scenarios.rules import opens_both
+from scenarios.simulator.rules import opens_both
 from tests import parts
 from tests.simulation.schedules import (
     AGAIN_S,

@@ -10,9 +10,9 @@ from protocol.actions import Reason
 from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.quorum.electorate import Electorate, of_keys, of_names
-from scenarios.network import START_S, Network
-from scenarios.plans import SEEDS, Conditions, Crash, Leave, Partition, Plan, split
-from scenarios.simulated_peer import SimulatedPeer
+from scenarios.simulator.network import START_S, Network
+from scenarios.simulator.peer import SimulatedPeer
+from scenarios.simulator.plans import SEEDS, Conditions, Crash, Leave, Partition, Plan, split
 
 
 class Trouble(StrEnum):

@@ -21,7 +21,7 @@ from protocol.aggregation.masked.thresholds import tolerance
 from protocol.wire import codec
 from protocol.wire.masked_messages import Masked, Release, ResultCertificate
 from protocol.wire.messages import Group, Key, Message, Sid
-from scenarios.network import Network
+from scenarios.simulator.network import Network
 from tests.simulation.observer import Basis, Column, Row
 
 Kind = TypeVar("Kind")

@@ -12,7 +12,7 @@ from itertools import combinations
 
 from protocol.wire import codec
 from protocol.wire.messages import Group, Key, Sid, Sum
-from scenarios.network import Network
+from scenarios.simulator.network import Network
 
 PRIME = 2**61 - 1
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from protocol.wire.messages import Sum
-from scenarios.network import START_S, Network, Sent
-from scenarios.plans import SUMS, Conditions, Crash, Late, Plan
-from scenarios.rules import Outcome
+from scenarios.simulator.network import START_S, Network, Sent
+from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Plan
+from scenarios.simulator.rules import Outcome
 
 FOREVER_S = 1e9
 

@@ -13,9 +13,9 @@ from itertools import product
 import pytest
 
 from protocol.wire.messages import Base
-from scenarios.network import START_S, Network
-from scenarios.plans import Conditions, Plan, Timeouts, random_plan
-from scenarios.rules import Rules, Violation
+from scenarios.simulator.network import START_S, Network
+from scenarios.simulator.plans import Conditions, Plan, Timeouts, random_plan
+from scenarios.simulator.rules import Rules, Violation
 from tests.simulation.churn import (
     FIRST_BACK_S,
     Trouble,

@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from protocol.swarm.meeting.matchmaker import LINGER_CAP_S
-from scenarios.network import START_S, Network
-from scenarios.plans import Conditions, Crash, Plan
-from scenarios.rules import JOIN_S
+from scenarios.simulator.network import START_S, Network
+from scenarios.simulator.plans import Conditions, Crash, Plan
+from scenarios.simulator.rules import JOIN_S
 from tests.simulation.runs import outcomes, run
 
 ROUNDS = 2

@@ -10,9 +10,9 @@ from protocol.aggregation.fixed_point import FixedPoint
 from protocol.vectors.pieces import PIECE_WORDS, Floats
 from protocol.wire import codec
 from protocol.wire.messages import BasePiece, Share, Sum
-from scenarios.network import START_S, Network
-from scenarios.plans import SUMS, Conditions, Crash, Hang, Late, Partition, Plan, random_plan
-from scenarios.simulated_peer import SimulatedPeer
+from scenarios.simulator.network import START_S, Network
+from scenarios.simulator.peer import SimulatedPeer
+from scenarios.simulator.plans import SUMS, Conditions, Crash, Hang, Late, Partition, Plan, random_plan
 from tests.simulation.runs import FOREVER_S, group_that_loses_one, outcomes, reasons, run, seconds
 
 

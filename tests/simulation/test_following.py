@@ -3,9 +3,9 @@
 import pytest
 
 from protocol.wire.messages import Group, Hello, Ready
-from scenarios.network import Network, Violation
-from scenarios.plans import SUMS, Conditions, Crash, Late, Plan, random_plan
-from scenarios.simulated_peer import SimulatedPeer
+from scenarios.simulator.network import Network, Violation
+from scenarios.simulator.peer import SimulatedPeer
+from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Plan, random_plan
 from tests.simulation.runs import outcomes, reasons, run, sent
 
 SPENT = "budget-spent"

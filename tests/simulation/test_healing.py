@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from protocol.wire.messages import BasePiece, Certificate
-from scenarios.network import Network
-from scenarios.plans import SUMS, Conditions, Crash, Late, Plan, split
+from scenarios.simulator.network import Network
+from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Plan, split
 from tests.simulation.runs import end_of_sums, outcomes, reasons, run, sent
 
 

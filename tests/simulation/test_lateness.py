@@ -3,7 +3,7 @@
 import pytest
 
 from protocol.actions import Reason
-from scenarios.plans import Conditions, Crash, Plan
+from scenarios.simulator.plans import Conditions, Crash, Plan
 from tests.simulation.runs import outcomes, run
 
 ROUNDS = 3

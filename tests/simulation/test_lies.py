@@ -8,8 +8,8 @@ from protocol.crypto.bulk_digest import bulk_digest
 from protocol.crypto.node_key import NodeKey
 from protocol.wire import codec
 from protocol.wire.messages import Certificate, Message, Sum
-from scenarios.plans import Conditions, Liar, Plan
-from scenarios.rules import Violation
+from scenarios.simulator.plans import Conditions, Liar, Plan
+from scenarios.simulator.rules import Violation
 from tests.simulation.runs import run
 
 ALICE, BOB = "127.0.0.1:7000", "127.0.0.1:7001"

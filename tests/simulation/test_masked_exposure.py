@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from protocol.wire.masked_messages import Masked
-from scenarios.network import Network
-from scenarios.plans import random_plan
+from scenarios.simulator.network import Network
+from scenarios.simulator.plans import random_plan
 from tests.simulation.bare import Swarm
 from tests.simulation.masked_observer import MaskedObserver, MaskedSession, session_of, sessions_of
 from tests.simulation.schedules import EVERYBODY_ADDS, REDUCERS, Crash, Schedule, remembered

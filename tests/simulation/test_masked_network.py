@@ -13,8 +13,8 @@ from protocol.crypto.node_key import NodeKey
 from protocol.wire import codec
 from protocol.wire.masked_messages import Ack, Release
 from protocol.wire.messages import Message
-from scenarios.plans import ENDS, JOINS, MASKS, Conditions, Crash, Late, Plan
-from scenarios.rules import Violation, opens_both
+from scenarios.simulator.plans import ENDS, JOINS, MASKS, Conditions, Crash, Late, Plan
+from scenarios.simulator.rules import Violation, opens_both
 from tests.simulation.runs import outcomes, run, sent
 
 REDUCERS, EVERYBODY_ADDS = 0, 1 << 16

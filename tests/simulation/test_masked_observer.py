@@ -20,8 +20,8 @@ from protocol.wire.masked_messages import (
     ResultCertificate,
 )
 from protocol.wire.messages import Key, Message, Sum
-from scenarios.network import Network
-from scenarios.plans import Plan
+from scenarios.simulator.network import Network
+from scenarios.simulator.plans import Plan
 from tests.simulation.masked_observer import MaskedObserver, MaskedSession, session_of, sessions_of
 
 ALL, FIRST_FOUR, NOBODY = 0b11111, 0b01111, 0

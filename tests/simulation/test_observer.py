@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from protocol.wire.messages import Sum
-from scenarios.network import Network
-from scenarios.plans import Plan, random_plan
+from scenarios.simulator.network import Network
+from scenarios.simulator.plans import Plan, random_plan
 from tests.simulation.observer import Basis, Observer
 from tests.simulation.runs import group_that_loses_one, reasons, run
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scenarios.network import START_S, Network
-from scenarios.plans import Conditions, Plan, split
+from scenarios.simulator.network import START_S, Network
+from scenarios.simulator.plans import Conditions, Plan, split
 from tests.simulation.runs import FOREVER_S, reasons, run
 
 

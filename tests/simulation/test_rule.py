@@ -19,8 +19,8 @@ import pytest
 from protocol.quorum.electorate import Electorate, of_keys, strong_ballot
 from protocol.wire.ids import RESIGNED
 from protocol.wire.messages import Announce, Base, Group, Ready
-from scenarios.network import START_S, Network
-from scenarios.plans import Conditions, Leave, Partition, Plan, split
+from scenarios.simulator.network import START_S, Network
+from scenarios.simulator.plans import Conditions, Leave, Partition, Plan, split
 from tests.simulation.churn import strong_lost
 from tests.simulation.rule import (
     CALM_ROUNDS,

@@ -1,10 +1,10 @@
-"""Random plans: every rule of scenarios.rules holds, every peer ends, whatever the network does."""
+"""Random plans: every rule of scenarios.simulator.rules holds, every peer ends, whatever the network does."""
 
 import pytest
 
-from scenarios import network as command
-from scenarios.network import Network, Violation
-from scenarios.plans import Conditions, Crash, Hang, Plan, random_plan
+from scenarios.simulator import network as command
+from scenarios.simulator.network import Network, Violation
+from scenarios.simulator.plans import Conditions, Crash, Hang, Plan, random_plan
 from tests.simulation.runs import run
 
 IN_CI = 100

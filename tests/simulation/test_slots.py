@@ -8,7 +8,7 @@ from protocol.aggregation.masked.layout import ALL_TO_ALL_BYTES
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.wire.masked_messages import Masked, ResultCertificate
 from protocol.wire.messages import Certificate
-from scenarios.plans import SUMS, Conditions, Late, Plan, Timeouts, split
+from scenarios.simulator.plans import SUMS, Conditions, Late, Plan, Timeouts, split
 from tests.simulation.runs import outcomes, reasons, run, sent
 
 ROUNDS, SLOTS = 2, 2

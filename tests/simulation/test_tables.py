@@ -12,7 +12,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.federation.tags import tag
 from protocol.wire.masked_messages import Propose
 from protocol.wire.messages import Done, Enlisted, Hello
-from scenarios.plans import random_plan
+from scenarios.simulator.plans import random_plan
 from tests import federations, parts
 from tests.parts import heard
 from tests.simulation import mutations

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.baselines import Baselines, Curve
-from scenarios.history import read_history, read_summary
-from scenarios.replays import PrivateCurve
-from scenarios.swarm import PeerRun
-from scenarios.swarm_results import SwarmResults
+from scenarios.swarms.baselines import Baselines, Curve
+from scenarios.swarms.history import read_history, read_summary
+from scenarios.swarms.nodes import PeerRun
+from scenarios.swarms.replays import PrivateCurve
+from scenarios.swarms.results import SwarmResults
 
 PEERS, ROUNDS = 5, 20
 GUESSING = 0.1

@@ -16,8 +16,8 @@ from aiohttp import web
 from rich.console import Console
 
 from node.errors import UserError
-from scenarios.downloads import Published, PublishedFile, fetch
-from scenarios.images import read_labels
+from scenarios.data.downloads import Published, PublishedFile, fetch
+from scenarios.data.images import read_labels
 
 LABELS = np.random.default_rng(5).integers(0, 10, 300_000, dtype=np.uint8)
 CONTENT = gzip.compress(bytes((0, 0, 8, 1)) + len(LABELS).to_bytes(4, "big") + LABELS.tobytes())

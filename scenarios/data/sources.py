@@ -1,0 +1,167 @@
+"""The data sets of the scenarios: what there is, where it lies, and what to do where it does not.
+
+A folder of data is laid out as `mnist/` with the publisher's four gzipped idx files,
+`femnist_digits/femnist_digits.npz`, `adult/` with adult.data.gz and adult.test.gz,
+`loan/LoanStats3a_clean.csv.gz`, and `criteo/` with train.tsv.gz, dev.tsv.gz and test.tsv.gz. `digits` and
+`breast-cancer` come with scikit-learn.
+
+Most are rows with a class, a Dataset; `criteo` is split between two parties, and is loaded as such.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from node.errors import ConfigError, shown
+from scenarios.data.criteo import FILES as CRITEO_FILES
+from scenarios.data.criteo import Criteo, criteo
+from scenarios.data.dataset import Damaged, Dataset
+from scenarios.data.images import FEMNIST_FILE, MNIST_FILES, digits, femnist_digits, mnist
+from scenarios.data.tabular import ADULT_FILES, LOAN_FILE, adult, breast_cancer, loan
+
+Data = TypeVar("Data")
+
+VARIABLE = "MURMURATION_DATA"
+CRITEO_THRESHOLD = 10
+"""A category is known from its eleventh training row on."""
+
+
+@dataclass(frozen=True)
+class Source(Generic[Data]):
+    """A data set that can be loaded. `files` lie under the folder of data; none: scikit-learn has it."""
+
+    name: str
+    summary: str
+    files: tuple[str, ...]
+    remedy: str
+    """What to do where its files are missing or damaged; `{folder}` stands for the folder of data."""
+    read: Callable[[Path, np.random.Generator], Data]
+
+    def advice(self, folder: Path) -> str:
+        """What to do where its files are missing or damaged."""
+        return self.remedy.format(folder=shlex.quote(str(folder)))
+
+
+def data_folder(given: Path | None, environment: Mapping[str, str]) -> Path:
+    """Where data lies: --data-dir, else MURMURATION_DATA, else the user's cache folder.
+
+    The cache folder is XDG_CACHE_HOME/murmuration, where that is an absolute path (XDG Base Directory
+    Specification 0.8), else ~/.cache/murmuration. Raises ConfigError for a user without a home.
+    """
+    if given is not None:
+        return given
+    if environment.get(VARIABLE):
+        return Path(environment[VARIABLE])
+    cache = Path(environment.get("XDG_CACHE_HOME", ""))
+    if cache.is_absolute():
+        return cache / "murmuration"
+    try:
+        return Path.home() / ".cache" / "murmuration"
+    except RuntimeError:
+        raise ConfigError(
+            f"no home folder is known to keep data in; give --data-dir, or set {VARIABLE}"
+        ) from None
+
+
+def source(name: str) -> Source[Any]:
+    """The data set of that name, of either kind. Raises ConfigError."""
+    return _among(ALL, name)
+
+
+def _among(sources: Mapping[str, Source[Data]], name: str) -> Source[Data]:
+    if name not in sources:
+        raise ConfigError(f"data set {shown(name)} is unknown; allowed: {', '.join(sources)}")
+    return sources[name]
+
+
+def load(name: str, folder: Path, rng: np.random.Generator) -> Dataset:
+    """The data set of that name from `folder`; `rng` holds out test rows where the publisher names none.
+
+    With `default_rng([seed, 1])` the test rows of `digits` are those of nodes with that task.seed.
+    Raises ConfigError: an unknown name, files that are missing or damaged.
+    """
+    return _read(_among(SOURCES, name), folder, rng)
+
+
+def load_vertical(name: str, folder: Path) -> Criteo:
+    """The rows of two parties of that name from `folder`.
+
+    Raises ConfigError: an unknown name, files that are missing or damaged.
+    """
+    return _read(_among(VERTICAL, name), folder, np.random.default_rng(0))
+
+
+def _read(found: Source[Data], folder: Path, rng: np.random.Generator) -> Data:
+    try:
+        return found.read(folder, rng)
+    except Damaged as error:
+        raise ConfigError(f"data set {found.name}: {error}; {found.advice(folder)}") from None
+
+
+EMBEDDED = "it comes with scikit-learn, there is nothing to get"
+
+SOURCES: dict[str, Source[Dataset]] = {
+    entry.name: entry
+    for entry in (
+        Source("digits", "1,797 handwritten digits of 8 x 8 pixels", (), EMBEDDED, digits),
+        Source("breast-cancer", "569 tumours, 30 features, 2 classes", (), EMBEDDED, breast_cancer),
+        Source(
+            "mnist",
+            "60,000 + 10,000 handwritten digits of 28 x 28 pixels",
+            MNIST_FILES,
+            "get it with `python -m scenarios data mnist --data-dir {folder}`, or name a folder that has "
+            "mnist/ with --data-dir",
+            mnist,
+        ),
+        Source(
+            "femnist-digits",
+            "5,997 handwritten digits of 28 x 28 pixels by 12 clients",
+            (FEMNIST_FILE,),
+            "no publisher offers this file, so it can not be downloaded: copy one to "
+            "{folder}/femnist_digits/femnist_digits.npz with the arrays images (n, 28, 28) uint8, dark ink "
+            "on white, labels (n,), client (n,), or name a folder that has femnist_digits/ with --data-dir",
+            femnist_digits,
+        ),
+        Source(
+            "adult",
+            "32,561 + 16,281 people of a census, 14 columns, 2 classes",
+            ADULT_FILES,
+            "it is not downloaded: gzip the publisher's adult.data and adult.test into {folder}/adult/, or "
+            "name a folder that has adult/ with --data-dir",
+            adult,
+        ),
+        Source(
+            "loan",
+            "39,786 loans, 16 columns, 2 classes, 50 states",
+            (LOAN_FILE,),
+            "it is not downloaded: copy LoanStats3a_clean.csv.gz to {folder}/loan/, or name a folder that "
+            "has loan/ with --data-dir",
+            loan,
+        ),
+    )
+}
+"""Rows with a class each."""
+
+VERTICAL: dict[str, Source[Criteo]] = {
+    entry.name: entry
+    for entry in (
+        Source(
+            "criteo",
+            "7,200 + 409 + 391 shown advertisements, 39 columns of two parties, clicked or not",
+            CRITEO_FILES,
+            "it is not downloaded: gzip tab-separated rows (label, 13 whole numbers, 26 categories of 8 hex "
+            "digits) into {folder}/criteo/ as train.tsv.gz, dev.tsv.gz and test.tsv.gz, or name a folder "
+            "that has criteo/ with --data-dir",
+            lambda folder, rng: criteo(folder, CRITEO_THRESHOLD),
+        ),
+    )
+}
+"""Rows whose columns two parties hold."""
+
+ALL: dict[str, Source[Any]] = {**SOURCES, **VERTICAL}

@@ -1,0 +1,1 @@
+"""Who computes a cell: this process in blocks, real nodes, or a cluster."""

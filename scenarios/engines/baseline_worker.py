@@ -1,0 +1,50 @@
+"""The training of one baseline, in a child process: the parent names it and never imports it, or torch."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict, replace
+
+import torch
+
+from mechanisms.noise.randomness import SystemWords
+from node.data import Dataset, load_dataset
+from node.task import build_model
+from node.training import Trainer, read_vector
+from scenarios.frame.folder import write_json
+from scenarios.swarms.baselines import Curve, Job
+
+
+def train_baseline(job: Job) -> int:
+    """Train one baseline: say a line a round, write the curve, give the exit status."""
+    torch.set_num_threads(1)
+    job.log.write_text("")
+    write_json(job.path, asdict(train_curve(job)))
+    return 0
+
+
+def train_curve(job: Job) -> Curve:
+    """The accuracy after every round of local training, from the task's initial model."""
+    dataset = union_of_shards(job)
+    model = build_model(job.task, dataset)
+    trainer = Trainer(model, job.task.train, dataset, job.batch_seed, None, SystemWords())
+    working = read_vector(model, job.task.train.parameters)  # (d,)
+    accuracy, seconds, never = [], 0.0, threading.Event()
+    for number in range(1, job.rounds + 1):
+        trained = trainer.train(working, number, never)
+        working = trained.vector
+        seconds += trained.seconds
+        accuracy.append(trainer.evaluate(working).accuracy)
+        print(f"round {number}: accuracy {accuracy[-1]:.4f}", flush=True)
+    most = float(dataset.test_y.bincount().max() / len(dataset.test_y))
+    return Curve(job.name, len(dataset.train_y), tuple(accuracy), most, seconds)
+
+
+def union_of_shards(job: Job) -> Dataset:
+    """The rows of all the job's shards together; the test split is common to all of them."""
+    shards = [load_dataset(job.task, None, (shard, job.parts)) for shard in job.shards]
+    return replace(
+        shards[0],
+        train_x=torch.cat([shard.train_x for shard in shards]),
+        train_y=torch.cat([shard.train_y for shard in shards]),
+    )

@@ -1,0 +1,73 @@
+"""What runs the cells of a sweep: one interface, three engines.
+
+    inline      this machine, clients trained in blocks, seeded; `--jobs` cells side by side
+    processes   real nodes on loopback, one of them in the server's role; noise from the system's generator
+    ray         cells, and blocks of clients, as tasks of a Ray cluster; the same figures as inline
+
+An engine leaves every cell's outcome on the shelf as soon as it has it. It does not know what a cell shows.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from node.errors import UserError, reason
+from scenarios.study.cells import Cell, Outcome, Shelf, cell_name
+
+
+class SweepDisplay(Protocol):
+    """What a sweep tells while it runs. Cells may run side by side."""
+
+    def round_ended(self, cell: Cell, round: int, figure: float) -> None:
+        """A cell has ended a round, with this figure."""
+
+    def cell_ended(self, cell: Cell, outcome: Outcome) -> None:
+        """A cell is finished, and kept."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a sweep writes, and where its data lies."""
+
+    folder: Path
+    data_dir: Path
+
+    @property
+    def shelf(self) -> Shelf:
+        """The finished cells."""
+        return Shelf(self.folder / "cells")
+
+
+class Engine(Protocol):
+    """Runs cells."""
+
+    def run(self, cells: Sequence[Cell], place: Place, display: SweepDisplay) -> None:
+        """Run all of `cells`, none of which is finished; each lies on the shelf when it is.
+
+        Raises UserError, one line, for the first that fails: what is finished by then stays.
+        """
+
+
+def cores() -> int:
+    """How many processor cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def one_line(cell: Cell, log: Path) -> Iterator[None]:
+    """Whatever fails is a UserError that names the cell; the traceback of what is not one goes to `log`."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{cell_name(cell)}: {error}", error.status) from error
+    except Exception as error:  # a user's mechanism or model may raise anything
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a", encoding="utf-8") as lines:
+            traceback.print_exc(file=lines)
+        raise UserError(f"{cell_name(cell)}: {reason(error)} (log: {log})") from error

@@ -1,0 +1,241 @@
+"""Engine `processes`: federated and vertical cells as real node processes on loopback, one a server.
+
+    this process ──posts──▶ server node ◀──models, uploads──▶ client nodes, at most 12
+                 ◀── a line a round, the outcome ──┘
+
+Client i of N is trained on node i mod min(N, 12). A client node that is killed is missed and the rounds go
+on; one that fails by itself, or a server that ends in any way, is the end of the run. In vertical learning
+the leader is the server and the follower its one client, without which it can not go on. A swarm's cell is
+run by its peers' nodes, and a cell that nodes have no part in is replayed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import groupby, repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from node.errors import ConfigError
+from node.listening import DEFAULT, endpoint_of, listen
+from node.starting import INTERRUPTED
+from protocol.wire.limits import MAX_ORDERED
+from scenarios.data.dataset import Dataset
+from scenarios.data.partitions import Parts, Rows
+from scenarios.engines.engine import Place, SweepDisplay, cores, one_line
+from scenarios.engines.federated_worker import SERVER_GONE, Post
+from scenarios.engines.inline import InlineEngine, LocalRoom, rounds_said
+from scenarios.engines.vertical_worker import Told
+from scenarios.federated.cell import ClientWork, FederatedCell, client_work, federation_of
+from scenarios.frame.children import Child, Children, warm_up
+from scenarios.study.cells import Cell, Outcome, Shelf
+from scenarios.swarms.cells import SwarmCell, run_nodes
+from scenarios.vertical.cell import DATA_SET, VerticalCell, plan_of
+from scenarios.vertical.parties import dealt
+
+MOST_NODES = 12
+"""Client nodes of one cell; more clients share them."""
+PRELOAD = (
+    "scenarios.engines.federated_worker",
+    "scenarios.engines.vertical_worker",
+    "sklearn.datasets",
+    "torch._dynamo",
+)
+RUN_BYTES = 32
+POLL_S = 0.2
+END_S = 10.0
+"""How long the client nodes of a cell have to end, once its server has."""
+
+
+@dataclass(frozen=True)
+class ProcessesEngine:
+    """`jobs` cells with a server side by side; swarms and replays come one by one."""
+
+    jobs: int
+
+    def run(self, cells: Sequence[Cell], place: Place, display: SweepDisplay) -> None:
+        """See Engine.run."""
+        for kind, group in groupby(cells, type):
+            if issubclass(kind, FederatedCell | VerticalCell):
+                self._with_servers(group, place, display)
+            elif issubclass(kind, SwarmCell):
+                self._swarms(group, place, display)
+            else:
+                InlineEngine(1, cores()).run(list(group), place, display)
+
+    def _with_servers(self, cells: Iterable[Cell], place: Place, display: SweepDisplay) -> None:
+        waiting = deque(cells)
+        running: list[Running] = []
+        library = LocalRoom(place.data_dir, 1, lambda number, figure: None)
+        warm_up(PRELOAD)
+        with Children() as children:
+            while waiting or running:
+                while waiting and len(running) < self.jobs:
+                    running.append(started(waiting.popleft(), place, library, children))
+                running = [one for one in running if not one.ended(place, display)]
+                if running:
+                    children.wait(POLL_S)
+
+    def _swarms(self, cells: Iterable[Cell], place: Place, display: SweepDisplay) -> None:
+        for cell in cells:
+            if isinstance(cell, SwarmCell):
+                with one_line(cell, place.shelf.log(cell)):
+                    outcome = self._swarm(cell, place, display)
+                place.shelf.put(cell, outcome)
+                display.cell_ended(cell, outcome)
+
+    def _swarm(self, cell: SwarmCell, place: Place, display: SweepDisplay) -> Outcome:
+        def say(number: int, figure: float) -> None:
+            display.round_ended(cell, number, figure)
+
+        return run_nodes(cell, folder_of(cell, place), say)
+
+
+def folder_of(cell: Cell, place: Place) -> Path:
+    """Where the nodes of a cell write."""
+    return place.folder / "nodes" / f"{cell.arm}-{cell.seed}"
+
+
+class Running:
+    """The processes of one cell with a server."""
+
+    def __init__(self, cell: Cell, folder: Path, server: Child, clients: Sequence[Child]) -> None:
+        self._cell = cell
+        self._folder = folder
+        self._server = server
+        self._clients = clients
+        self._told = 0
+
+    def ended(self, place: Place, display: SweepDisplay) -> bool:
+        """Tell the display what is new, and keep the outcome when it is there. Raises UserError."""
+        status = self._server.process.exitcode  # before the log is read: then all of it is there
+        for number, figure in rounds_said(self._server.log)[self._told :]:
+            display.round_ended(self._cell, number, figure)
+            self._told = number
+        with one_line(self._cell, place.shelf.log(self._cell)):
+            if status is not None:
+                self._let_clients_end()
+            self._check()
+            if status is None:
+                return False
+            outcome = Shelf(self._folder).get(self._cell)
+        place.shelf.put(self._cell, outcome)
+        display.cell_ended(self._cell, outcome)
+        return True
+
+    def _let_clients_end(self) -> None:
+        """They end by themselves; one that is stopped is killed."""
+        for client in self._clients:
+            client.process.join(END_S)
+            if client.process.exitcode is None:
+                client.process.kill()
+
+    def _check(self) -> None:
+        """UserError for a client node that failed, or for the server. A client's fault comes first."""
+        for child in (*self._clients, self._server):
+            status, failure = child.process.exitcode, child.failure()
+            missed = status is not None and (status < 0 or status in (SERVER_GONE, INTERRUPTED))
+            if failure is not None and (child is self._server or not missed):
+                raise failure
+
+
+@dataclass(frozen=True)
+class NodeJob:
+    """A node to be started: what it is called, its log, its function, and what that is given first."""
+
+    name: str
+    log: str
+    worker: str
+    given: tuple[Any, ...]
+
+
+def started(cell: Cell, place: Place, library: LocalRoom, children: Children) -> Running:
+    """Start a server and client nodes for a cell. Raises UserError."""
+    with one_line(cell, place.shelf.log(cell)):
+        serving, *others = jobs_of(cell, library)
+    folder = folder_of(cell, place)
+    shutil.rmtree(folder, ignore_errors=True)
+    with ExitStack() as bound:
+        listeners = [bound.enter_context(listen(DEFAULT)) for _ in (serving, *others)]
+        here = endpoint_of(listeners[0], None)
+        server, *clients = (
+            children.start(job.name, folder / job.log, job.worker, *job.given, listener, where)
+            for job, listener, where in zip(
+                (serving, *others), listeners, (folder, *repeat(here, len(others))), strict=True
+            )
+        )
+    return Running(cell, folder, server, clients)
+
+
+def jobs_of(cell: Cell, library: LocalRoom) -> list[NodeJob]:
+    """The nodes of a cell, the server first. Raises ConfigError."""
+    if isinstance(cell, VerticalCell):
+        return _parties(cell, library)
+    if not isinstance(cell, FederatedCell):
+        raise TypeError(f"{type(cell).__name__} has no server")
+    server, *clients = posts(client_work(cell, library.dataset(cell.rows.dataset, cell.seed)))
+    worker = "scenarios.engines.federated_worker"
+    return [
+        NodeJob("server node", "server.log", f"{worker}:serve", (server,)),
+        *(
+            NodeJob(f"client node {number}", f"client-{number}.log", f"{worker}:train", (post, number))
+            for number, post in enumerate(clients)
+        ),
+    ]
+
+
+def _parties(cell: VerticalCell, library: LocalRoom) -> list[NodeJob]:
+    """The leader with its columns and the labels, and the follower with its columns, under a new secret."""
+    leaders, followers = dealt(library.vertical(DATA_SET))
+    plan = plan_of(cell, len(leaders.labels), len(leaders.judged_labels))
+    told, worker = Told(cell, plan, secrets.token_bytes(RUN_BYTES)), "scenarios.engines.vertical_worker"
+    return [
+        NodeJob("leader node", "leader.log", f"{worker}:lead", (told, leaders)),
+        NodeJob("follower node", "follower.log", f"{worker}:follow", (told, followers)),
+    ]
+
+
+# -- who is given what -------------------------------------------------------------------------------------
+
+
+def posts(work: ClientWork) -> list[Post]:
+    """The server's post, then one for each client node, under a new secret. Raises ConfigError."""
+    clients = len(work.parts)
+    nodes = min(MOST_NODES, clients)
+    if clients > nodes * MAX_ORDERED:
+        raise ConfigError(
+            f"{clients} clients: engine processes has at most {MOST_NODES * MAX_ORDERED}; take fewer, or "
+            "another engine"
+        )
+    federation = federation_of(work.cell, work.model, work.parts)
+    run = secrets.token_bytes(RUN_BYTES)
+    given = (_servers(work), *(_clients(work, range(node, clients, nodes)) for node in range(nodes)))
+    return [Post(work.cell, dataset, parts, federation, nodes, run) for dataset, parts in given]
+
+
+def _servers(work: ClientWork) -> tuple[Dataset, Parts]:
+    """Test rows, and one training row for its shape; of the clients only how many rows each has."""
+    counts = tuple(np.zeros(len(part), np.int64) for part in work.parts)
+    return _only(work.dataset, np.arange(1)), counts
+
+
+def _clients(work: ClientWork, mine: range) -> tuple[Dataset, Parts]:
+    """The rows of these clients, and one test row for its shape."""
+    kept = np.concatenate([work.parts[client] for client in mine])
+    dataset = _only(work.dataset, kept)
+    ends = iter(np.split(np.arange(len(kept)), np.cumsum([len(work.parts[client]) for client in mine])))
+    none = np.arange(0)
+    parts = tuple(next(ends) if client in mine else none for client in range(len(work.parts)))
+    return replace(dataset, test_x=dataset.test_x[:1], test_y=dataset.test_y[:1]), parts
+
+
+def _only(dataset: Dataset, rows: Rows) -> Dataset:
+    """With these training rows only."""
+    return replace(dataset, train_x=dataset.train_x[rows], train_y=dataset.train_y[rows], clients=None)

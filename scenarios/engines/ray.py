@@ -1,0 +1,186 @@
+"""Engine `ray`: cells, and blocks of clients inside them, as tasks of a Ray cluster.
+
+    driver: data sets ──put──▶ object store ──▶ run_cell ──put──▶ ClientWork ──▶ train_block, block by block
+
+The driver loads the data, so a cluster's machines need no folder of it. Blocks are those of engine `inline`,
+each trained by one thread of a task that has one core: both engines give the same figures, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayTaskError
+
+from mechanisms.noise.clipping import Floats
+from mechanisms.servers.server import Indices
+from scenarios.data.criteo import Criteo
+from scenarios.data.dataset import Dataset
+from scenarios.engines.engine import Place, SweepDisplay, one_line
+from scenarios.engines.inline import LocalRoom, one_thread
+from scenarios.engines.ray_cluster import connected
+from scenarios.federated.cell import ClientWork, Crew, in_order, train_block
+from scenarios.runs.request import RaySection
+from scenarios.study.cells import Cell, Outcome
+
+POLL_S = 0.2
+
+Ref = Any  # ray.ObjectRef, or that of Ray's client
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """`jobs` cells at a time; None: as many as the cluster has cores."""
+
+    jobs: int | None
+    section: RaySection
+
+    def run(self, cells: Sequence[Cell], place: Place, display: SweepDisplay) -> None:
+        """See Engine.run."""
+        with connected(self.section.address, self.section.working_dir, self.jobs) as at_once:
+            sweep = _Sweep(place, display)
+            try:
+                sweep.run(deque(cells), at_once)
+            finally:
+                sweep.cancel()
+
+
+class _Sweep:
+    """The driver's side: which cells run, and what they have told."""
+
+    def __init__(self, place: Place, display: SweepDisplay) -> None:
+        self._place, self._display = place, display
+        self._news: Any = ray.remote(num_cpus=0)(News).remote()
+        self._task = ray.remote(num_cpus=0)(run_cell)
+        self._library = LocalRoom(place.data_dir, 1, lambda number, figure: None)
+        self._shipped: dict[tuple[str, int], Ref] = {}
+        self._running: dict[Ref, Cell] = {}
+
+    def run(self, waiting: deque[Cell], at_once: int) -> None:
+        """All of `waiting`, in order, `at_once` at a time."""
+        while waiting or self._running:
+            while waiting and len(self._running) < at_once:
+                self._start(waiting.popleft())
+            ended, _ = ray.wait(list(self._running), timeout=POLL_S)
+            self._tell()
+            for ref in ended:
+                self._finish(ref, self._running.pop(ref))
+
+    def cancel(self) -> None:
+        """End what still runs, and the blocks inside it."""
+        for ref in self._running:
+            ray.cancel(ref)
+
+    def _start(self, cell: Cell) -> None:
+        data = {name: self._ship(name, cell.seed) for name in cell.data_sets}
+        self._running[self._task.remote(cell, self._place.data_dir, data, self._news)] = cell
+
+    def _ship(self, name: str, seed: int) -> Ref:
+        """Into the object store once; what no task needs any more is dropped there when another comes."""
+        if (name, seed) not in self._shipped:
+            self._shipped.clear()
+            self._shipped[name, seed] = ray.put(self._library.either(name, seed))
+        return self._shipped[name, seed]
+
+    def _tell(self) -> None:
+        cells = {(cell.arm, cell.seed): cell for cell in self._running.values()}
+        for arm, seed, number, figure in ray.get(self._news.taken.remote()):
+            if (arm, seed) in cells:
+                self._display.round_ended(cells[arm, seed], number, figure)
+
+    def _finish(self, ref: Ref, cell: Cell) -> None:
+        with one_line(cell, self._place.shelf.log(cell)):
+            outcome: Outcome = got(ref)
+        self._place.shelf.put(cell, outcome)
+        self._display.cell_ended(cell, outcome)
+
+
+def got(ref: Ref | Sequence[Ref]) -> Any:
+    """What a task gave. Raises what it raised."""
+    try:
+        return ray.get(ref)
+    except RayTaskError as error:
+        if isinstance(error.cause, Exception):
+            raise error.cause from error
+        raise
+
+
+# -- in the cluster ----------------------------------------------------------------------------------------
+
+
+class News:
+    """An actor: what cells have told since the driver last asked."""
+
+    def __init__(self) -> None:
+        self._told: list[tuple[str, int, int, float]] = []
+
+    def told(self, arm: str, seed: int, number: int, figure: float) -> None:
+        """A cell has ended a round."""
+        self._told.append((arm, seed, number, figure))
+
+    def taken(self) -> list[tuple[str, int, int, float]]:
+        """All of it, once."""
+        told, self._told = self._told, []
+        return told
+
+
+def run_cell(cell: Cell, data_dir: Path, data: Mapping[str, Ref], news: Any) -> Outcome:
+    """A task: replay one cell; its blocks of clients are tasks of their own."""
+
+    def say(number: int, figure: float) -> None:
+        news.told.remote(cell.arm, cell.seed, number, figure)
+
+    with one_thread():
+        return cell.replay(RayRoom(data_dir, data, say))
+
+
+@dataclass(frozen=True)
+class RayRoom:
+    """A place to run a cell in a task."""
+
+    data_dir: Path
+    data: Mapping[str, Ref]
+    say: Callable[[int, float], None]
+
+    def dataset(self, name: str, seed: int) -> Dataset:
+        """See Room.dataset; from the object store, and so not to be written to."""
+        shipped: Dataset = got(self.data[name])
+        # The model is judged on these as torch tensors, and torch warns of memory that is not its own.
+        return replace(shipped, test_x=shipped.test_x.copy(), test_y=shipped.test_y.copy())
+
+    def vertical(self, name: str) -> Criteo:
+        """See Room.vertical; from the object store."""
+        shipped: Criteo = got(self.data[name])
+        return shipped
+
+    @contextmanager
+    def crew(self, work: ClientWork) -> Iterator[Crew]:
+        """See Room.crew."""
+        yield RayCrew(work, ray.put(work), ray.remote(num_cpus=1)(train_alone))
+
+
+@dataclass(frozen=True)
+class RayCrew:
+    """Trains blocks as tasks."""
+
+    work: ClientWork
+    shipped: Ref
+    task: Any
+
+    def uploads(self, number: int, model: Floats, chosen: Indices) -> Mapping[int, Floats]:
+        """See Crew.uploads."""
+        blocks, start = self.work.blocks(chosen), ray.put(model)
+        sent = got([self.task.remote(self.shipped, number, start, members) for members in blocks])
+        return in_order(chosen, blocks, sent)
+
+
+def train_alone(work: ClientWork, number: int, model: Floats, members: Indices) -> list[Floats]:
+    """A task: one block, in one thread."""
+    with one_thread():
+        return train_block(work, number, model, members)

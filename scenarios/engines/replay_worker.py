@@ -1,0 +1,41 @@
+"""One replay, in a child process: the parent names it and never imports it, or torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from scenarios.engines.inline import one_thread
+from scenarios.frame.folder import write_json
+from scenarios.study.cells import salt_of
+from scenarios.swarms.history import amount, most_spent
+from scenarios.swarms.replay import Swarm
+from scenarios.swarms.replays import PrivateCurve, Replay
+
+
+def run_replay(job: Replay) -> int:
+    """Run one replay: say a line a round, write the curve, give the exit status."""
+    job.log.write_text("")
+    write_json(job.path, asdict(replay(job)))
+    return 0
+
+
+def replay(job: Replay) -> PrivateCurve:
+    """Accuracy and the largest epsilon after every round."""
+    accuracy, ledgers = [], []
+    with one_thread():
+        swarm = Swarm(job.task, job.peers, salt_of(job.name))
+        for number in range(1, job.rounds + 1):
+            accuracy.append(swarm.round(number))
+            ledgers.append(_ledger(swarm))
+            print(f"round {number}: accuracy {accuracy[-1]:.4f}", flush=True)
+    epsilon = tuple(amount(ledger, "epsilon_spent") for ledger in ledgers)
+    return PrivateCurve(job.name, tuple(accuracy), epsilon, dict(ledgers[-1]))
+
+
+def _ledger(swarm: Swarm) -> Mapping[str, object]:
+    ledger = most_spent([member.ledger for member in swarm.members])
+    if ledger is None:
+        name = swarm.members[0].mechanism.name
+        raise ValueError(f"{name} gives no guarantee: there is nothing to compare")
+    return ledger

@@ -1,0 +1,174 @@
+"""The nodes of a vertical cell in child processes: the leader in a server's role, the follower its client.
+
+    round n of the federation     leader ──gradients in the outputs of n - 1──▶ follower
+                                  leader ◀──the outputs of request n── follower
+
+A batch is a round: what goes out in the model's place are gradients, two for each row, and what comes back
+are outputs, two for each row. Both nodes know the plan, so that no request travels. The leader is given no
+column of the follower's, the follower no label and no column of the leader's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mechanisms.noise.randomness import SystemWords
+from node.errors import UserError
+from node.federation import ClientNode, Gather, ServerGone, ServerNode
+from scenarios.engines.federated_worker import SERVER_GONE, say
+from scenarios.engines.inline import LocalRoom, round_line
+from scenarios.study.cells import Outcome, Shelf
+from scenarios.vertical.cell import VerticalCell, epochs_of, follower_of
+from scenarios.vertical.parties import Floats, Follower, FollowerRows, LeaderRows, Plan, Request
+from scenarios.vertical.wide_deep import SCALARS
+
+_FOLLOWER = 0  # the number of the only client, and of its node
+
+
+@dataclass(frozen=True)
+class Told:
+    """What both nodes of a cell are given. run: the secret that names the run."""
+
+    cell: VerticalCell
+    plan: Plan
+    run: bytes = field(repr=False)
+
+    @property
+    def dimension(self) -> int:
+        """Of what travels: two numbers for each row of the largest batch."""
+        return SCALARS * self.plan.batch_size
+
+
+def padded(values: Floats, dimension: int) -> Floats:
+    """(dimension,) of values (n, 2), zeros behind them."""
+    whole = np.zeros(dimension, np.float32)
+    whole[: values.size] = values.ravel()
+    return whole
+
+
+def unpadded(whole: Floats, rows: int) -> Floats:
+    """(rows, 2) of what `padded` gave."""
+    return whole[: SCALARS * rows].reshape(rows, SCALARS).copy()
+
+
+@dataclass
+class Waiting:
+    """The request that the follower has not answered; None between requests."""
+
+    request: Request | None = None
+
+
+@dataclass(frozen=True)
+class Wire:
+    """The way to a follower that is a node."""
+
+    gather: Gather
+    dimension: int
+    waiting: Waiting
+    _rounds: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def exchange(self, request: Request, gradients: Floats) -> Floats:
+        """See Link.exchange."""
+        self.waiting.request = request
+        sent = self.gather(next(self._rounds), padded(gradients, self.dimension), [_FOLLOWER])
+        if _FOLLOWER not in sent:
+            raise left(request)
+        self.waiting.request = None
+        return unpadded(sent[_FOLLOWER], len(request.rows))
+
+
+def left(request: Request) -> UserError:
+    """The line for a follower that is gone."""
+    part = "step" if request.learning else "judging batch"
+    return UserError(
+        f"the follower left in {part} {request.step} of epoch {request.epoch}; vertical learning can not go "
+        "on without it: run the same command again"
+    )
+
+
+# -- the leader's node -------------------------------------------------------------------------------------
+
+
+def lead(told: Told, rows: LeaderRows, listener: socket.socket, folder: Path) -> int:
+    """All epochs, a line each; the outcome goes to `folder`. Gives the exit status. Raises UserError."""
+    torch.set_num_threads(1)
+    room = LocalRoom(folder, 1, lambda number, figure: say(round_line(number, figure)))
+    waiting = Waiting()
+
+    def work(gather: Gather) -> Outcome:
+        wire = Wire(gather, told.dimension, waiting)
+        return epochs_of(told.cell, told.plan, rows, wire, SystemWords(), room)
+
+    async def run() -> Outcome:
+        return await ServerNode(told.run, told.dimension, 1, say).run(listener, work)
+
+    with listener, named(waiting):
+        Shelf(folder).put(told.cell, asyncio.run(run()))
+    return 0
+
+
+@contextmanager
+def named(waiting: Waiting) -> Iterator[None]:
+    """An error that comes while the follower is waited for says that it left, whoever noticed it first."""
+    try:
+        yield
+    except UserError as error:
+        if waiting.request is None:
+            raise
+        raise left(waiting.request) from error
+
+
+# -- the follower's node -----------------------------------------------------------------------------------
+
+
+class Answers:
+    """The follower's side of the plan: one answer a round, in order, each round once."""
+
+    def __init__(self, plan: Plan, follower: Follower) -> None:
+        self._follower = follower
+        self._rounds: Iterator[tuple[int, Request]] = enumerate(plan.requests(), start=1)
+        self._rows_before = 0
+        self._dimension = SCALARS * plan.batch_size
+
+    def answer(self, number: int, gradients: Floats) -> Floats:
+        """What goes back, (dimension,), for `gradients` (dimension,) of round `number`.
+
+        Raises UserError for a round that is not the next: this node, or the leader, was started anew.
+        """
+        expected, request = next(self._rounds, (0, None))
+        if request is None or number != expected:
+            raise UserError(f"the leader is in round {number}, the follower in {expected}: one began anew")
+        outputs = self._follower.answer(request, unpadded(gradients, self._rows_before))
+        self._rows_before = len(request.rows)
+        return padded(outputs, self._dimension)
+
+
+def follow(told: Told, rows: FollowerRows, listener: socket.socket, leader: str) -> int:
+    """Answer until the leader is done. Gives the exit status. Raises UserError."""
+    torch.set_num_threads(1)
+    answers = Answers(told.plan, follower_of(told.cell, rows, SystemWords()))
+
+    def train(client: int, number: int, gradients: Floats, stop: threading.Event) -> Floats:
+        return answers.answer(number, gradients)
+
+    async def run() -> None:
+        await ClientNode(told.run, told.dimension, _FOLLOWER, listener, leader, train).run()
+
+    with listener:
+        try:
+            asyncio.run(run())
+        except ServerGone as error:
+            print(error, file=sys.stderr)
+            return SERVER_GONE
+    return 0

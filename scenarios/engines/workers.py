@@ -1,0 +1,27 @@
+"""One cell, in a child process: the parent follows its lines and finds its outcome on the shelf."""
+
+from __future__ import annotations
+
+import traceback
+
+from node.errors import UserError, reason
+from scenarios.engines.inline import CellJob, LocalRoom, one_thread, round_line
+
+
+def run_cell(job: CellJob) -> int:
+    """Replay one cell: say a line a round, put the outcome on the shelf, give the exit status."""
+    try:
+        with one_thread():
+            outcome = job.cell.replay(LocalRoom(job.place.data_dir, job.threads, say))
+    except UserError:
+        raise
+    except Exception as error:
+        traceback.print_exc()  # the parent shows the last line of the log, and this has many
+        raise UserError(reason(error)) from error
+    job.place.shelf.put(job.cell, outcome)
+    return 0
+
+
+def say(number: int, figure: float) -> None:
+    """A round's line, for the parent to read."""
+    print(round_line(number, figure), flush=True)

@@ -1,0 +1,1 @@
+"""A federation with a server: clients, rounds, attackers, what is measured."""

@@ -1,0 +1,132 @@
+"""Figures of a federated cell's last model beside its accuracy, by the names that a cell asks for them by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mechanisms.audits.membership import Losses, auc, best_threshold, halves, rates
+from mechanisms.audits.shadows import Shadows, calibrated
+from mechanisms.noise.clipping import Floats
+from mechanisms.noise.randomness import SeededWords
+from node.training import write_vector
+from scenarios.federated.attackers import Backdoor
+from scenarios.federated.shadow_models import random_halves, row_losses, shadow_losses
+from scenarios.study.cells import Fact
+
+if TYPE_CHECKING:
+    from scenarios.federated.cell import ClientWork
+
+SHADOWS = 8
+_MEMBERSHIP = 22  # a stream of random numbers: [this, seed, ...]
+
+BALANCED, AUC, MAJORITY, BACKDOOR = "balanced accuracy", "AUC", "majority rate", "attack success"
+
+
+def logits(work: ClientWork, model: Floats, x: Floats) -> NDArray[np.float64]:
+    """(n, classes) of rows `x` (n, ...)."""
+    write_vector(work.model, model, "*")
+    work.model.eval()
+    with torch.no_grad():
+        outputs: torch.Tensor = work.model(torch.from_numpy(x))
+    return outputs.double().numpy()
+
+
+def ranking(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
+    """On the test rows of two classes: what accuracy hides where one class is rare."""
+    from sklearn.metrics import balanced_accuracy_score as balanced  # noqa: PLC0415  seconds to import
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415
+
+    y, outputs = work.dataset.test_y, logits(work, model, work.dataset.test_x)
+    return {
+        BALANCED: float(balanced(y, outputs.argmax(axis=1))),
+        AUC: float(roc_auc_score(y, outputs[:, 1] - outputs[:, 0])),
+        MAJORITY: float(np.bincount(y).max() / len(y)),
+    }
+
+
+def backdoor(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
+    """Of test rows that bear the attackers' trigger, and are not of its target, the share taken for it."""
+    poison = work.cell.attackers.poison
+    if not isinstance(poison, Backdoor):
+        return {}
+    triggered = poison.trigger.put_on(work.dataset.test_x)
+    predicted = logits(work, model, triggered).argmax(axis=1)
+    return {BACKDOOR: poison.trigger.success(predicted, work.dataset.test_y)}
+
+
+def membership(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
+    """How well an honest client's rows are told from others of their kind, by loss and by shadow models.
+
+    The attacker has as many other rows as it takes for shadows of the same size (a part of the test rows);
+    the rest of these are the non-members. Thresholds are chosen on one half of the rows that are judged, and
+    counted on the other. Nothing where the training rows are elsewhere, as with real nodes.
+    """
+    rows, data = honest_rows(work), work.dataset
+    if len(data.train_y) <= rows.max():
+        return {}
+    rng = np.random.default_rng([_MEMBERSHIP, work.cell.seed])
+    own, others = np.split(rng.permutation(len(data.test_y)), [min(2 * len(rows), len(data.test_y) // 2)])
+    found = Losses(
+        row_losses(work.model, model, data.train_x[rows], data.train_y[rows]),
+        row_losses(work.model, model, data.test_x[others], data.test_y[others]),
+    )
+    shadows = _shadows(work, own, (data.train_x[rows], data.test_x[others]), (rows, others), rng)
+    words = SeededWords(rng)
+    return {
+        **told("membership", found, words),
+        **told("calibrated membership", calibrated(found, shadows), words),
+    }
+
+
+def _shadows(
+    work: ClientWork,
+    own: NDArray[np.int64],
+    judged: tuple[Floats, Floats],
+    numbers: tuple[NDArray[np.int64], NDArray[np.int64]],
+    rng: np.random.Generator,
+) -> Shadows:
+    """Losses under models trained on halves of the test rows `own` alone, for as long as the swarm."""
+    data, training = work.dataset, work.training
+    training = replace(training, epochs=training.epochs * work.cell.rounds, proximal_mu=0.0)
+    rows = random_halves(own, SHADOWS, rng)
+    seeds = [(_MEMBERSHIP, work.cell.seed, shadow) for shadow in range(SHADOWS)]
+    labels = np.concatenate([data.train_y[numbers[0]], data.test_y[numbers[1]]])
+    losses = shadow_losses(
+        *(work.model, work.start, rows, data.test_x, data.test_y, training, seeds),
+        *(np.concatenate(judged), labels),
+    )
+    return Shadows(*np.split(losses, [len(numbers[0])], axis=1))
+
+
+def honest_rows(work: ClientWork) -> NDArray[np.int64]:
+    """The training rows of clients that do not attack, (n,)."""
+    return np.concatenate([part for client, part in enumerate(work.parts) if client not in work.attackers])
+
+
+def told(name: str, losses: Losses, words: SeededWords) -> Mapping[str, Fact]:
+    """How often members and others are told apart by a threshold from the other half of them, and the AUC."""
+    chosen, counted = halves(losses, words)
+    found = rates(counted, best_threshold(chosen))
+    return {f"{name} accuracy": (1 + found.advantage) / 2, f"{name} AUC": auc(losses)}
+
+
+MEASURES: Mapping[str, Callable[[ClientWork, Floats], Mapping[str, Fact]]] = {
+    "ranking": ranking,
+    "backdoor": backdoor,
+    "membership": membership,
+}
+"""Each takes a cell's work and its last model (d,)."""
+
+
+def measures_of(work: ClientWork, model: Floats) -> dict[str, Fact]:
+    """All that the cell asks for."""
+    found: dict[str, Fact] = {}
+    for name in work.cell.measures:
+        found |= MEASURES[name](work, model)
+    return found

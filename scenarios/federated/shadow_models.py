@@ -1,0 +1,90 @@
+"""Shadow models for membership inference: trained by an attacker on rows of its own, all as one batch.
+
+    attacker's rows ──random halves──▶ shadows, trained centrally ──▶ losses on the rows that are judged
+
+The attacker knows what a member of the swarm knows: the model, its start and how it is trained. The scores
+that are made of these losses stand in mechanisms.audits.shadows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.func import functional_call
+from torch.nn import functional
+
+from node.errors import UserError
+from node.training import shapes, split_vector
+from scenarios.federated.clients import LocalTraining, Seed, train_clients
+
+Floats = NDArray[np.float32]
+Losses = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+_BLOCK = 32
+"""Shadows that are trained as one batch, at most."""
+_JUDGED_ROWS = 4096
+"""At once, to bound memory."""
+
+
+def random_halves(rows: Rows, shadows: int, rng: np.random.Generator) -> list[Rows]:
+    """For each of so many shadows a half of `rows` (n,), n at least 2, drawn by itself."""
+    if len(rows) < 2:
+        raise ValueError(f"{len(rows)} rows are not allowed: at least 2, of which a shadow has a half")
+    return [rng.permutation(rows)[: len(rows) // 2] for _ in range(shadows)]
+
+
+def shadow_losses(
+    model: nn.Module,
+    start: Floats,
+    rows_of_shadows: Sequence[Rows],
+    x: Floats,
+    y: Rows,
+    training: LocalTraining,
+    seeds: Sequence[Seed],
+    judged_x: Floats,
+    judged_y: Rows,
+) -> Losses:
+    """(s, n) losses of the judged rows (n, ...) under s shadows; shadow i is trained on rows_of_shadows[i].
+
+    `start` (d,) is where all begin, `x` (m, ...) and `y` (m,) are the attacker's rows, `seeds` give the order
+    of each shadow's rows. Raises UserError where a shadow leaves the finite numbers.
+    """
+    vectors, _ = train_clients(
+        *(model, start, rows_of_shadows, x, y, functional.cross_entropy, training, seeds, None, _BLOCK)
+    )
+    if not np.isfinite(vectors).all():
+        raise UserError(
+            f"training of a shadow model diverged; lower train.learning_rate = {training.learning_rate:g} "
+            "or set train.grad_clip"
+        )
+    return np.stack([row_losses(model, vector, judged_x, judged_y) for vector in vectors])
+
+
+def row_losses(model: nn.Module, vector: Floats, x: Floats, y: Rows) -> Losses:
+    """(n,) cross-entropy of each row x (n, ...) with label y (n,) under the parameters `vector` (d,).
+
+    The model's own parameters are left as they are. Logits are float32, losses are taken in float64.
+    """
+    parts = split_vector(vector, shapes(model, "*"))
+    parameters = {name: torch.from_numpy(np.array(part)) for name, part in parts.items()}
+    found = []
+    with torch.inference_mode():
+        for begin in range(0, len(y), _JUDGED_ROWS):
+            part = slice(begin, begin + _JUDGED_ROWS)
+            outputs = functional_call(model, parameters, (torch.from_numpy(np.array(x[part])),))
+            found.append(_cross_entropy(outputs.double().numpy(), y[part]))
+    return np.concatenate(found)
+
+
+def _cross_entropy(outputs: Losses, labels: Rows) -> Losses:
+    """(n,) log(1 + sum of e^(other - true)) of logits (n, classes): small ones are not rounded to 0."""
+    true = np.take_along_axis(outputs, labels[:, None], axis=1)
+    gaps = outputs - true
+    np.put_along_axis(gaps, labels[:, None], -np.inf, axis=1)
+    losses: Losses = np.logaddexp(0, np.logaddexp.reduce(gaps, axis=1))
+    return losses

@@ -1,0 +1,1 @@
+"""What every scenario has: a folder, a terminal, child processes, a report."""

@@ -1,0 +1,204 @@
+"""Child processes that end: started from one warm fork-server, watched, and never left behind.
+
+What stays true:
+- Loading torch takes seconds; the fork-server does it once, and every child starts with it in memory.
+- A child lives in a process group of its own, so that a Ctrl-C at the terminal reaches it once, from here.
+- A child that loses its parent (killed, crashed) interrupts itself as Ctrl-C would, and then kills itself.
+- Leaving `Children` by an exception interrupts every child, waits, and kills what is left.
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import multiprocessing.forkserver
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from multiprocessing.connection import wait as wait_for_any
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from node.errors import UserError
+from node.starting import INTERRUPTED
+
+# Imported once, here: torch's first optimiser imports torch._dynamo, and digits scikit-learn (seconds each).
+PRELOAD = (
+    "scenarios.engines.peer_worker",
+    "scenarios.engines.baseline_worker",
+    "sklearn.datasets",
+    "torch._dynamo",
+)
+INTERRUPT_GRACE_S = 15.0
+KILL_GRACE_S = 5.0
+
+FAILED = 1
+
+
+def warm_up(preload: Sequence[str] = PRELOAD) -> None:
+    """Start the fork-server with `preload` imported; returns at once, the imports go on beside the caller."""
+    multiprocessing.get_context("forkserver").set_forkserver_preload(list(preload))
+    resource_tracker.ensure_running()  # else it is started in between, and unblocks what is blocked here
+    # A Ctrl-C at the terminal goes to the fork-server, too, which ignores it only once it has imported all.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        multiprocessing.forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@dataclass(frozen=True)
+class Child:
+    """A started process, what to call it, and where its output goes."""
+
+    name: str
+    process: BaseProcess
+    log: Path
+
+    def failure(self) -> UserError | None:
+        """The one line for a child that has ended badly; None while it runs or where it ended well."""
+        status = self.process.exitcode
+        if status is None or status == 0:
+            return None
+        said = last_line(self.log) or "it said nothing"
+        return UserError(f"{self.name} ended with {ending(status)}: {said} (log: {self.log})")
+
+
+class Children:
+    """The owner of some children: `with Children() as children: children.start(...)`."""
+
+    def __init__(self, interrupt_grace_s: float = INTERRUPT_GRACE_S) -> None:
+        self._context = multiprocessing.get_context("forkserver")
+        self._interrupt_grace_s = interrupt_grace_s
+        self._children: list[Child] = []
+
+    def __enter__(self) -> Children:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is not None:
+                self._interrupt()
+            self._wait(self._interrupt_grace_s if kind is not None else 0.0)
+        finally:
+            self._kill()
+
+    def start(self, name: str, log: Path, target: str, *arguments: Any) -> Child:
+        """Run a function, named `package.module:function`, in a process; its output goes to `log`.
+
+        What it returns is the exit status. It is named, so that its imports happen in the child only.
+        """
+        log.parent.mkdir(parents=True, exist_ok=True)
+        process = self._context.Process(target=_enter, args=(str(log), target, arguments), name=name)
+        process.start()
+        child = Child(name, process, log)
+        self._children.append(child)
+        return child
+
+    def running(self) -> list[Child]:
+        """The children that have not ended. Raises UserError for the first that ended badly."""
+        for child in self._children:
+            failure = child.failure()
+            if failure is not None:
+                raise failure
+        return [child for child in self._children if child.process.exitcode is None]
+
+    def wait(self, timeout_s: float) -> None:
+        """Until some running child ends, at most `timeout_s`."""
+        sentinels = [child.process.sentinel for child in self._children if child.process.exitcode is None]
+        wait_for_any(sentinels, timeout_s)
+
+    def _alive(self) -> list[BaseProcess]:
+        return [child.process for child in self._children if child.process.exitcode is None]
+
+    def _interrupt(self) -> None:
+        for process in self._alive():
+            # The fork-server reaps: a child may be gone before its end was read here.
+            with suppress(ProcessLookupError):
+                if process.pid is not None:
+                    os.kill(process.pid, signal.SIGINT)
+
+    def _wait(self, grace_s: float) -> None:
+        deadline = time.monotonic() + grace_s
+        for process in self._alive():
+            process.join(max(0.0, deadline - time.monotonic()))
+
+    def _kill(self) -> None:
+        for process in self._alive():
+            process.kill()
+            process.join(KILL_GRACE_S)
+
+
+def ending(status: int) -> str:
+    """An exit status in words: multiprocessing gives the negative number of the signal that ended it."""
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"signal {signal.Signals(-status).name}"
+    except ValueError:
+        return f"signal {-status}"
+
+
+def last_line(log: Path) -> str:
+    """The last line with anything on it; empty where there is none."""
+    try:
+        lines = log.read_text("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def _enter(log: str, target: str, arguments: tuple[Any, ...]) -> None:
+    """The first thing a child runs: output to the log, interrupts as in a program of its own."""
+    os.setpgid(0, 0)
+    _redirect(log)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    sys.exit(_status(target, arguments))
+
+
+def _status(target: str, arguments: tuple[Any, ...]) -> int:
+    module, _, name = target.partition(":")
+    try:
+        return int(getattr(importlib.import_module(module), name)(*arguments))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return error.status
+    except Exception:  # noqa: BLE001 - whatever it was, the log gets it and the parent an exit status
+        traceback.print_exc()
+        return FAILED
+
+
+def _redirect(log: str) -> None:
+    # Descriptors, not sys.stdout: a crash inside a native library must land in the log too.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for source, target in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    os.close(nothing)
+    os.close(output)
+    sys.stdout = open(1, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
+
+
+def _follow_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(INTERRUPT_GRACE_S)
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,229 @@
+"""report.html: one file that loads nothing, plots first, light and dark, readable on a phone.
+
+The page carries the plotting library inside it, and a content security policy that forbids it to fetch
+anything, so that a report can be mailed, archived, and opened years later without a network.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from importlib import resources
+from typing import Any
+
+from plotly.offline import get_plotlyjs
+
+from scenarios.frame.spec import Chart, Judged, Table, Verdict, is_figures
+
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that is over, as result.json and report.html tell it."""
+
+    name: str
+    source: str
+    headline: str
+    note: str
+    configuration: dict[str, Any]
+    command: str
+    versions: dict[str, str]
+    started: str
+    seconds: float
+
+
+def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judged: Sequence[Judged]) -> str:
+    """The whole page."""
+    return PAGE.format(
+        policy=escape(POLICY),
+        title=escape(f"Murmuration: scenario {ended.name}"),
+        style=_tokens() + _asset("report.css"),
+        name=escape(ended.name),
+        headline=escape(ended.headline),
+        note=f"<p class='note'>{escape(ended.note)}</p>" if ended.note else "",
+        charts="\n".join(_chart(chart) for chart in charts),
+        claims="\n".join(_claim(claim) for claim in judged),
+        holding=_holding(judged),
+        tables="\n".join(_table(table) for table in tables),
+        configuration=_configuration(ended.configuration),
+        command=escape(ended.command),
+        versions=_definitions({**ended.versions, "started": ended.started, "seconds": figure(ended.seconds)}),
+        data=script_json([asdict(replace(chart, under=None)) for chart in charts]),
+        plotly=get_plotlyjs(),
+        script=_asset("report.js"),
+    )
+
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+{style}
+</style>
+</head>
+<body>
+<header>
+<p class="overline">Murmuration scenario</p>
+<h1>{name}</h1>
+<p class="headline">{headline}</p>
+{note}
+</header>
+<main>
+<noscript><p class="note">The plots need JavaScript; claims and figures stand below.</p></noscript>
+<section class="charts" aria-label="Plots">
+{charts}
+</section>
+<section>
+<h2>Claims <small>{holding}</small></h2>
+<ul class="claims">
+{claims}
+</ul>
+</section>
+<section>
+<h2>Figures</h2>
+{tables}
+</section>
+<section>
+<h2>Run it again</h2>
+<pre class="command"><code>{command}</code></pre>
+</section>
+<section>
+<h2>Configuration</h2>
+{configuration}
+<h3>Ran on</h3>
+{versions}
+</section>
+</main>
+<script type="application/json" id="charts">{data}</script>
+<script>{plotly}</script>
+<script>
+{script}
+</script>
+</body>
+</html>
+"""
+
+
+SHOWN_AT_MOST = 60
+"""Values of the configuration that stand open; of a longer one its parts are folded away."""
+
+
+def _configuration(configuration: Mapping[str, Any]) -> str:
+    """Keys and values; where there are many, those of each part behind a line that opens it."""
+    if len(flatten(dict(configuration))) <= SHOWN_AT_MOST:
+        return _definitions(flatten(dict(configuration)))
+    parts = {name: value for name, value in configuration.items() if isinstance(value, dict)}
+    rest = {name: value for name, value in configuration.items() if name not in parts}
+    folded = "".join(
+        f"<details><summary>{escape(name)}</summary>{_configuration(part)}</details>"
+        for name, part in parts.items()
+    )
+    return (_definitions(flatten(rest)) if rest else "") + folded
+
+
+def script_json(value: object) -> str:
+    """JSON that can stand inside a script element: nothing in it can end the element."""
+    return json.dumps(value).replace("<", "\\u003c")
+
+
+def flatten(value: Any, key: str = "") -> dict[str, str]:
+    """Nested JSON as dotted keys with values for people."""
+    if isinstance(value, dict) and value:
+        return {
+            k: v
+            for name, inner in value.items()
+            for k, v in flatten(inner, f"{key}.{name}" if key else name).items()
+        }
+    return {key: value if isinstance(value, str) else json.dumps(value)}
+
+
+def numbers(verdict: Verdict) -> str:
+    """A verdict's numbers in one line."""
+    return " · ".join(f"{name} {figure(value)}" for name, value in verdict.numbers.items())
+
+
+def figure(value: float | int | str | None) -> str:
+    """A number for people: integers as they are, others with four significant digits."""
+    match value:
+        case None:
+            return "none"
+        case float():
+            return f"{value:.4g}"
+        case _:
+            return str(value)
+
+
+def _tokens() -> str:
+    """What a report and a node's page have in common."""
+    return resources.files("node").joinpath("assets", "tokens.css").read_text("utf-8")
+
+
+def _asset(name: str) -> str:
+    return resources.files("scenarios").joinpath("assets", name).read_text("utf-8")
+
+
+def _chart(chart: Chart) -> str:
+    title, key, height = escape(chart.title), escape(chart.key), chart.layout.get("height")
+    style = f" style='--height: {height:d}px'" if height else ""
+    aside = " aside" if chart.layout.get("legend", {}).get("orientation") == "v" else ""
+    under = f"<div class='under'>{_bare(chart.under)}</div>" if chart.under else ""
+    return (
+        f"<figure class='chart'><h2>{title}</h2>"
+        f"<div class='plot{aside}' id='chart-{key}' role='img' aria-label='{title}'{style}></div>"
+        f"<figcaption>{escape(chart.caption)}</figcaption>{under}</figure>"
+    )
+
+
+def _claim(claim: Judged) -> str:
+    kind, mark, word = ("holds", "✓", "holds") if claim.verdict.holds else ("fails", "✗", "does not hold")
+    return (
+        f"<li class='{kind}'><span class='mark' role='img' aria-label='{word}'>{mark}</span>"
+        f"<div><strong>{escape(claim.name)}</strong>"
+        f"<span class='numbers'>{escape(numbers(claim.verdict))}</span></div></li>"
+    )
+
+
+def _holding(judged: Sequence[Judged]) -> str:
+    return f"{sum(claim.verdict.holds for claim in judged)} of {len(judged)} hold"
+
+
+def _table(table: Table) -> str:
+    return f"<div class='scroll'>{_bare(table)}</div>"
+
+
+def _bare(table: Table) -> str:
+    prose = [not is_figures(table, column) for column in range(len(table.headings))]
+    head = "".join(
+        f"<th scope='col'{_class(is_prose)}>{escape(heading)}</th>"
+        for heading, is_prose in zip(table.headings, prose, strict=True)
+    )
+    body = "".join(f"<tr>{_cells(row, prose)}</tr>" for row in table.rows)
+    return (
+        f"<table><caption>{escape(table.title)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _cells(row: Sequence[str], prose: Sequence[bool]) -> str:
+    first, *others = zip(row, prose, strict=True)
+    cells = "".join(f"<td{_class(is_prose)}>{escape(cell)}</td>" for cell, is_prose in others)
+    return f"<th scope='row'>{escape(first[0])}</th>{cells}"
+
+
+def _class(is_prose: bool) -> str:
+    return " class='prose'" if is_prose else ""
+
+
+def _definitions(pairs: dict[str, str]) -> str:
+    rows = "".join(
+        f"<div><dt>{escape(key)}</dt><dd>{escape(value)}</dd></div>" for key, value in pairs.items()
+    )
+    return f"<dl>{rows}</dl>"

@@ -1,0 +1,1 @@
+"""Attacks that read data out of what is sent: inversion, membership, properties."""

@@ -1,0 +1,89 @@
+"""What cells of attacks have in common: one figure, a model and its training, and a node's mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import ClassVar, Self
+
+from torch import nn
+
+from mechanisms.mechanism import Mechanism
+from node.config import (
+    AggregationSection,
+    AgreementSection,
+    DataSection,
+    ModelSection,
+    PrivacySection,
+    Task,
+    TaskSection,
+    TrainSection,
+)
+from node.errors import ConfigError
+from node.privacy import make_mechanism
+from node.training import shapes
+from scenarios.frame.spec import Json
+
+
+@dataclass(frozen=True)
+class AttackCell:
+    """One arm with one seed: what is attacked is a model that is trained as `train` has it.
+
+    `privacy` is what a node does to its training and its updates; `train.rounds` is 1, and its epsilon is for
+    that one.
+    """
+
+    arm: str
+    seed: int
+    model: ModelSection
+    train: TrainSection
+    privacy: PrivacySection
+
+    dataset: ClassVar[str]
+    kind: ClassVar[str]
+
+    @property
+    def rounds(self) -> int:
+        """One figure."""
+        return 1
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """The one that it is run on."""
+        return (self.dataset,)
+
+    def describe(self) -> Json:
+        """All but the seed and the name."""
+        described = {name: value for name, value in asdict(self).items() if name not in ("arm", "seed")}
+        return {"kind": self.kind, **described}
+
+    def seeded(self, seed: int) -> Self:
+        """The same arm with another seed."""
+        return replace(self, seed=seed)
+
+    def lasting(self, rounds: int) -> Self:
+        """Refused: an attack is on one round."""
+        raise ConfigError(f"--rounds {rounds}: attacks are on one round; leave it out")
+
+    def among(self, peers: int) -> Self:
+        """Refused: how many updates a sum has is what arms differ in."""
+        raise ConfigError(f"--peers {peers}: each arm has its own number of updates; choose scenario.arms")
+
+    def changed(self, table: Mapping[str, Mapping[str, object]]) -> Self:
+        """Refused: what is trained is what arms differ in."""
+        section = next(iter(table))
+        key = f"{section}.{next(iter(table[section]), '')}"
+        raise ConfigError(f"--set {key}: each arm has its own model and training; allowed: scenario.*")
+
+    def mechanism(self, model: nn.Module, rows: int) -> Mechanism:
+        """The node's, for one round on so many rows. Raises ConfigError."""
+        task = Task(
+            TaskSection("attacks", self.seed),
+            self.model,
+            DataSection(),
+            self.train,
+            self.privacy,
+            AggregationSection(),
+            AgreementSection(),
+        )
+        return make_mechanism(task, shapes(model, "*"), rows)

@@ -1,0 +1,157 @@
+"""Membership inference as cells of a sweep, on digits: was this image among those that a model is trained on?
+
+    digits ──▶ candidates (2 n): each victim is trained on a half of them
+           ──▶ the attacker's rows, all others: each shadow is trained on n of them
+    losses of all candidates ──alone | less the shadows' mean | as a likelihood ratio──▶ AUC, TPR, advantage
+
+Victims and shadows are trained alike, by the node's own trainer where its gradients are private.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+from torch.nn import functional
+
+from mechanisms.audits import membership, shadows
+from mechanisms.audits.membership import Losses
+from mechanisms.audits.shadows import Shadows
+from mechanisms.mechanism import Mechanism
+from mechanisms.noise.randomness import SeededWords
+from node.errors import ConfigError
+from node.task import build
+from node.training import Trainer, read_vector
+from scenarios.data.dataset import Dataset
+from scenarios.engines.inline import one_thread
+from scenarios.federated.cell import node_rows, protection_facts
+from scenarios.federated.clients import train_clients, training_of
+from scenarios.federated.shadow_models import random_halves, row_losses
+from scenarios.inference.cell import AttackCell
+from scenarios.study.cells import Outcome, Room, salt_of
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+ATTACKS: Mapping[str, Callable[[Losses, Shadows], Losses]] = {
+    "loss": lambda losses, _: losses,
+    "calibrated": shadows.calibrated,
+    "ratio": shadows.likelihood_ratio,
+}
+"""By the first word of their facts: `loss auc`, `ratio tpr`, ..."""
+FPR = 0.05
+"""At which a TPR is told."""
+
+# Streams of random numbers: [one of these, seed, ...].
+_ROWS, _HALVES, _NOISE = 61, 62, 63
+_BLOCK = 32
+
+
+@dataclass(frozen=True)
+class MembershipCell(AttackCell):
+    """`victims` models of `rows` rows each, attacked with so many `shadows`; a figure is the ratio's AUC."""
+
+    rows: int
+    victims: int
+    shadows: int
+
+    dataset: ClassVar[str] = "digits"
+    kind: ClassVar[str] = "membership"
+
+    def check(self, room: Room) -> None:
+        """Whether there are rows for it, and model and mechanism can be made. Raises ConfigError."""
+        dataset = room.dataset(self.dataset, self.seed)
+        if 3 * self.rows > len(dataset.train_y):
+            raise ConfigError(
+                f"{3 * self.rows} rows are needed, and {self.dataset} has {len(dataset.train_y)}"
+            )
+        self.mechanism(self._model(dataset), self.rows)
+
+    def replay(self, room: Room) -> Outcome:
+        """In this process, with noise from the seed."""
+        begun, dataset = time.perf_counter(), room.dataset(self.dataset, self.seed)
+        model = self._model(dataset)
+        mechanism = self.mechanism(model, self.rows)
+        order = np.random.default_rng([_ROWS, self.seed]).permutation(len(dataset.train_y))
+        candidates, own = order[: 2 * self.rows], order[2 * self.rows :]
+        rng = np.random.default_rng([_HALVES, self.seed])
+        parts = random_halves(candidates, self.victims, rng)
+        parts += [rng.permutation(own)[: self.rows] for _ in range(self.shadows)]
+        with one_thread():
+            vectors = self._trained(dataset, model, mechanism, parts)
+            x, y = dataset.train_x[candidates], dataset.train_y[candidates]
+            losses = np.stack([row_losses(model, vector, x, y) for vector in vectors])
+            judge = Trainer(model, self.train, node_rows(dataset, own[:1]), 0, None, SeededWords(rng))
+            right = [judge.evaluate(vector).accuracy for vector in vectors[: self.victims]]
+        inside = np.stack([np.isin(candidates, part) for part in parts[: self.victims]])
+        found = attacked(losses[: self.victims], inside, losses[self.victims :], rng)
+        room.say(1, found["ratio auc"])
+        of_model = {"accuracy": float(np.mean(right)), "ceiling": ceiling(mechanism)}
+        facts = {**protection_facts(mechanism), **found, **of_model}
+        return Outcome((found["ratio auc"],), facts, time.perf_counter() - begun)
+
+    def _model(self, dataset: Dataset) -> nn.Module:
+        return build(self.model, self.seed, node_rows(dataset, np.arange(1)))
+
+    def _trained(
+        self, dataset: Dataset, model: nn.Module, mechanism: Mechanism, parts: Sequence[Rows]
+    ) -> list[Floats]:
+        """A model (d,) for each part, all from the same start."""
+        start, seeds = read_vector(model, "*"), [(self.seed, number) for number in range(len(parts))]
+        if mechanism.gradient is None:
+            vectors, _ = train_clients(
+                *(model, start, parts, dataset.train_x, dataset.train_y, functional.cross_entropy),
+                *(training_of(self.train), seeds, None, _BLOCK),
+            )
+            return list(vectors)
+        words = SeededWords(np.random.default_rng([_NOISE, self.seed, salt_of(self.arm)]))
+        return [
+            Trainer(model, self.train, node_rows(dataset, part), seed, mechanism.gradient, words)
+            .train(start, 1, threading.Event())
+            .vector
+            for part, seed in zip(parts, seeds, strict=True)
+        ]
+
+
+def attacked(
+    of_victims: NDArray[np.float64],
+    inside: NDArray[np.bool_],
+    of_shadows: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> dict[str, float]:
+    """Each attack's AUC, TPR at FPR .05 and advantage, the mean over the victims.
+
+    Losses of the same n rows: (v, n) and (s, n); `inside` (v, n): which each victim was trained on. The
+    threshold of an advantage is chosen on one half of the rows and judged on the other.
+    """
+    figures: dict[str, list[float]] = {}
+    for losses, members in zip(of_victims, inside, strict=True):
+        own = Shadows(of_shadows[:, members], of_shadows[:, ~members])
+        for name, attack in ATTACKS.items():
+            scores = attack(Losses(losses[members], losses[~members]), own)
+            first, second = membership.halves(scores, SeededWords(rng))
+            judged = membership.rates(second, membership.best_threshold(first))
+            figures.setdefault(f"{name} auc", []).append(membership.auc(scores))
+            figures.setdefault(f"{name} tpr", []).append(membership.tpr_at(scores, FPR))
+            figures.setdefault(f"{name} advantage", []).append(judged.advantage)
+    return {name: float(np.mean(values)) for name, values in figures.items()}
+
+
+def ceiling(mechanism: Mechanism) -> float:
+    """The largest expected advantage of any attack here; 1 where there is no guarantee.
+
+    A victim has exactly half of the rows, so that one row in the place of another tells the two cases apart:
+    two steps of adding or removing a row, which are (2 epsilon, (1 + e^epsilon) delta)-DP.
+    """
+    guarantee = mechanism.guarantee
+    if guarantee is None:
+        return 1.0
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    return membership.advantage_at_most(2 * epsilon, (1 + math.exp(epsilon)) * delta)

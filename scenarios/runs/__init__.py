@@ -1,0 +1,1 @@
+"""One run of a scenario: what was asked for, the sweep, its progress."""

@@ -1,0 +1,199 @@
+"""What the command line may change of a study, judged: which arms, how many seeds, which engine.
+
+`--set scenario.KEY=VALUE` is for the study, `--set ray.KEY=VALUE` for its engine, every other `--set` is a
+key of a task and goes to all arms.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from node.config import overridden
+from node.config_values import Rule, key, plain_table, read_section, text, whole
+from node.errors import ConfigError, shown
+from scenarios.data.sources import data_folder
+from scenarios.engines.inline import LocalRoom
+from scenarios.frame.spec import Json, Request
+from scenarios.study.cells import Cell, Room
+from scenarios.study.sweep import Study
+
+ENGINES = ("inline", "processes", "ray")
+OPTIONS = frozenset({"peers", "rounds", "seed", "engine", "jobs", "data_dir", "out", "quick", "overrides"})
+_MOST_JOBS = 256
+_ADDRESS = r"auto|(ray://)?[^\s/:]+:\d{1,5}"
+_LARGEST_SEED = 2**31
+
+
+def _patterns() -> Rule:
+    def accept(value: object) -> tuple[str, ...]:
+        parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, list) or not parts:
+            raise ValueError
+        if not all(isinstance(part, str) and part.strip() for part in parts):
+            raise ValueError
+        return tuple(part.strip() for part in parts)
+
+    return Rule("names of arms, or patterns such as 'eps10-*', separated by commas", accept)
+
+
+@dataclass(frozen=True)
+class StudySection:
+    """The keys of `scenario.`. `mechanism` adds an arm of the user's own, made with `parameters`."""
+
+    arms: tuple[str, ...] | None = key(_patterns(), None)
+    seeds: int | None = key(whole(2, 1000, because=", as a mean needs its standard error"), None)
+    mechanism: str | None = key(text("'package.module:Class'", r"[\w.]+:[\w.]+"), None)
+    parameters: Mapping[str, Any] = key(
+        plain_table("a table of text, numbers, booleans, lists"), factory=dict
+    )
+
+
+@dataclass(frozen=True)
+class RaySection:
+    """The keys of `ray.`. Without an address a Ray of this machine is started for the run.
+
+    `working_dir` is a folder that Ray copies to every machine of the cluster: modules of one's own, say.
+    """
+
+    address: str | None = key(text("'auto', HOST:PORT or ray://HOST:PORT", _ADDRESS), None)
+    working_dir: str | None = key(text("a folder"), None)
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """Which engine, with how many cells side by side; None: as many as suit it."""
+
+    name: str
+    jobs: int | None
+    ray: RaySection
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """A study that can be run: what the command line asked for, judged.
+
+    arms: templates, changed as asked; seeds: one after the other from the first; given: the arguments that
+    ask for the same again.
+    """
+
+    study: Study
+    arms: tuple[Cell, ...]
+    seeds: tuple[int, ...]
+    engine: EngineChoice
+    data_dir: Path
+    given: tuple[str, ...]
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Seed by seed, so that a run that is stopped has whole seeds."""
+        return tuple(arm.seeded(seed) for seed in self.seeds for arm in self.arms)
+
+
+def judged(study: Study, request: Request) -> StudyRun:
+    """The run that a request asks for. Raises ConfigError, also where a data set is missing or damaged."""
+    table = overridden({}, request.overrides or ())
+    own = read_section(StudySection, "scenario", table.pop("scenario", {}))
+    ray = read_section(RaySection, "ray", table.pop("ray", {}))
+    engine = _engine(request, ray)
+    seeds = _seeds(study, request, own)
+    arms = tuple(_changed(arm, request, table, study) for arm in _chosen(study, request, own))
+    data_dir = data_folder(request.data_dir, os.environ)
+    room = LocalRoom(data_dir, 1, lambda number, figure: None)
+    for name in study.data_sets:
+        room.either(name, seeds[0])
+    for arm in arms:
+        _check(arm.seeded(seeds[0]), room)
+    return StudyRun(study, arms, seeds, engine, data_dir, _given(request))
+
+
+def _check(cell: Cell, room: Room) -> None:
+    try:
+        cell.check(room)
+    except ConfigError as error:
+        raise ConfigError(f"{cell.arm}: {error}") from error
+
+
+def _engine(request: Request, ray: RaySection) -> EngineChoice:
+    name, jobs = request.engine or "inline", request.jobs
+    if name != "ray" and ray != RaySection():
+        raise ConfigError(f"--set ray.*: engine {name} has no such keys; they go with --engine ray")
+    if name == "ray":
+        _check_ray(ray)
+    if jobs is not None and not 1 <= jobs <= _MOST_JOBS:
+        raise ConfigError(f"--jobs {jobs}: allowed are 1 to {_MOST_JOBS} cells side by side")
+    return EngineChoice(name, jobs, ray)
+
+
+def _check_ray(section: RaySection) -> None:
+    if find_spec("ray") is None:
+        raise ConfigError(
+            "--engine ray: Ray is not installed; `pip install 'murmuration[ray]'`, or take --engine inline"
+        )
+    if section.working_dir is not None and not Path(section.working_dir).is_dir():
+        raise ConfigError(
+            f"ray.working_dir = {shown(section.working_dir)} is no folder; give one that is there"
+        )
+
+
+def _seeds(study: Study, request: Request, own: StudySection) -> tuple[int, ...]:
+    first = 0 if request.seed is None else request.seed
+    if not 0 <= first <= _LARGEST_SEED:
+        raise ConfigError(f"--seed {first}: allowed are 0 to {_LARGEST_SEED}")
+    usual = study.quick.seeds if request.quick else study.seeds
+    return tuple(range(first, first + (usual if own.seeds is None else own.seeds)))
+
+
+def _chosen(study: Study, request: Request, own: StudySection) -> tuple[Cell, ...]:
+    """The arms that were asked for by name, else those of the study's form; and the user's own."""
+    patterns = own.arms or (study.quick.arms if request.quick else ("*",))
+    for pattern in patterns:
+        if not any(fnmatchcase(arm.arm, pattern) for arm in study.arms):
+            known = ", ".join(arm.arm for arm in study.arms)
+            raise ConfigError(f"scenario.arms = {shown(pattern)} is no arm of {study.name}; allowed: {known}")
+    arms = tuple(arm for arm in study.arms if any(fnmatchcase(arm.arm, pattern) for pattern in patterns))
+    if own.mechanism is None:
+        if own.parameters:
+            raise ConfigError("scenario.parameters has no effect without scenario.mechanism; name one")
+        return arms
+    return (*arms, study.own(own.mechanism, own.parameters))
+
+
+def _changed(arm: Cell, request: Request, table: Mapping[str, Any], study: Study) -> Cell:
+    rounds = request.rounds
+    if rounds is None and request.quick:
+        rounds = study.quick.rounds
+    if rounds is not None:
+        if rounds < 1:
+            raise ConfigError(f"--rounds {rounds}: allowed are 1 and more")
+        arm = arm.lasting(rounds)
+    if request.peers is not None:
+        if request.peers < 1:
+            raise ConfigError(f"--peers {request.peers}: allowed are 1 and more")
+        arm = arm.among(request.peers)
+    return arm.changed(table) if table else arm
+
+
+def _given(request: Request) -> tuple[str, ...]:
+    numbers = {"--peers": request.peers, "--rounds": request.rounds, "--seed": request.seed}
+    options = [text for name, value in numbers.items() if value is not None for text in (name, str(value))]
+    if request.engine is not None:
+        options += ["--engine", request.engine]
+    if request.quick:
+        options.append("--quick")
+    return (*options, *(text for override in request.overrides or () for text in ("--set", override)))
+
+
+def described(run: StudyRun) -> Json:
+    """The configuration as JSON; two runs with the same may share a folder, whatever their --jobs."""
+    return {
+        "seed": run.seeds[0],
+        "seeds": len(run.seeds),
+        "engine": run.engine.name,
+        "arms": {arm.arm: arm.describe() for arm in run.arms},
+    }

@@ -1,0 +1,72 @@
+"""From a study to the scenario that the command line runs: its engine, its results, its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from scenarios.engines.engine import Engine, Place, cores
+from scenarios.engines.inline import InlineEngine
+from scenarios.engines.nodes import ProcessesEngine
+from scenarios.frame.spec import Scenario
+from scenarios.runs.progress import sweep_shown
+from scenarios.runs.request import ENGINES, OPTIONS, EngineChoice, StudyRun, described, judged
+from scenarios.study.cells import Cell, Shelf
+from scenarios.study.sweep import Study, Sweep, arms_json, collect, substitutions
+
+
+def scenario_of(study: Study) -> Scenario[StudyRun, Sweep]:
+    """The scenario that runs a study."""
+    return Scenario(
+        name=study.name,
+        source=study.source,
+        summary=study.summary,
+        options=OPTIONS,
+        engines=ENGINES,
+        plan=lambda request: judged(study, request),
+        describe=described,
+        again=lambda run: run.given,
+        execute=execute,
+        headline=study.headline,
+        arms=arms_json,
+        claims=study.claims,
+        charts=study.charts,
+        tables=lambda sweep: (*study.tables(sweep), substitutions(study)),
+    )
+
+
+def execute(run: StudyRun, folder: Path, console: Console) -> Sweep:
+    """Run every cell that is not finished, and collect what all gave. Raises UserError."""
+    place = Place(folder, run.data_dir)
+    missing = [cell for cell in run.cells if not _kept(cell, place.shelf)]
+    kept = len(run.cells) - len(missing)
+    told = f"{len(run.cells)} cells, {kept} of them finished before" if kept else f"{len(run.cells)} cells"
+    console.print(
+        f"{told}; if stopped, the same command with --out {folder} goes on",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+    if missing:
+        with sweep_shown(console, missing) as display:
+            engine_of(run.engine).run(missing, place, display)
+    return collect(run.study, run.arms, run.seeds, place.shelf.get)
+
+
+def _kept(cell: Cell, shelf: Shelf) -> bool:
+    """Whether a former run has finished it. Raises UserError for a damaged file, before anything is run."""
+    return shelf.holds(cell) and shelf.get(cell) is not None
+
+
+def engine_of(choice: EngineChoice) -> Engine:
+    """The engine that was chosen."""
+    match choice.name:
+        case "ray":
+            from scenarios.engines.ray import RayEngine  # noqa: PLC0415  an extra, and seconds to import
+
+            return RayEngine(choice.jobs, choice.ray)
+        case "processes":
+            return ProcessesEngine(choice.jobs or 1)
+        case _:
+            return InlineEngine(choice.jobs or cores(), cores())

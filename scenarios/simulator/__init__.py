@@ -1,0 +1,1 @@
+"""Swarms of machines under a simulated clock and network (python -m scenarios.simulator)."""

@@ -1,0 +1,90 @@
+"""What peers and the tracker of a simulated network have in common: a place, a life, a timer."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from protocol.actions import Action
+from protocol.crypto.node_key import NodeKey
+from protocol.machine import Machine
+from protocol.wire.bulk import Bulk
+from protocol.wire.messages import Message
+
+if TYPE_CHECKING:
+    from scenarios.simulator.network import Network
+
+FIRST_PORT = 7000
+
+
+class Host(ABC):
+    """One process. It dies with everything it had in mind; a subclass says what is left on disk."""
+
+    def __init__(self, index: int, network: Network) -> None:
+        self.index = index
+        self.key = NodeKey(network.random.randbytes(32))
+        self.network = network
+        self.endpoint = f"127.0.0.1:{FIRST_PORT + index}"
+        self.alive = False
+        self.done = False
+        self.gone = False
+        """Dead, or hung, for good."""
+        self.life = 0
+        self.started_at = -math.inf
+        self.sends = 0
+        self.hung_until = -math.inf
+        self._armed: float | None = None
+
+    @property
+    @abstractmethod
+    def machine(self) -> Machine:
+        """The machine of this life."""
+
+    @abstractmethod
+    def boot(self) -> None:
+        """Make the machine, from what is on disk, and set it going."""
+
+    @abstractmethod
+    def perform(self, action: Action) -> None:
+        """Do what the machine says."""
+
+    def start(self) -> None:
+        """Begin a life."""
+        self.alive, self.life, self._armed, self.hung_until = True, self.life + 1, None, -math.inf
+        self.started_at = self.network.now
+        self.boot()
+
+    def die(self) -> None:
+        """The process is gone."""
+        self.alive, self.life = False, self.life + 1
+
+    def carry_out(self, actions: Iterable[Action]) -> None:
+        """In their order, as long as this life lasts."""
+        life = self.life
+        for action in actions:
+            if self.life != life:
+                return
+            self.perform(action)
+        self.arm()
+
+    def send_all(self, endpoint: str, messages: tuple[Message, ...] | Bulk[Message]) -> None:
+        """Send, unless one of the sends is the end."""
+        life = self.life
+        for message in messages:
+            if self.life != life:
+                return
+            self.network.send(self, endpoint, message)
+
+    def arm(self) -> None:
+        """One timer at the machine's deadline."""
+        deadline = self.machine.deadline
+        if deadline is None or not self.alive or (self._armed is not None and self._armed <= deadline):
+            return
+        self._armed = deadline
+        self.network.after(max(0.0, deadline - self.network.now), self, self._tick)
+
+    def _tick(self) -> None:
+        self._armed = None
+        self.carry_out(self.machine.tick(self.network.now))

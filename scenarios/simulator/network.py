@@ -1,0 +1,269 @@
+"""The session machines under seeded virtual time: delay, loss, duplication, reordering, partitions, crashes.
+
+No socket, no clock, no thread: a heap of events. One seed gives one schedule, so a failure is its seed.
+Every message goes through the codec; `rules` holds what must be true whatever the schedule.
+
+    python -m scenarios.simulator --first 0 --count 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import itertools
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from protocol.actions import Action, Reply, Send
+from protocol.errors import RemoteProtocolError, TooEarly
+from protocol.wire import codec
+from protocol.wire.messages import Key, Message
+from scenarios.simulator.hosts import Host
+from scenarios.simulator.peer import SimulatedPeer
+from scenarios.simulator.plans import Crash, Plan, random_plan
+from scenarios.simulator.rules import Rules, Violation
+from scenarios.simulator.tracker import SimulatedTracker
+
+START_S = 1_000_000.0
+REFUSED_AFTER_S = 0.01
+CUT_AFTER_S = 5.0
+TOO_EARLY_AGAIN_S = 0.05
+TOO_EARLY_TRIES = 200
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A line of the transcript: an omniscient observer sees all of them, lost ones too."""
+
+    at_s: float
+    sender: int
+    to: str
+    message: Message
+
+
+class Network:
+    """The hosts, the wires between them and the clock. `seed` fixes every delay, key and training."""
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        self.plan = plan
+        self.random = random.Random(seed)  # noqa: S311 - a schedule, not a secret
+        self.now = START_S
+        self.rules = Rules(plan, seed)
+        self.transcript: list[Sent] = []
+        self._events: list[tuple[float, int, Host, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._links: set[tuple[int, int]] = set()
+        self._last_arrival: dict[tuple[int, int], float] = {}
+        self._lies = dict(plan.lies)
+        self.peers = [SimulatedPeer(index, self) for index in range(plan.peers)]
+        self.tracker = SimulatedTracker(plan.peers, self) if plan.tracker else None
+        self.hosts: list[Host] = [*self.peers, *([self.tracker] if self.tracker else [])]
+        self._by_endpoint = {host.endpoint: host for host in self.hosts}
+
+    @property
+    def elapsed_s(self) -> float:
+        """Virtual seconds since the start."""
+        return self.now - START_S
+
+    def index_of(self, key: Key) -> int | None:
+        """Which peer has this key."""
+        return next((peer.index for peer in self.peers if peer.key.public == key), None)
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def after(self, seconds: float, host: Host, call: Callable[[], None]) -> None:
+        """Call later, if the host still lives the same life."""
+        heapq.heappush(self._events, (self.now + seconds, next(self._order), host, host.life, call))
+
+    def run(self) -> Network:
+        """Until every peer is done or gone; Violation if a rule breaks or nothing ends."""
+        self._start()
+        for _ in range(self.plan.step_budget):
+            if not self._events or all(peer.done or peer.gone for peer in self.peers):
+                break
+            self._step()
+        stuck = [peer.index for peer in self.peers if not (peer.done or peer.gone)]
+        if stuck:
+            self.rules.violated(f"peers {stuck} are not done after {self.elapsed_s:.0f} virtual seconds")
+        return self
+
+    def run_for(self, seconds: float) -> Network:
+        """For so many virtual seconds, whoever is done by then."""
+        self._start()
+        while self._events and self._events[0][0] < START_S + seconds:
+            self._step()
+        return self
+
+    def _start(self) -> None:
+        for host in self.hosts:
+            self.after(self.random.uniform(0, 0.2), host, host.start)
+
+    def _step(self) -> None:
+        """The next event; what falls due at a hung host waits until it goes on."""
+        at, _, host, life, call = heapq.heappop(self._events)
+        self.now = at
+        if host.life != life:
+            return
+        if host.hung_until <= at:
+            call()
+        elif host.hung_until < math.inf:
+            self.after(host.hung_until - at, host, call)
+
+    # -- ends --------------------------------------------------------------------------------------
+
+    def _ends_here(self, sender: Host) -> bool:
+        """Whether the sender crashes instead of sending what it is about to send."""
+        sender.sends += 1
+        for crash in self.plan.conditions.crashes:
+            if crash.peer == sender.index and crash.at_send == sender.sends:
+                self._crash(sender, crash)
+                return True
+        return False
+
+    def _crash(self, host: Host, crash: Crash) -> None:
+        self.end(host)
+        if crash.back_after_s is None:
+            host.gone = True
+        else:
+            self.after(crash.back_after_s, host, host.start)
+
+    def end(self, host: Host) -> None:
+        """A process is gone: its links break, and those at their other ends are told, if the plan allows."""
+        host.die()
+        if not self.plan.conditions.notices_loss:
+            return
+        for sender, receiver in sorted(self._links):
+            other = self.hosts[sender]
+            if receiver == host.index and other.alive:
+                self.after(REFUSED_AFTER_S, other, partial(self._link_broke, other, host))
+
+    def _link_broke(self, other: Host, host: Host) -> None:
+        """Refused, or opened again because somebody listens there again."""
+        if not host.alive:
+            self._tell_unreachable(other, host.endpoint, "connection refused")
+        else:
+            other.carry_out(other.machine.reconnected(host.endpoint, self.now))
+
+    def _hang(self, sender: Host) -> None:
+        """Stand still after this send, if the plan says so."""
+        for hang in self.plan.conditions.hangs:
+            if hang.peer == sender.index and hang.at_send == sender.sends:
+                sender.hung_until = math.inf if hang.for_s is None else self.now + hang.for_s
+                sender.gone = hang.for_s is None
+                if hang.for_s is not None and isinstance(sender, SimulatedPeer):
+                    self.after(hang.for_s, sender, lambda: sender.resumed(self.now))
+
+    # -- wires -------------------------------------------------------------------------------------
+
+    def send(self, sender: Host, endpoint: str, message: Message) -> None:
+        """One message; the sender may crash instead, hang afterwards, or lie."""
+        if self._ends_here(sender):
+            return
+        lie = self._lies.get(sender.index)
+        told = lie(self.peers[sender.index].key, endpoint, message) if lie else (message,)
+        for each in told:
+            self._transmit(sender, endpoint, each)
+        self._hang(sender)
+
+    def _transmit(self, sender: Host, endpoint: str, message: Message) -> None:
+        sent = codec.decode(codec.encode(message).join())
+        self.transcript.append(Sent(self.elapsed_s, sender.index, endpoint, sent))
+        self.rules.saw(sender.index, sent)
+        receiver = self._by_endpoint.get(endpoint)
+        if receiver is None or not receiver.alive:
+            why = "connection refused"
+            self.after(REFUSED_AFTER_S, sender, lambda: self._tell_unreachable(sender, endpoint, why))
+            return
+        self._links.add((sender.index, receiver.index))
+        if self._is_cut(sender, receiver):
+            if self.plan.conditions.notices_loss:
+                self.after(CUT_AFTER_S, sender, lambda: self._timed_out(sender, receiver))
+            return
+        copies = 1 + (self.random.random() < self.plan.conditions.duplication)
+        for _ in range(copies):
+            if self.random.random() >= self.plan.conditions.loss:
+                delay = self._delay(sender, receiver, sent)
+                if delay < math.inf:
+                    self.after(delay, receiver, lambda: self._deliver(sender, receiver, sent, 0))
+
+    def _delay(self, sender: Host, receiver: Host, message: Message) -> float:
+        """How long this message is under way."""
+        conditions = self.plan.conditions
+        seconds = self.random.uniform(*conditions.delay_s) + max(0.0, sender.hung_until - self.now)
+        for late in conditions.lates:
+            is_late = late.peer == sender.index and self.elapsed_s < late.until_s
+            seconds += late.by_s if is_late and isinstance(message, late.kinds) else 0.0
+        arrival, link = self.now + seconds, (sender.index, receiver.index)
+        if self.random.random() >= conditions.reordering:
+            arrival = max(arrival, self._last_arrival.get(link, arrival))
+        self._last_arrival[link] = max(arrival, self._last_arrival.get(link, arrival))
+        return arrival - self.now
+
+    def _is_cut(self, one: Host, other: Host) -> bool:
+        partitions = self.plan.conditions.partitions
+        return any(partition.cuts(one.index, other.index, self.elapsed_s) for partition in partitions)
+
+    def _deliver(self, sender: Host, receiver: Host, message: Message, tries: int) -> None:
+        """A message arrives; bulk that comes too early is sent again shortly, as a real node does."""
+        try:
+            actions = receiver.machine.receive(message, sender.key.public, self.now)
+        except TooEarly:
+            if tries < TOO_EARLY_TRIES:
+                again = lambda: self._deliver(sender, receiver, message, tries + 1)  # noqa: E731
+                self.after(TOO_EARLY_AGAIN_S, receiver, again)
+        except RemoteProtocolError:
+            receiver.arm()
+        else:
+            receiver.carry_out(_addressed(actions, sender.endpoint))
+
+    def _timed_out(self, sender: Host, receiver: Host) -> None:
+        if self._is_cut(sender, receiver):
+            self._tell_unreachable(sender, receiver.endpoint, "no answer")
+
+    def _tell_unreachable(self, host: Host, endpoint: str, why: str) -> None:
+        host.carry_out(host.machine.unreachable(endpoint, why, self.now))
+
+    # -- results -----------------------------------------------------------------------------------
+
+    def present(self) -> frozenset[Key]:
+        """The keys of the peers that are running."""
+        return frozenset(peer.key.public for peer in self.peers if peer.alive)
+
+    def finishers(self) -> list[SimulatedPeer]:
+        """The peers that came to the end of their last round."""
+        return [peer for peer in self.peers if peer.done]
+
+    def digests(self) -> set[bytes]:
+        """The bases that the finishers hold."""
+        return {peer.base.digest for peer in self.finishers()}
+
+
+def _addressed(actions: Sequence[Action], endpoint: str) -> list[Action]:
+    """Replies as sends to whom they go: the other end of the link is the one that brought the message."""
+    return [Send(endpoint, action.messages) if isinstance(action, Reply) else action for action in actions]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run seeds one after another; exit status 1 and the seed at the first violation."""
+    parser = argparse.ArgumentParser(prog="python -m scenarios.simulator", description=main.__doc__)
+    parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
+    parser.add_argument("--count", type=int, default=200, help="how many seeds (default 200)")
+    options = parser.parse_args(argv)
+    ends: Counter[str] = Counter()
+    longest_wait_s = 0.0
+    for seed in range(options.first, options.first + options.count):
+        try:
+            network = Network(random_plan(seed), seed).run()
+        except Violation as violation:
+            print(f"VIOLATION {violation}; run it again: --first {seed} --count 1")
+            return 1
+        ends.update(outcome.reason or "aggregated" for outcome in network.rules.outcomes)
+        longest_wait_s = max(longest_wait_s, network.rules.longest_wait_s)
+    counts = ", ".join(f"{count} {reason}" for reason, count in ends.most_common())
+    print(f"{options.count} schedules without a violation; rounds: {counts}")
+    print(f"longest time without progress: {longest_wait_s:.1f} virtual seconds")
+    return 0

@@ -1,0 +1,331 @@
+"""One node of a simulated network: a Session, its disk, and what it learns, offers and spends.
+
+A training teaches a peer one numbered unit. `fresh` holds units that were never offered, `spent` those that
+were; an offer is a snapshot of `fresh`. From the round that the plan says a peer follows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from protocol.actions import (
+    Action,
+    Adopted,
+    Closed,
+    Completed,
+    Evidence,
+    Failed,
+    Fatal,
+    Healed,
+    Keep,
+    OpenVote,
+    RaiseEpoch,
+    Send,
+    Serve,
+    Spend,
+    Unbind,
+    Vote,
+    WrongTracker,
+)
+from protocol.machine import Machine
+from protocol.quorum.electorate import Electorate, of_names
+from protocol.quorum.lineage import FIRST, Line
+from protocol.swarm.node import Session
+from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.recovery.fetch import Past
+from protocol.vectors.pieces import Floats, base_digest, piece, raw
+from protocol.wire import codec, ids
+from protocol.wire.ids import NOBODY
+from protocol.wire.masked_messages import ResultCertificate, TotalPiece
+from protocol.wire.messages import (
+    NO_SID,
+    Base,
+    BasePiece,
+    Certificate,
+    CertificateRequest,
+    Group,
+    Key,
+    LineagePiece,
+    PieceRequest,
+    Sid,
+    Sum,
+)
+from scenarios.simulator.hosts import Host
+from scenarios.simulator.plans import Leave
+from scenarios.simulator.rules import SLOT, Outcome
+
+if TYPE_CHECKING:
+    from scenarios.simulator.network import Network
+
+PARAMETERS = '{"simulated":true}'
+
+
+@dataclass
+class Disk:
+    """What survives a crash."""
+
+    standing: Standing
+    bases: dict[bytes, Floats]
+    fresh: tuple[int, ...] = ()
+    spent: tuple[int, ...] = ()
+    learned: int = 0
+    sums: dict[tuple[Sid, Key, int], bytes] = field(default_factory=dict)
+    certificates: dict[Sid, tuple[Group, Base, Certificate | ResultCertificate]] = field(default_factory=dict)
+    lines: dict[bytes, Line] = field(default_factory=dict)
+    votes: dict[Sid, OpenVote] = field(default_factory=dict)
+
+
+class SimulatedPeer(Host):
+    """A node that trains, offers, and takes what the session gives it."""
+
+    def __init__(self, index: int, network: Network) -> None:
+        super().__init__(index, network)
+        vector = np.zeros(network.plan.dimension, dtype="<f4")
+        base = Base(0, base_digest(codec.parameters_hash(PARAMETERS), 0, vector), 0, NO_SID)
+        self.disk = Disk(Standing(0, base, None, set()), {base.digest: vector})
+        self._offered: tuple[int, ...] = ()
+        self._progress_at = 0.0
+        self._follows_from = dict(network.plan.follows).get(index, math.inf)
+
+    @property
+    def machine(self) -> Machine:
+        """The machine of this life."""
+        return self.session
+
+    @property
+    def base(self) -> Base:
+        """The base that is on disk."""
+        return self.disk.standing.base
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def boot(self) -> None:
+        """Open a session on what the disk holds, and go on training."""
+        now = self.network.now
+        self._progress_at = now
+        epoch = self.disk.standing.epoch + 1
+        self.disk.standing = replace(self.disk.standing, epoch=epoch, counter=0)
+        votes = dict(self.disk.votes)
+        standing = replace(self.disk.standing, banned=set(self.disk.standing.banned), votes=votes)
+        past = {sid: Past(group, base, {}) for sid, (group, base, _) in self.disk.certificates.items()}
+        self.session = Session(self._settings(), standing, past, self.network.random.randbytes(32))
+        self._standing = standing
+        for leave in self.network.plan.leaves:
+            if leave.peer == self.index and leave.at_s > self.network.elapsed_s:
+                self.network.after(leave.at_s - self.network.elapsed_s, self, partial(self._leave, leave))
+        self.carry_out(self.session.open(now))
+        self._train()
+
+    def _settings(self) -> Settings:
+        plan = self.network.plan
+        tracker = self.network.tracker
+        return Settings(
+            key=self.key,
+            endpoint=self.endpoint,
+            task="simulated",
+            parameters=PARAMETERS,
+            dimension=plan.dimension,
+            shares=plan.shares,
+            masked=plan.masked,
+            min_participants=plan.min_participants,
+            seeds=() if tracker else tuple(peer.endpoint for peer in self.network.peers),
+            tracker=tracker.endpoint if tracker else None,
+            pins={},
+            allow=None,
+            group_timeout_s=plan.timeouts.group_s,
+            shares_timeout_s=plan.timeouts.shares_s,
+            sums_timeout_s=plan.timeouts.sums_s,
+            instance=self.network.random.randbytes(16),
+            last_round=plan.rounds,
+            slots=plan.slots,
+            electorate=None if tracker else self._named(),
+            weak=plan.weak,
+        )
+
+    def _named(self) -> Electorate:
+        """Whom it names as electors of the first base."""
+        everybody = of_names(peer.endpoint for peer in self.network.peers)
+        return everybody if self.network.plan.alike else of_names([self.endpoint])
+
+    def resumed(self, now: float) -> None:
+        """It stood still through no fault of its own."""
+        self._progress_at = now
+
+    def _train(self) -> None:
+        """Spend some time, then offer what was learned, or follow; or close after the last round."""
+        if not self.alive:
+            return
+        if self.session.round >= self.network.plan.rounds:
+            self.carry_out(self.session.close(self.network.now))
+            return
+        is_spent = self.session.round + 1 >= self._follows_from or self._standing.following
+        then = self._follow if is_spent else self._offer
+        self.network.after(self.network.random.uniform(*self.network.plan.train_s), self, then)
+
+    def _follow(self) -> None:
+        self.network.rules.followed(self.index)
+        actions = self.session.follow(self.network.now)
+        self._save()
+        self.carry_out(actions)
+
+    def _offer(self) -> None:
+        if not (self.network.plan.reuse_offers and self.disk.fresh):
+            self.disk.fresh += (self.disk.learned,)
+            self.disk.learned += 1
+        self._offered = self.disk.fresh
+        vector = self.network.rules.offered(self.index, self._offered).astype("<f4")
+        offer = np.append(vector, np.full(self.network.plan.slots, SLOT, "<f4"))
+        self.carry_out(self.session.offer(offer, self.network.random.randbytes(32), self.network.now))
+
+    def _save(self) -> None:
+        self.disk.standing = replace(self._standing, banned=set(self._standing.banned))
+
+    # -- actions -----------------------------------------------------------------------------------
+
+    def perform(self, action: Action) -> None:
+        """What the shell of a real node does, on the simulated disk and network."""
+        match action:
+            case Send(to=str() as endpoint):
+                self.send_all(endpoint, action.messages)
+            case RaiseEpoch() | Spend() | Vote() | Unbind() | Keep():
+                self._store(action)
+            case Completed() | Failed():
+                self._take_result(action)
+            case Healed():
+                self._take_mean(action)
+            case Adopted():
+                self._take_base(action.base, action.vector, action.line)
+            case Serve():
+                self._serve(action)
+            case Closed():
+                self._exit()
+            case WrongTracker():
+                self.network.rules.violated(f"peer {self.index} met another tracker: {action.text}")
+            case Fatal() | Evidence():
+                self._complain(action)
+            case _:
+                pass  # notices are for people
+
+    def _store(self, action: RaiseEpoch | Spend | Vote | Unbind | Keep) -> None:
+        match action:
+            case Vote():
+                self.disk.votes[action.vote.sid] = action.vote
+            case Unbind():
+                self.disk.votes.pop(action.sid, None)
+            case RaiseEpoch():
+                self._save()
+            case Spend():
+                self._spend(action)
+            case Keep():
+                for part in action.parts:
+                    self.disk.sums[part.sid, part.owner, part.index] = bytes(part.payload)
+
+    def _spend(self, spend: Spend) -> None:
+        units = self._offered
+        self.network.rules.spent(self.index, self.key.public, units, spend)
+        self.disk.spent += units
+        self.disk.fresh = tuple(unit for unit in self.disk.fresh if unit not in units)
+
+    def _complain(self, action: Fatal | Evidence) -> None:
+        rules = self.network.rules
+        if isinstance(action, Fatal):
+            rules.violated(f"peer {self.index} gave up: {action.text}")
+        self._save()
+        rules.accused(self.index, self.network.index_of(action.sender), action)
+
+    def _take_result(self, action: Completed | Failed) -> None:
+        if isinstance(action, Completed):
+            self._take_mean(action)
+            self._end_round(action.round, action.sid, None)
+            return
+        if self.network.plan.reuse_offers:
+            self.disk.fresh, self.disk.spent = self._offered, ()
+        self._end_round(action.round, action.sid, action.reason)
+
+    def _take_mean(self, action: Completed | Healed) -> None:
+        """The base that a session's mean leads to, stored with its certificate."""
+        self.network.rules.proved(self.index, action)
+        before = action.group.base
+        vector = self.disk.bases[before.digest] + action.mean[: self.network.plan.dimension]
+        digest = base_digest(codec.parameters_hash(PARAMETERS), before.generation + 1, vector)
+        line = action.line or FIRST
+        base = Base(before.generation + 1, digest, len(action.contributors), action.sid, line.anchor)
+        self.disk.certificates[action.sid] = (action.group, before, action.certificate)
+        self.network.rules.parents[base] = before
+        self._take_base(base, vector, line)
+
+    def _take_base(self, base: Base, vector: Floats, line: Line) -> None:
+        self.disk.bases[base.digest] = vector
+        self.disk.lines[base.digest] = line
+        self.disk.votes = {sid: vote for sid, vote in self.disk.votes.items() if vote.anchor >= base.anchor}
+        self.disk.spent = ()
+        self.network.rules.stored(self.index, base, self.base)
+        actions = self.session.adopted(base, self.network.now)
+        self._save()
+        self.carry_out(actions)
+
+    def _end_round(self, round: int, sid: Sid | None, reason: str | None) -> None:
+        now = self.network.now
+        self._save()
+        self.network.rules.ended(Outcome(self.index, round, sid, reason, now))
+        self.network.rules.waited(self.index, now - self._progress_at, round)
+        self._progress_at = now
+        self._train()
+
+    def _exit(self) -> None:
+        """After the last round."""
+        self._say_goodbye()
+        if self.alive:
+            self.done = True
+            self.network.end(self)
+
+    def _leave(self, leave: Leave) -> None:
+        """Its owner stops it, and perhaps starts it again."""
+        self._say_goodbye()
+        if self.alive:
+            self.network.end(self)
+            self.gone = leave.back_at_s is None
+            if leave.back_at_s is not None:
+                self.network.after(leave.back_at_s - self.network.elapsed_s, self, self.start)
+
+    def _say_goodbye(self) -> None:
+        """What a process does before it ends; the plan may have it die of it."""
+        self.carry_out(self.session.leave(self.network.now))
+        if self.alive:
+            self.network.rules.waited(self.index, self.network.now - self._progress_at, self.session.round)
+
+    # -- serving -----------------------------------------------------------------------------------
+
+    def _serve(self, action: Serve) -> None:
+        match action.request:
+            case CertificateRequest(sid=sid) if sid in self.disk.certificates:
+                self.send_all(action.to, (self.disk.certificates[sid][2],))
+            case PieceRequest(of=ids.LINEAGE, sid=digest, index=index) if digest in self.disk.lines:
+                links = self.disk.lines[digest].whole
+                piece_of = LineagePiece(digest, index, len(links), links[index : index + 1])
+                self.send_all(action.to, (piece_of,))
+            case PieceRequest(of=b"", sid=digest, index=index) if digest in self.disk.bases:
+                vector = self.disk.bases[digest]
+                part = raw(vector, piece(len(vector), index))
+                self.send_all(action.to, (BasePiece(digest, index, part),))
+            case PieceRequest(sid=sid, of=of, index=index) if (sid, of, index) in self.disk.sums:
+                payload = self.disk.sums[sid, of, index]
+                certificate = self.disk.certificates.get(sid)
+                answer = _answer(certificate[2] if certificate else None, action.request, payload)
+                if answer is not None:
+                    self.send_all(action.to, (answer,))
+
+
+def _answer(
+    proof: Certificate | ResultCertificate | None, request: PieceRequest, payload: bytes
+) -> Sum | TotalPiece | None:
+    if request.of == NOBODY:
+        return TotalPiece(request.sid, request.index, payload)
+    sums = proof.sums if isinstance(proof, Certificate) else ()
+    header = next((header for header in sums if header.sender == request.of), None)
+    return None if header is None else replace(header, index=request.index, payload=payload)

@@ -1,0 +1,271 @@
+"""What must hold whatever the schedule: checked while a simulated network runs, and when it is over.
+
+- two members never hold different means, or groups, of one session;
+- every mean is the mean of the members' offers; a session ends once for each member;
+- nothing that was offered is offered again, in whole or in part, not after a restart either;
+- who follows offers nothing, not after a restart either;
+- of a masked session: at least max(t, 3) members are in a mean; an honest member acknowledges one
+  (members, totals) and releases once, for what t acknowledged; of no member both secrets can be opened by
+  what was released and what m colluders hold;
+- nobody is longer without progress than its deadlines allow;
+- an honest peer is never accused;
+- a strong base that somebody stored is never lost: of two that were stored one descends from the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from protocol.actions import Completed, Evidence, Healed, Spend
+from protocol.aggregation.masked.machine import GRACE_S
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, Tolerance, tolerance
+from protocol.wire.masked_messages import Ack, AckVote, Release, ReleaseHead
+from protocol.wire.messages import Base, Key, Message, Sid
+from scenarios.simulator.plans import Plan
+
+JOIN_S = 5.0
+HEAL_S = 20.0
+TOLERANCE = 1e-3
+SLOT = 0.75
+"""What stands in every word behind an offer."""
+
+Units = tuple[int, ...]
+"""What a peer learned, one number a training; an offer holds some of them."""
+
+
+class Violation(AssertionError):
+    """A rule was broken; the text names the seed and the rule."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one round ended for one peer; `reason` is None for an aggregate."""
+
+    peer: int
+    round: int
+    sid: Sid | None
+    reason: str | None
+    at_s: float
+
+
+@dataclass(frozen=True)
+class Accusation:
+    """A peer says that it saw two different sums of another."""
+
+    by: int
+    evidence: Evidence
+
+
+class Rules:
+    """Told of everything that the peers of one run do; raises Violation.
+
+    What a liar was a member of proves nothing: there only the honest ones' own conduct is checked.
+    """
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        self._plan = plan
+        self._seed = seed
+        self._liars = {liar for liar, _ in plan.lies}
+        self.outcomes: list[Outcome] = []
+        self.accusations: list[Accusation] = []
+        self.offers: dict[tuple[Sid, Key], tuple[int, Units]] = {}
+        self.groups: dict[Sid, tuple[Key, ...]] = {}
+        self.longest_wait_s = 0.0
+        self.followers: set[int] = set()
+        self._ended: set[tuple[int, Sid | None]] = set()
+        self._spent: dict[int, set[int]] = {}
+        self._means: dict[Sid, bytes] = {}
+        self._acks: dict[Sid, dict[Key, AckVote]] = {}
+        self._releases: dict[Sid, dict[Key, ReleaseHead]] = {}
+        self._strong: dict[Base, list[int]] = {}
+        self.parents: dict[Base, Base] = {}
+        """Of each base that a session made, the one that it was built on."""
+
+    def violated(self, what: str) -> NoReturn:
+        """Stop the run."""
+        raise Violation(f"seed {self._seed}: {what}")
+
+    def followed(self, peer: int) -> None:
+        """A peer begins a round without an offer: its budget is spent, for good."""
+        self.followers.add(peer)
+
+    def spent(self, peer: int, key: Key, units: Units, spend: Spend) -> None:
+        """A peer is about to send its sum."""
+        before = self._spent.setdefault(peer, set())
+        again = before.intersection(units)
+        if (again or not units) and not self._plan.reuse_offers:
+            self.violated(f"peer {peer} offers {sorted(again) or 'nothing'} again")
+        if peer in self.followers:
+            self.violated(f"peer {peer} follows, and offers {units}")
+        before.update(units)
+        self.offers[spend.sid, key] = (peer, units)
+
+    def proved(self, peer: int, proof: Completed | Healed) -> None:
+        """A peer holds a group's mean, from the session itself or from its certificate."""
+        members = proof.contributors
+        self._enough(peer, proof)
+        if self.groups.setdefault(proof.sid, members) != members:
+            self.violated(f"peer {peer} holds the mean of other members of a session than a second member")
+        offers = [self.offers.get((proof.sid, key)) for key in members]
+        whole = [offer for offer in offers if offer is not None]
+        if len(whole) < len(members):
+            self.violated(f"peer {peer} holds the mean of a session without every member's offer")
+        if not self._liars.intersection(member for member, _ in whole):
+            self._right_mean(peer, proof, whole)
+        elif self._is_masked(len(proof.group.readys)):
+            self._same_mean(peer, proof)
+
+    def _is_masked(self, members: int) -> bool:
+        return self._plan.masked is not None and members >= LEAST_MEMBERS
+
+    def _withstands(self, members: int) -> Tolerance:
+        return tolerance(members, self._plan.masked.dropouts if self._plan.masked else None)
+
+    def _enough(self, peer: int, proof: Completed | Healed) -> None:
+        members = len(proof.group.readys)
+        least = max(self._withstands(members).threshold, 3) if self._is_masked(members) else members
+        if len(proof.contributors) < least:
+            self.violated(f"peer {peer} holds the mean of {len(proof.contributors)} of {members}")
+
+    def _same_mean(self, peer: int, proof: Completed | Healed) -> None:
+        mean = proof.mean.tobytes()
+        if self._means.setdefault(proof.sid, mean) != mean:
+            self.violated(f"peer {peer} holds another mean of a session than a second member")
+
+    def _right_mean(self, peer: int, proof: Completed | Healed, offers: list[tuple[int, Units]]) -> None:
+        self._same_mean(peer, proof)
+        exact = np.mean([self.offered(*offer) for offer in offers], axis=0)
+        if np.abs(np.append(exact, np.full(self._plan.slots, SLOT)) - proof.mean).max() > TOLERANCE:
+            self.violated(f"peer {peer} holds a mean that is not the members' mean")
+
+    # -- masked sessions: what is sent, as an omniscient observer sees it --------------------------
+
+    def saw(self, peer: int, message: Message) -> None:
+        """A peer sends this."""
+        match message:
+            case Ack(vote=vote):
+                self._acknowledged(peer, vote)
+            case Release(head=head) if peer not in self._liars:
+                self._released(peer, head, len(message.shares))
+
+    def _acknowledged(self, peer: int, vote: AckVote) -> None:
+        acks = self._acks.setdefault(vote.sid, {})
+        known = acks.setdefault(vote.sender, vote)
+        if known != vote and peer not in self._liars:
+            self.violated(f"peer {peer} acknowledges two totals in one session")
+        acks[vote.sender] = vote
+
+    def _released(self, peer: int, head: ReleaseHead, members: int) -> None:
+        releases = self._releases.setdefault(head.sid, {})
+        if releases.setdefault(head.sender, head) != head:
+            self.violated(f"peer {peer} releases twice in one session")
+        votes = self._acks.get(head.sid, {}).values()
+        count = sum((vote.included, vote.totals) == (head.included, head.totals) for vote in votes)
+        if count < self._withstands(members).threshold and not self._liars:
+            self.violated(f"peer {peer} releases what {count} acknowledged")
+        included = [release.included for release in releases.values()]
+        if opens_both(included, self._withstands(members)):
+            self.violated(f"after peer {peer}'s release both secrets of a member are open")
+
+    # -- the tree of bases -------------------------------------------------------------------------
+
+    def stored(self, peer: int, base: Base, before: Base) -> None:
+        """A peer stores a base in place of the one before. Where somebody lies, bases may fork."""
+        if base.rank <= before.rank:
+            self.violated(f"peer {peer} goes from generation {before.generation} to a base of lower rank")
+        if self._liars:
+            return
+        if base.is_strong:
+            self._strong.setdefault(base, []).append(peer)
+        others = [other for other in self._strong if other != base]
+        if any(not self._in_line(base, other) for other in others) and base.is_strong:
+            self.violated(f"peer {peer} stores a strong base beside another: a fork")
+
+    def _in_line(self, one: Base, other: Base) -> bool:
+        """Whether one of two strong bases descends from the other."""
+        return self._descends(one, other) or self._descends(other, one)
+
+    def _descends(self, base: Base, ancestor: Base) -> bool:
+        step: Base | None = base
+        while step is not None and step != ancestor:
+            step = self.parents.get(step)
+        return step is not None
+
+    def lost(self, ends: Iterable[Base]) -> tuple[list[Base], list[Base]]:
+        """The strong, and the weak, bases that nothing of what is there at the end descends from."""
+        kept = set[Base]()
+        for base in ends:
+            step: Base | None = base
+            while step is not None and step not in kept:
+                kept.add(step)
+                step = self.parents.get(step)
+        lost = [base for base in self.parents if base not in kept]
+        return [base for base in lost if base.is_strong], [base for base in lost if not base.is_strong]
+
+    @property
+    def forks(self) -> list[tuple[Base, list[Base]]]:
+        """Bases on which more than one other was built, and those."""
+        children: dict[Base, list[Base]] = {}
+        for base, parent in self.parents.items():
+            children.setdefault(parent, []).append(base)
+        return [(parent, bases) for parent, bases in children.items() if len(bases) > 1]
+
+    def offered(self, peer: int, units: Units) -> NDArray[np.float64]:
+        """(d,) float64: what a peer offers when it offers these units."""
+        vectors = [unit_vector(peer, unit, self._plan.dimension) for unit in units]
+        return np.sum(vectors, axis=0, dtype=np.float64)
+
+    def ended(self, outcome: Outcome) -> None:
+        """A round is over for a peer; a session is over once."""
+        if outcome.sid is not None and (outcome.peer, outcome.sid) in self._ended:
+            self.violated(f"a session ended a second time for peer {outcome.peer}")
+        self._ended.add((outcome.peer, outcome.sid))
+        self.outcomes.append(outcome)
+
+    def waited(self, peer: int, seconds: float, rounds: int) -> None:
+        """A peer got this much further after this time."""
+        self.longest_wait_s = max(self.longest_wait_s, seconds)
+        times = self._plan.timeouts
+        allowed = times.round_s + GRACE_S + JOIN_S + HEAL_S + max(self._plan.train_s)
+        if seconds > allowed:
+            self.violated(f"peer {peer} stood in round {rounds} for {seconds:.1f} virtual seconds")
+
+    def accused(self, by: int, sender: int | None, evidence: Evidence) -> None:
+        """A peer has evidence against another."""
+        if sender not in self._liars:
+            self.violated(f"peer {by} accuses peer {sender}, who is honest")
+        self.accusations.append(Accusation(by, evidence))
+
+
+def opens_both(included: Sequence[int], withstands: Tolerance) -> bool:
+    """Whether releases for these sets, and any m colluders' shares, open both secrets of some member."""
+    return any(
+        _both_open(selves, len(included) - selves, withstands)
+        for number in range(withstands.members)
+        for selves in [sum(members >> number & 1 for members in included)]
+    )
+
+
+@lru_cache(maxsize=4096)
+def _both_open(selves: int, pairs: int, withstands: Tolerance) -> bool:
+    """Colluders who released nothing hold both shares, the others the one that they did not release."""
+    colluders, threshold = withstands.colluders, withstands.threshold
+    silent = max(0, withstands.members - selves - pairs)
+    return any(
+        min(selves + of_silent + of_pairs, pairs + of_silent + of_selves) >= threshold
+        for of_silent in range(min(silent, colluders) + 1)
+        for of_selves in range(min(selves, colluders - of_silent) + 1)
+        for of_pairs in range(min(pairs, colluders - of_silent - of_selves) + 1)
+    )
+
+
+@lru_cache(maxsize=1024)
+def unit_vector(peer: int, unit: int, dimension: int) -> NDArray[np.float64]:
+    """(d,) float64: what one training taught one peer; unlike any other, and too small to be clipped."""
+    return np.random.default_rng([peer, unit]).uniform(-0.25, 0.25, dimension)

@@ -1,0 +1,1 @@
+"""A study over several seeds: cells, sweeps, claims, charts."""

@@ -1,0 +1,133 @@
+"""The plots and tables that studies have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from scenarios.frame.spec import Chart, Json, Table
+from scenarios.study.sweep import FINAL, Sweep
+
+SERIES = 8
+BAND = 2.0
+"""Error bars reach this many standard errors."""
+BARS = "Bars are two standard errors over the seeds, either way."
+"""For captions."""
+
+ACCURACY: Json = {"title": {"text": "test accuracy"}, "tickformat": ".0%"}
+
+
+def drawn(*charts: Chart) -> tuple[Chart, ...]:
+    """Those that there is something to draw in."""
+    return tuple(chart for chart in charts if chart.traces)
+
+
+def colour(position: int) -> str:
+    """Of a series, by its place."""
+    return f"var(--series-{position % SERIES + 1})"
+
+
+def series(
+    sweep: Sweep,
+    name: str,
+    points: Mapping[str, float],
+    position: int,
+    dash: str = "solid",
+    fact: str = FINAL,
+) -> Json:
+    """A line through arms: `points` is each arm with its place on the x axis; bars are 2 standard errors."""
+    arms = [arm for arm in points if sweep.has(arm)]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "x": [points[arm] for arm in arms],
+        "y": [sweep.mean(arm, fact) for arm in arms],
+        "error_y": {
+            "type": "data",
+            "array": [BAND * sweep.standard_error(arm, fact) for arm in arms],
+            "color": colour(position),
+            "thickness": 1.5,
+        },
+        "line": {"color": colour(position), "width": 2.5, "dash": dash},
+        "marker": {"color": colour(position), "size": 7},
+    }
+
+
+def level(name: str, value: float, between: Sequence[float | str]) -> Json:
+    """A dashed horizontal line through places of the x axis, such as what no noise gives."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": list(between),
+        "y": [value] * len(between),
+        "line": {"color": "var(--faint)", "width": 2, "dash": "dash"},
+    }
+
+
+def axes(x: str, y: Json = ACCURACY, log_x: bool = False) -> Json:
+    """The layout of a plot over a parameter called `x`."""
+    return {"xaxis": {"title": {"text": x}, **({"type": "log"} if log_x else {})}, "yaxis": y}
+
+
+def marked(x: str, places: Sequence[float], y: Json = ACCURACY) -> Json:
+    """The layout of a plot over a parameter on a logarithmic axis that is marked at `places`."""
+    layout = axes(x, y, log_x=True)
+    return {**layout, "xaxis": {**layout["xaxis"], "tickvals": list(places)}}
+
+
+def curves(sweep: Sweep, key: str, title: str, caption: str, arms: Mapping[str, str]) -> Chart:
+    """Figures by round, the mean over the seeds; `arms` is each arm with the name of its line."""
+    there = [arm for arm in arms if sweep.has(arm)]
+    traces = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": arms[arm],
+            "x": list(range(1, len(sweep.curve(arm)) + 1)),
+            "y": list(sweep.curve(arm)),
+            "line": {"color": colour(position), "width": 2.5},
+        }
+        for position, arm in enumerate(there)
+    ]
+    return Chart(key, title, caption, tuple(traces), axes("round"))
+
+
+def arms_table(sweep: Sweep, title: str = "Arms") -> Table:
+    """Each arm: its figure with standard error, the epsilon stated and the true one."""
+    headings = ("arm", "accuracy", "± SE", "epsilon stated", "true epsilon", "delta", "s a cell")
+    return Table(title, headings, tuple(_arm_row(sweep, arm) for arm in sweep.outcomes))
+
+
+def _arm_row(sweep: Sweep, arm: str) -> tuple[str, ...]:
+    outcomes = sweep.outcomes[arm]
+    seconds = sum(outcome.seconds for outcome in outcomes) / len(outcomes)
+    return (
+        arm,
+        f"{sweep.mean(arm):.1%}",
+        f"{sweep.standard_error(arm):.1%}",
+        *(amount(sweep.fact(arm, name)) for name in ("stated", "epsilon", "delta")),
+        f"{seconds:.1f}",
+    )
+
+
+def accuracy_text(sweep: Sweep, arm: str, fact: str = FINAL) -> str:
+    """An arm's accuracy, or another share among its facts, with its standard error; "" where not run."""
+    if not sweep.has(arm):
+        return ""
+    return f"{sweep.mean(arm, fact):.1%} ± {100 * sweep.standard_error(arm, fact):.1f}"
+
+
+def amount(value: object) -> str:
+    """A number with four digits at most; `none` where there is none."""
+    return f"{value:.4g}" if isinstance(value, int | float) else "none"
+
+
+def protection_table(sweep: Sweep, arms: Mapping[str, str]) -> Table:
+    """What is protected, in a sentence each: `arms` is an arm of each kind with its kind's name."""
+    rows = tuple(
+        (kind, str(sweep.fact(arm, "protects") or ""), str(sweep.fact(arm, "unit") or "nobody"))
+        for arm, kind in arms.items()
+        if sweep.has(arm)
+    )
+    return Table("What is protected", ("mechanism", "what is protected", "whom epsilon is for"), rows)

@@ -1,0 +1,144 @@
+"""A study is a value: arms, seeds and claims of one sweep. One file each; this module makes it a scenario.
+
+    arms x seeds ──▶ cells ──engine──▶ Sweep ──▶ claims, charts, tables
+
+An arm is a cell with seed 0 (scenarios.study.cells). What the command line may
+change stands in scenarios.runs.request.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scenarios.frame.spec import Chart, Claim, Json, Table
+from scenarios.study.cells import Cell, Fact, Outcome
+
+FINAL = "figure"
+"""The name of an outcome's own figures among its facts and series."""
+
+
+@dataclass(frozen=True)
+class Quick:
+    """The short form: fewer seeds, fewer rounds (None: all), only the arms that match one of the patterns."""
+
+    seeds: int
+    rounds: int | None
+    arms: tuple[str, ...] = ("*",)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A sweep and what it claims.
+
+    stands_in: (what the source has, what stands in for it here), said in every report.
+    data_sets: names of those that the arms use.
+    own: an arm with the user's own mechanism, from its import path and keyword arguments; the arm is called
+    "own". Raises ConfigError.
+    """
+
+    name: str
+    source: str
+    summary: str
+    stands_in: tuple[tuple[str, str], ...]
+    data_sets: tuple[str, ...]
+    arms: tuple[Cell, ...]
+    seeds: int
+    quick: Quick
+    own: Callable[[str, Mapping[str, Any]], Cell]
+    claims: tuple[Claim[Sweep], ...]
+    headline: Callable[[Sweep], str]
+    charts: Callable[[Sweep], tuple[Chart, ...]]
+    tables: Callable[[Sweep], tuple[Table, ...]]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What a study gave: for each arm that was run an outcome a seed, in the order of `seeds`."""
+
+    study: Study
+    seeds: tuple[int, ...]
+    arms: tuple[Cell, ...]
+    outcomes: Mapping[str, tuple[Outcome, ...]]
+
+    def has(self, *arms: str) -> bool:
+        """Whether all of these were run."""
+        return all(arm in self.outcomes for arm in arms)
+
+    def values(self, arm: str, fact: str = FINAL) -> NDArray[np.float64]:
+        """(seeds,) figures after the last round, or another fact that is a number; NaN where it is none."""
+        if fact == FINAL:
+            return np.array([outcome.final for outcome in self.outcomes[arm]])
+        found = (outcome.facts.get(fact) for outcome in self.outcomes[arm])
+        return np.array([float(value) if isinstance(value, int | float) else math.nan for value in found])
+
+    def mean(self, arm: str, fact: str = FINAL) -> float:
+        """Of those values, over the seeds."""
+        return float(self.values(arm, fact).mean())
+
+    def standard_error(self, arm: str, fact: str = FINAL) -> float:
+        """Of that mean; there are at least two seeds."""
+        return standard_error(self.values(arm, fact))
+
+    def error_between(self, one: str, other: str, fact: str = FINAL) -> float:
+        """The standard error of the difference of two arms' means, the arms taken as independent."""
+        return math.hypot(self.standard_error(one, fact), self.standard_error(other, fact))
+
+    def curve(self, arm: str, series: str = FINAL) -> tuple[float, ...]:
+        """The mean over the seeds, round by round, of the figures or of another series of theirs."""
+        outcomes = self.outcomes[arm]
+        rows = [outcome.figures if series == FINAL else outcome.series[series] for outcome in outcomes]
+        return tuple(np.mean(rows, axis=0).tolist())
+
+    def fact(self, arm: str, name: str) -> Fact:
+        """A fact of an arm, of its first seed; None where it has none of that name."""
+        return self.outcomes[arm][0].facts.get(name)
+
+    def number(self, arm: str, name: str) -> float:
+        """A fact that is a number; NaN where it is none."""
+        value = self.fact(arm, name)
+        return float(value) if isinstance(value, int | float) else math.nan
+
+
+def standard_error(values: NDArray[np.float64]) -> float:
+    """Of the mean of two or more values: s / sqrt(n), with n - 1 in s."""
+    return float(values.std(ddof=1) / math.sqrt(len(values)))
+
+
+def arms_json(sweep: Sweep) -> dict[str, Json]:
+    """Every arm's figures for result.json."""
+    return {
+        arm: {
+            "figure": sweep.mean(arm),
+            "standard_error": sweep.standard_error(arm),
+            "seeds": [
+                {
+                    "seed": seed,
+                    "figures": list(outcome.figures),
+                    "seconds": outcome.seconds,
+                    **outcome.facts,
+                    **{name: list(row) for name, row in outcome.series.items()},
+                }
+                for seed, outcome in zip(sweep.seeds, outcomes, strict=True)
+            ],
+        }
+        for arm, outcomes in sweep.outcomes.items()
+    }
+
+
+def collect(
+    study: Study, arms: Sequence[Cell], seeds: Sequence[int], get: Callable[[Cell], Outcome]
+) -> Sweep:
+    """The results of all cells, by `get`."""
+    outcomes = {cell.arm: tuple(get(cell.seeded(seed)) for seed in seeds) for cell in arms}
+    return Sweep(study, tuple(seeds), tuple(arms), outcomes)
+
+
+def substitutions(study: Study) -> Table:
+    """What stands in for what, for the report."""
+    return Table("What stands in for what", ("in the source", "here"), study.stands_in)

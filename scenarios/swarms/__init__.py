@@ -1,0 +1,1 @@
+"""Local swarms of real nodes, and what they come to."""

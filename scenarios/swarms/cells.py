@@ -1,0 +1,233 @@
+"""Swarms without a server as cells of a sweep: replayed, or run by real nodes.
+
+The task says all but the number of peers: data, model, training, the mechanism of [privacy]. Both ways have
+the same initial model, test rows, parts and order of rows; without noise they give the same.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+from mechanisms.accounting.ledger import Relation, Unit
+from mechanisms.mechanism import Mechanism
+from node.config import Task, read_task
+from node.config_values import key_name
+from node.data import load_dataset
+from node.errors import ConfigError
+from node.gate import check_gate
+from node.privacy import make_mechanism
+from node.task import build_model
+from node.training import shapes
+from scenarios.engines.inline import one_thread
+from scenarios.frame.spec import Json
+from scenarios.study.cells import Fact, Outcome, Room, digest_of, salt_of
+from scenarios.swarms.history import amount, most_spent
+from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
+from scenarios.swarms.progress import PeerProgress
+from scenarios.swarms.replay import Swarm
+from scenarios.swarms.results import lowest_by_round
+
+Say = Callable[[int, float], None]
+"""Is told the end of each round: its number, and the figure then."""
+
+
+@dataclass(frozen=True)
+class SwarmCell:
+    """One arm with one seed, which is `task.seed`: so many `peers` learn `task` together."""
+
+    arm: str
+    task: Task
+    peers: int
+
+    @property
+    def seed(self) -> int:
+        """Of the task."""
+        return self.task.task.seed
+
+    @property
+    def rounds(self) -> int:
+        """How many figures it will give."""
+        return self.task.train.rounds
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """None of the room's: a task has its own data."""
+        return ()
+
+    def check(self, room: Room) -> None:
+        """Whether the first peer can have its data, model, mechanism and gate. Raises ConfigError."""
+        check_gate(self.task, first_mechanism(self))
+
+    def describe(self) -> Json:
+        """All but the seed and the name."""
+        described = asdict(self.task)
+        del described["task"]["seed"]
+        return {"kind": "swarm", "peers": self.peers, **described}
+
+    def seeded(self, seed: int) -> SwarmCell:
+        """The same arm with another seed."""
+        return replace(self, task=replace(self.task, task=replace(self.task.task, seed=seed)))
+
+    def lasting(self, rounds: int) -> SwarmCell:
+        """The same arm over so many rounds; its budget is for all of them."""
+        return self.changed({"train": {"rounds": rounds}})
+
+    def among(self, peers: int) -> SwarmCell:
+        """The same arm with so many peers. Raises ConfigError."""
+        return replace(self, peers=checked_peers(self.task, peers))
+
+    def changed(self, table: Mapping[str, Mapping[str, object]]) -> SwarmCell:
+        """With any keys of the task set anew. Raises ConfigError."""
+        if "seed" in table.get("task", {}):
+            raise ConfigError(f"--set task.seed={table['task']['seed']}: --seed sets the first of the seeds")
+        return replace(self, task=changed_task(self.task, table))
+
+    def replay(self, room: Room) -> Outcome:
+        """In this process, with noise from the seed."""
+        begun, figures = time.perf_counter(), []
+        with one_thread():
+            swarm = Swarm(self.task, self.peers, salt_of(self.arm))
+            for number in range(1, self.rounds + 1):
+                figures.append(swarm.round(number))
+                room.say(number, figures[-1])
+        ledger = most_spent([member.ledger for member in swarm.members])
+        protects = swarm.members[0].mechanism.protects
+        last: dict[str, Fact] = {name: swarm.mean_of(name) for name in ("radius", "noise_std")}
+        facts = {**privacy_facts(ledger, protects), **last, "model sha256": digest_of(swarm.base)}
+        return Outcome(tuple(figures), facts, time.perf_counter() - begun)
+
+
+@dataclass(frozen=True)
+class AboutSwarm:
+    """A cell about the swarm `of`, which says all that such a cell has in common with it."""
+
+    of: SwarmCell
+
+    @property
+    def arm(self) -> str:
+        """Of the swarm."""
+        return self.of.arm
+
+    @property
+    def seed(self) -> int:
+        """Of the swarm, and of what is drawn beside it."""
+        return self.of.seed
+
+    @property
+    def rounds(self) -> int:
+        """Of the swarm."""
+        return self.of.rounds
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """None of the room's."""
+        return self.of.data_sets
+
+    def check(self, room: Room) -> None:
+        """As for the swarm. Raises ConfigError."""
+        self.of.check(room)
+
+    def seeded(self, seed: int) -> Self:
+        """The same arm with another seed."""
+        return replace(self, of=self.of.seeded(seed))
+
+    def lasting(self, rounds: int) -> Self:
+        """The same arm over so many rounds."""
+        return replace(self, of=self.of.lasting(rounds))
+
+    def among(self, peers: int) -> Self:
+        """The same arm with so many peers. Raises ConfigError."""
+        return replace(self, of=self.of.among(peers))
+
+    def changed(self, table: Mapping[str, Mapping[str, object]]) -> Self:
+        """With any keys of the task set anew. Raises ConfigError."""
+        return replace(self, of=self.of.changed(table))
+
+
+def changed_task(task: Task, table: Mapping[str, Mapping[str, object]]) -> Task:
+    """`task` with keys set anew, by section. Raises ConfigError."""
+    own: dict[str, Any] = {entry.name: _values(getattr(task, entry.name)) for entry in fields(task)}
+    foreign = {name: values for name, values in table.items() if name not in own}
+    return read_task({**{name: {**own[name], **table.get(name, {})} for name in own}, **foreign})
+
+
+def _values(section: Any) -> dict[str, object]:
+    """The values of a section by their names in TOML; what is not set is left out."""
+    values = {key_name(entry): getattr(section, entry.name) for entry in fields(section)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def privacy_facts(ledger: Mapping[str, Any] | None, protects: str) -> dict[str, Fact]:
+    """What an outcome says of privacy, from a ledger as in summary.json; an infinite epsilon is None.
+
+    `protects`: in a sentence, where there is no ledger.
+    """
+    if ledger is None:
+        return {"epsilon": None, "stated": None, "delta": None, "unit": None, "protects": protects}
+    unit = Unit(ledger["unit"], Relation(ledger["neighbours"]), ledger["norm"])
+    spent = amount(ledger, "epsilon_spent")
+    return {
+        "epsilon": spent if math.isfinite(spent) else None,
+        "stated": amount(ledger, "epsilon_stated"),
+        "delta": amount(ledger, "delta"),
+        "unit": unit.words,
+        "protects": ledger["protects"],
+        "outside": ledger["outside"],
+    }
+
+
+# -- real nodes --------------------------------------------------------------------------------------------
+
+
+def run_nodes(cell: SwarmCell, folder: Path, say: Say) -> Outcome:
+    """The same swarm as real node processes on loopback, which write in `folder`. Raises UserError.
+
+    A figure is the lowest accuracy of all peers after a round, or the one before where no peer was in it;
+    epsilon is that of the peer that has spent most. Noise is from the system's generator.
+    """
+    begun = time.perf_counter()
+    plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder)
+    peers = run_swarm(plan, Teller(say))
+    ledger = most_spent([peer.summary.privacy for peer in peers])
+    facts = privacy_facts(ledger, first_mechanism(cell).protects)
+    return Outcome(lowest_figures(peers, cell.rounds), facts, time.perf_counter() - begun)
+
+
+def lowest_figures(peers: Sequence[PeerRun], rounds: int) -> tuple[float, ...]:
+    """After each of so many rounds the lowest accuracy of all peers that were in it, else the one before."""
+    lowest, figures = lowest_by_round(peers), [0.0]
+    for number in range(1, rounds + 1):
+        figures.append(lowest.get(number, figures[-1]))
+    return tuple(figures[1:])
+
+
+def first_mechanism(cell: SwarmCell) -> Mechanism:
+    """The first peer's."""
+    dataset = load_dataset(cell.task, None, (0, cell.peers))
+    named = shapes(build_model(cell.task, dataset), cell.task.train.parameters)
+    return make_mechanism(cell.task, named, len(dataset.train_y))
+
+
+class Teller:
+    """A swarm's display that says each round once, when all peers have ended it."""
+
+    def __init__(self, say: Say) -> None:
+        self._say, self._said = say, 0
+
+    def stage(self, text: str) -> None:
+        """Nothing to say."""
+
+    def peers(self, peers: Sequence[PeerProgress]) -> None:
+        """The last round that all have ended, with the lowest accuracy."""
+        ended = min(peer.round for peer in peers)
+        if ended > self._said:
+            self._said = ended
+            self._say(ended, min(peer.accuracy or 0.0 for peer in peers))
+
+    def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
+        """There are none."""

@@ -1,0 +1,141 @@
+"""Swarms in which some peers lie about what they learned, as cells of a sweep, and how the others bear it.
+
+    honest: training from where its gate lets it start ──▶ offer ──┐
+    liar:   training from the base ──▶ forged ──▶ cut to the bound ─┴▶ one sum, or the median of group sums
+
+Nobody sees a single update. The gates are those of `aggregation.loss_gate`, as nodes have them; the median of
+disjoint group sums is a function of `mechanisms` that real nodes do not speak: theirs is one group a round.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from mechanisms.mechanism import Offer
+from mechanisms.noise.randomness import SeededWords
+from mechanisms.servers.group_median import LEAST_GROUPS, LEAST_MEMBERS, group_median, smallest_sum
+from node.config import Task
+from node.errors import ConfigError
+from node.privacy import offer_bound
+from node.vectors import Floats
+from scenarios.engines.inline import one_thread
+from scenarios.federated.poisons import scaled, sign_flipped
+from scenarios.frame.spec import Json
+from scenarios.study.cells import Fact, Outcome, Room, digest_of, salt_of
+from scenarios.swarms.cells import AboutSwarm, privacy_facts
+from scenarios.swarms.history import most_spent
+from scenarios.swarms.replay import Gated, Swarm
+
+_LIARS, _GROUPS = 41, 42  # streams of random numbers: [this, seed], and [this, seed, the arm's salt]
+
+FORGERIES: Mapping[str, Callable[[Floats, Floats, float], Floats]] = {
+    "sign-flipped": sign_flipped,
+    "scaled": scaled,
+}
+"""From a model (d,), where its training started (d,), and a factor, to what is sent in its place."""
+
+MEMBERS = "anonymity: members in the smallest sum that anybody sees"
+OWN = "accuracy of what honest peers go on from"
+ROLLED_BACK = "rolled-back rounds"
+REFUSED = "honest peers that refuse the base"
+"""Names of facts, and the last one of a series over the rounds (a share)."""
+
+
+@dataclass(frozen=True)
+class Lie:
+    """A share of the peers, drawn under the seed, sends forged updates in rounds `first` to `last`."""
+
+    share: float
+    forgery: str = "sign-flipped"
+    factor: float = 10.0
+    first: int = 1
+    last: int = 1_000_000
+
+    def liars(self, peers: int, seed: int) -> frozenset[int]:
+        """Who lies. Of one share and seed more peers are all of fewer, and others."""
+        drawn = np.random.default_rng([_LIARS, seed]).permutation(peers)
+        return frozenset(drawn[: round(self.share * peers)].tolist())
+
+
+HONEST = Lie(0.0)
+
+
+class LyingSwarm(Swarm):
+    """A swarm with liars. `groups`: of disjoint sums, whose median is taken; 1: one sum of all."""
+
+    def __init__(self, task: Task, peers: int, salt: int, lie: Lie, groups: int) -> None:
+        """As Swarm; a liar has no gate. Raises ConfigError."""
+        super().__init__(task, peers, salt)
+        self._lie, self._groups = lie, groups
+        self._bound = offer_bound(task, self.members[0].mechanism)
+        self._dealer = SeededWords(np.random.default_rng([_GROUPS, task.task.seed, salt]))
+        self.liars = lie.liars(peers, task.task.seed)
+        for liar in self.liars:
+            self.gates[liar] = Gated(self.trainers[liar], None, self.base)
+
+    @property
+    def honest_gates(self) -> Sequence[Gated]:
+        """Of those who do not lie."""
+        return [gate for peer, gate in enumerate(self.gates) if peer not in self.liars]
+
+    def _offer(self, number: int, peer: int, own: Floats) -> Offer:
+        if peer not in self.liars or not self._lie.first <= number <= self._lie.last:
+            return super()._offer(number, peer, own)
+        forged = FORGERIES[self._lie.forgery](own, self.base, self._lie.factor)
+        return Offer(np.clip(forged - self.base, -self._bound, self._bound))
+
+    def _combined(self, vectors: Sequence[Floats]) -> Floats:
+        if self._groups == 1:
+            return super()._combined(vectors)
+        return group_median(np.stack(vectors), self._groups, self._dealer)
+
+
+@dataclass(frozen=True)
+class LyingSwarmCell(AboutSwarm):
+    """The swarm of `of`, some of whose peers lie; see LyingSwarm for `groups`."""
+
+    lie: Lie
+    groups: int
+
+    def check(self, room: Room) -> None:
+        """As for the swarm, and whether there can be so many groups. Raises ConfigError."""
+        self.of.check(room)
+        if self.groups != 1 and not LEAST_GROUPS <= self.groups <= self.of.peers // LEAST_MEMBERS:
+            raise ConfigError(
+                f"{self.arm}: {self.of.peers} peers in {self.groups} groups; allowed: one group, or "
+                f"{LEAST_GROUPS} and more of at least {LEAST_MEMBERS} peers each"
+            )
+
+    def describe(self) -> Json:
+        """As the swarm, with the lie and the groups."""
+        return {**self.of.describe(), "kind": "lying swarm", "lie": asdict(self.lie), "groups": self.groups}
+
+    def replay(self, room: Room) -> Outcome:
+        """In this process: the accuracy of the base by round, and what became of the honest peers.
+
+        Facts beside those of privacy: `MEMBERS`, `OWN` (the mean, after the last round), `ROLLED_BACK` (in
+        how many rounds an honest peer's gate refused the base, in the mean). Series: `REFUSED`.
+        """
+        begun, figures, refused = time.perf_counter(), [], []
+        with one_thread():
+            swarm = LyingSwarm(self.of.task, self.of.peers, salt_of(self.arm), self.lie, self.groups)
+            for number in range(1, self.rounds + 1):
+                figures.append(swarm.round(number))
+                refused.append(float(np.mean([gate.refused for gate in swarm.honest_gates])))
+                room.say(number, figures[-1])
+            own = float(np.mean([swarm.accuracy(gate.start) for gate in swarm.honest_gates]))
+        facts: dict[str, Fact] = {
+            **privacy_facts(
+                most_spent([member.ledger for member in swarm.members]), swarm.members[0].mechanism.protects
+            ),
+            MEMBERS: smallest_sum(self.of.peers, self.groups),
+            OWN: own,
+            ROLLED_BACK: sum(refused),
+            "liars": len(swarm.liars),
+            "model sha256": digest_of(swarm.base),
+        }
+        return Outcome(tuple(figures), facts, time.perf_counter() - begun, {REFUSED: tuple(refused)})

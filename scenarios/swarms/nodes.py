@@ -1,0 +1,175 @@
+"""A swarm of real node processes on loopback: started, watched through their histories, waited for."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from node.addresses import PeerAddress
+from node.config import Task
+from node.errors import ConfigError, UserError
+from node.logs import NO_LOG
+from node.options import NodeOptions
+from scenarios.frame.children import Children, warm_up
+from scenarios.swarms.history import Round, Summary, Tail, by_round, read_history, read_summary
+from scenarios.swarms.progress import Display, PeerProgress
+
+HOST = "127.0.0.1"
+BACKLOG = 128
+POLL_S = 0.2
+STALL_MARGIN_S = 300.0
+PEERS_AT_MOST = 64
+
+
+@dataclass(frozen=True)
+class SwarmPlan:
+    """What to start: `peers` nodes that learn `task` for `rounds` rounds, each with its part of the data."""
+
+    task: Task
+    peers: int
+    rounds: int
+    folder: Path
+
+    def peer_folder(self, peer: int) -> Path:
+        """Where peer number `peer` (from 0) writes."""
+        return self.folder / "peers" / str(peer)
+
+    def batch_seed(self, peer: int) -> int:
+        """The seed of a peer's batch order; its baseline uses the same."""
+        return batch_seed(self.task, self.peers, peer)
+
+    @property
+    def stall_s(self) -> float:
+        """Longer than any round can take: every wait of a node is capped, the rest is for training."""
+        caps = self.task.aggregation
+        return caps.group_timeout_s + caps.shares_timeout_s + caps.sums_timeout_s + STALL_MARGIN_S
+
+
+def batch_seed(task: Task, peers: int, peer: int) -> int:
+    """The seed of a peer's batch order, its own among all peers and seeds of the task."""
+    return task.task.seed * peers + peer
+
+
+def checked_peers(task: Task, peers: int) -> int:
+    """`peers`, where a swarm can have so many. Raises ConfigError."""
+    least = task.aggregation.min_participants
+    if not least <= peers <= PEERS_AT_MOST:
+        raise ConfigError(
+            f"--peers {peers}: allowed are {least} (aggregation.min_participants) to {PEERS_AT_MOST}"
+        )
+    return peers
+
+
+@dataclass(frozen=True)
+class PeerRun:
+    """What one peer did: its rounds in order, and the run as a whole."""
+
+    peer: int
+    rounds: tuple[Round, ...]
+    summary: Summary
+
+
+def run_swarm(plan: SwarmPlan, display: Display) -> tuple[PeerRun, ...]:
+    """Start the peers, wait until all have ended, read what they wrote.
+
+    Where a former run of the same plan brought all peers to the last round, none is started again; otherwise
+    every peer resumes from its folder. Raises UserError for a peer that fails or a swarm that stalls.
+    """
+    if not _finished(plan):
+        warm_up()
+        with Children() as children:
+            _start(plan, children)
+            _watch(plan, children, display)
+    return tuple(_peer_run(plan, peer) for peer in range(plan.peers))
+
+
+def _finished(plan: SwarmPlan) -> bool:
+    summaries = [read_summary(plan.peer_folder(peer) / "summary.json") for peer in range(plan.peers)]
+    return all(summary is not None and summary.rounds >= plan.rounds for summary in summaries)
+
+
+def _start(plan: SwarmPlan, children: Children) -> None:
+    with _listeners(plan.peers) as sockets:
+        endpoints = tuple(f"{HOST}:{listener.getsockname()[1]}" for listener in sockets)
+        for peer, listener in enumerate(sockets):
+            log = plan.peer_folder(peer) / "log.txt"
+            options = node_options(plan, peer, endpoints)
+            children.start(f"peer {peer}", log, "scenarios.engines.peer_worker:run_node", options, listener)
+
+
+@contextmanager
+def _listeners(count: int) -> Iterator[list[socket.socket]]:
+    """Listening sockets on free ports, bound before any peer starts: nobody can take a port in between."""
+    with ExitStack() as stack:
+        sockets = [
+            stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) for _ in range(count)
+        ]
+        for listener in sockets:
+            listener.bind((HOST, 0))
+            listener.listen(BACKLOG)
+        yield sockets
+
+
+def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> NodeOptions:
+    """The command line that peer number `peer` would have been started with."""
+    return NodeOptions(
+        peers=tuple(PeerAddress(endpoint=endpoint, key=None) for endpoint in endpoints),
+        tracker=None,
+        tracker_key=None,
+        listen=endpoints[peer],
+        task=plan.task,
+        data=None,
+        shard=(peer, plan.peers),
+        rounds=plan.rounds,
+        out=plan.peer_folder(peer),
+        key=None,
+        allow=None,
+        open=False,
+        tls="auto",
+        seed=plan.batch_seed(peer),
+        json=False,
+        log=NO_LOG,
+        drain_timeout_s=30.0,
+        debug=False,
+    )
+
+
+def _watch(plan: SwarmPlan, children: Children, display: Display) -> None:
+    tails = [Tail(plan.peer_folder(peer) / "history.jsonl") for peer in range(plan.peers)]
+    seen: list[tuple[Round, ...]] = [() for _ in tails]
+    last_news_s = time.monotonic()
+    running = True
+    while running:
+        # Asked before reading, so that the last look comes after the last process has ended.
+        running = bool(children.running())
+        fresh = [tail.read() for tail in tails]
+        if any(fresh):
+            last_news_s = time.monotonic()
+            seen = [by_round((*old, *new)) for old, new in zip(seen, fresh, strict=True)]
+            display.peers([PeerProgress.of(rounds) for rounds in seen])
+        if running and time.monotonic() - last_news_s > plan.stall_s:
+            raise UserError(_stalled(plan, seen))
+        if running:
+            children.wait(POLL_S)
+
+
+def _stalled(plan: SwarmPlan, seen: list[tuple[Round, ...]]) -> str:
+    ended = min(rounds[-1].round if rounds else 0 for rounds in seen)
+    return (
+        f"no peer has ended a round for {plan.stall_s:.0f} s (round {ended} of {plan.rounds}); "
+        f"see the logs in {plan.folder / 'peers'}"
+    )
+
+
+def _peer_run(plan: SwarmPlan, peer: int) -> PeerRun:
+    folder = plan.peer_folder(peer)
+    summary = read_summary(folder / "summary.json")
+    rounds = read_history(folder / "history.jsonl")
+    if summary is None or not rounds:
+        missing = "summary.json" if summary is None else "history.jsonl"
+        raise UserError(f"peer {peer} ended without {missing}; see {folder / 'log.txt'}")
+    return PeerRun(peer, rounds, summary)

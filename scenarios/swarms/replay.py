@@ -1,0 +1,238 @@
+"""A swarm replayed without a network: all peers' training, their offers and the mean, round by round.
+
+    base ──▶ training of every peer ──▶ mechanism.offer ──▶ mean ──▶ base + mean, mechanism.aggregated
+
+Training, mechanisms, weights, gates and charges are the node's own; the secure sum is an ordinary one, and
+noise comes from a seed. Every offer is aggregated: nothing is left over for the next round.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from mechanisms.accounting.ledger import Ledger
+from mechanisms.loss_gate import LossGate
+from mechanisms.mechanism import Mechanism, Memory, Offer
+from mechanisms.noise.randomness import SeededWords
+from node.config import Task
+from node.data import Dataset, load_dataset
+from node.errors import UserError
+from node.privacy import can_train, facts, make_mechanism, offer_bound, receipt_of
+from node.task import build_model
+from node.training import Trainer, shapes
+from node.vectors import Floats
+from node.weighting import Weighting, make_weighting
+from scenarios.federated.clients import train_clients, training_of
+from scenarios.federated.gradients import Gradients
+from scenarios.swarms.nodes import batch_seed
+
+_NOISE = 21  # a stream of random numbers: [this, seed, the arm's salt, peer]
+_BLOCK = 32
+
+
+class Swarm:
+    """The peers and what they have agreed on. `offers`: those of the last round that had any."""
+
+    def __init__(self, task: Task, peers: int, salt: int) -> None:
+        """`salt`: of the noise; arms that are compared have one each. Raises ConfigError."""
+        datasets = [load_dataset(task, None, (peer, peers)) for peer in range(peers)]
+        named = shapes(build_model(task, datasets[0]), task.train.parameters)
+        self.members = [
+            Member(task, make_mechanism(task, named, rows), rows, seeded_words(task, salt, peer))
+            for peer, rows in enumerate(len(dataset.train_y) for dataset in datasets)
+        ]
+        one_by_one = OneByOne(task, datasets, self.members)
+        self.trainers = one_by_one.trainers
+        self._judge = self.trainers[0]
+        self.training = together(task, datasets, self.members) or one_by_one
+        self.base = self._judge.vector()
+        self.gates = [Gated(trainer, task.aggregation.loss_gate, self.base) for trainer in self.trainers]
+        self.offers: Sequence[Offer] = ()
+
+    def round(self, number: int) -> float:
+        """One round; the accuracy of the base after it, which stays once every budget is spent.
+
+        In one torch thread (see `scenarios.engines.inline.one_thread`) the same seed gives the same. Raises
+        UserError.
+        """
+        able = [peer for peer, member in enumerate(self.members) if member.can_train]
+        if able:
+            trained = self._trained(number, able)
+            offers = [self._offer(number, peer, own) for peer, own in zip(able, trained, strict=True)]
+            self._agree(able, offers)
+        return self.accuracy(self.base)
+
+    def accuracy(self, model: Floats) -> float:
+        """Of any model (d,), on the common test rows."""
+        return self._judge.evaluate(model).accuracy
+
+    def _trained(self, number: int, peers: Sequence[int]) -> list[Floats]:
+        """The model (d,) of each of `peers`, from the base or from where its gate lets it start."""
+        starts: dict[int, list[int]] = {}
+        for peer in peers:
+            starts.setdefault(id(self.gates[peer].start), []).append(peer)
+        trained: dict[int, Floats] = {}
+        for together in starts.values():
+            own = self.training.vectors(self.gates[together[0]].start, number, together)
+            trained |= dict(zip(together, own, strict=True))
+        return [trained[peer] for peer in peers]
+
+    def _offer(self, number: int, peer: int, own: Floats) -> Offer:
+        """What a peer offers: from the base to its own model (d,), so with the way back, if it is on one."""
+        return self.members[peer].offer(own - self.base)
+
+    def _combined(self, vectors: Sequence[Floats]) -> Floats:
+        """What becomes known of the offers, (d,) each: their mean."""
+        return np.asarray(np.mean(vectors, axis=0, dtype=np.float64), dtype=np.float32)
+
+    def _agree(self, peers: Sequence[int], offers: Sequence[Offer]) -> None:
+        weightings = [self.members[peer].weighting for peer in peers]
+        pairs = zip(weightings, offers, strict=True)
+        summed = self._combined([weighting.with_slots(offer.vector) for weighting, offer in pairs])
+        for member in self.members:
+            member.learn(weightings[0].offers(summed), len(offers))
+        mean = weightings[0].mean(summed)
+        self.base, self.offers = self.base if mean is None else self.base + mean, offers
+        for gate in self.gates:
+            gate.judge(self.base)
+
+    def mean_of(self, name: str) -> float | None:
+        """The mean `radius` or `noise_std` of the last offers; None where there is none."""
+        values = [value for offer in self.offers if (value := getattr(offer, name)) is not None]
+        return float(np.mean(values)) if values else None
+
+
+def seeded_words(task: Task, salt: int, peer: int) -> SeededWords:
+    """What the noise and the private samples of a peer follow from."""
+    return SeededWords(np.random.default_rng([_NOISE, task.task.seed, salt, peer]))
+
+
+class Gated:
+    """Where one peer starts from: the base, or its last good one while its gate refuses the base."""
+
+    def __init__(self, trainer: Trainer, tolerance: float | None, base: Floats) -> None:
+        """`tolerance`: of its gate; None: every base is good."""
+        self._trainer = trainer
+        self._gate = None if tolerance is None else LossGate(tolerance).after(trainer.own_loss(base))
+        self.start = base
+        self.refused = False
+
+    def judge(self, base: Floats) -> None:
+        """Start from this `base` (d,) if it is good."""
+        if self._gate is not None:
+            loss = self._trainer.own_loss(base)
+            self.refused = not self._gate.accepts(loss)
+            self._gate = self._gate if self.refused else self._gate.after(loss)
+        if not self.refused:
+            self.start = base
+
+
+class Member:
+    """One peer's mechanism, what it remembers, its ledger, and how much it counts."""
+
+    def __init__(self, task: Task, mechanism: Mechanism, rows: int, words: SeededWords) -> None:
+        """`rows`: how many it trains on."""
+        self.mechanism, self.words = mechanism, words
+        bound = offer_bound(task, mechanism)
+        self.weighting: Weighting = make_weighting(task.aggregation, rows, bound)
+        self.memory: Memory = ()
+        self._ledger = Ledger(())
+
+    @property
+    def can_train(self) -> bool:
+        """Whether one more round is within the budget."""
+        return can_train(self.mechanism, self._ledger, ())
+
+    def offer(self, fresh: Floats) -> Offer:
+        """The offer of a round's progress (d,), charged as a node charges it."""
+        offer = self.mechanism.offer(self.weighting.weighed(fresh), self.memory, self.words)
+        receipt = receipt_of(self.mechanism, self._ledger, self.mechanism.per_training, offer.memory)
+        self._ledger, self.memory = self._ledger.adding(receipt.events), receipt.memory
+        return offer
+
+    def learn(self, mean: Floats, members: int) -> None:
+        """What the `mean` (d,) of so many offers tells the mechanism."""
+        self.memory = self.mechanism.aggregated(mean, members, self.memory)
+
+    @property
+    def ledger(self) -> Mapping[str, object] | None:
+        """As in summary.json; None where no privacy is on."""
+        return facts(self.mechanism, self._ledger)
+
+
+# -- training ----------------------------------------------------------------------------------------------
+
+
+class Training(Protocol):
+    """Local training of the peers."""
+
+    def vectors(self, base: Floats, number: int, peers: Sequence[int]) -> list[Floats]:
+        """The model (d,) of each of `peers` after training from `base` (d,) in round `number`, from 1."""
+
+
+class OneByOne:
+    """A node's trainer for each peer: any optimiser, any model, private gradient steps."""
+
+    def __init__(self, task: Task, datasets: Sequence[Dataset], members: Sequence[Member]) -> None:
+        self.trainers = [
+            Trainer(
+                *(build_model(task, dataset), task.train, dataset, batch_seed(task, len(datasets), peer)),
+                *(member.mechanism.gradient, member.words),
+            )
+            for peer, (dataset, member) in enumerate(zip(datasets, members, strict=True))
+        ]
+
+    def vectors(self, base: Floats, number: int, peers: Sequence[int]) -> list[Floats]:
+        """See Training.vectors."""
+        never = threading.Event()
+        return [self.trainers[peer].train(base, number, never).vector for peer in peers]
+
+
+@dataclass(frozen=True)
+class Together:
+    """All peers as blocks of one batch: plain SGD on all parameters, as the node's trainer does it."""
+
+    task: Task
+    model: torch.nn.Module
+    x: Floats
+    y: NDArray[np.int64]
+    rows: Sequence[NDArray[np.int64]]
+
+    def vectors(self, base: Floats, number: int, peers: Sequence[int]) -> list[Floats]:
+        """See Training.vectors."""
+        training = training_of(self.task.train)
+        seeds = [(batch_seed(self.task, len(self.rows), peer), number) for peer in peers]
+        rows = [self.rows[peer] for peer in peers]
+        trained, _ = train_clients(
+            *(self.model, base, rows, self.x, self.y, functional.cross_entropy, training, seeds, None, _BLOCK)
+        )
+        if not np.isfinite(trained).all():
+            raise UserError(
+                f"training diverged in round {number}; lower train.learning_rate = "
+                f"{training.learning_rate:g} or set train.grad_clip"
+            )
+        return list(trained)
+
+
+def together(task: Task, datasets: Sequence[Dataset], members: Sequence[Member]) -> Together | None:
+    """Training as one batch, where it gives what the node's trainer would; else None."""
+    private = any(member.mechanism.gradient for member in members)
+    if not task.train.plain or datasets[0].classes is None or private:
+        return None
+    model = build_model(task, datasets[0])
+    try:
+        Gradients(model, functional.cross_entropy, datasets[0].train_x[:1])
+    except ValueError:  # a layer that mixes rows, or draws
+        return None
+    x = torch.cat([dataset.train_x for dataset in datasets]).numpy()
+    y = torch.cat([dataset.train_y for dataset in datasets]).numpy()
+    ends = np.cumsum([len(dataset.train_y) for dataset in datasets])
+    return Together(task, model, x, y, np.split(np.arange(len(y)), ends[:-1]))

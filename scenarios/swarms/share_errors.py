@@ -1,0 +1,96 @@
+"""How exact a sum of shares is, as cells of a sweep: nodes' arithmetic on updates that peers have trained.
+
+    update of each peer ──▶ its residual and n - 1 shares ──▶ n partial sums ──▶ their total ──▶ mean
+
+What nodes do between `start` and `Completed` (protocol.aggregation.additive), without frames and seals; the
+mean is compared with the one in float64. Figures are errors, not accuracies.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from node.vectors import Floats
+from protocol.aggregation.additive.shares import Shares, ShareSettings
+from protocol.aggregation.additive.total import Total
+from protocol.crypto.prg import SEED_BYTES
+from protocol.vectors.pieces import Vector, pieces, raw
+from scenarios.engines.inline import one_thread
+from scenarios.frame.spec import Json
+from scenarios.study.cells import Outcome, Room, salt_of
+from scenarios.swarms.cells import AboutSwarm
+from scenarios.swarms.replay import Swarm
+
+_SHARES = 31  # a stream of random numbers: [this, seed, the arm's salt]
+
+
+@dataclass(frozen=True)
+class ShareErrorCell(AboutSwarm):
+    """The swarm of `of`, whose offers become shares of the kind that [aggregation] has.
+
+    A figure is the median error of a round's mean: over its coordinates, |decoded - true|.
+    """
+
+    def describe(self) -> Json:
+        """As the swarm."""
+        return {**self.of.describe(), "kind": "share error"}
+
+    def replay(self, room: Room) -> Outcome:
+        """In this process, with shares from the seed; the swarm goes on with the true means."""
+        begun, figures, largest = time.perf_counter(), [], 0.0
+        rng = np.random.default_rng([_SHARES, self.seed, salt_of(self.arm)])
+        with one_thread():
+            swarm = Swarm(self.of.task, self.of.peers, salt_of(self.arm))
+            for number in range(1, self.rounds + 1):
+                swarm.round(number)
+                errors = share_errors([offer.vector for offer in swarm.offers], self.shares(), rng)
+                figures.append(float(np.median(errors)))
+                largest = max(largest, float(errors.max()))
+                room.say(number, figures[-1])
+        facts = {"median_error": float(np.median(figures)), "largest_error": largest}
+        return Outcome(tuple(figures), facts, time.perf_counter() - begun)
+
+    def shares(self) -> Shares:
+        """As [aggregation] has them, for a group of all peers."""
+        section = self.of.task.aggregation
+        return ShareSettings(section.shares, section.clip, section.max_share_value).for_group(self.of.peers)
+
+
+def share_errors(vectors: Sequence[Floats], shares: Shares, rng: np.random.Generator) -> Floats:
+    """(d,) float64: how far the mean that a group decodes is from the true mean of its `vectors` (d,)."""
+    true = np.mean(vectors, axis=0, dtype=np.float64)
+    return np.abs(mean_by_shares(vectors, shares, rng) - true)
+
+
+def mean_by_shares(vectors: Sequence[Floats], shares: Shares, rng: np.random.Generator) -> Floats:
+    """(d,) float32: the mean of one vector a member, as they compute it. Seeds come from `rng`."""
+    sums = [shares.encode(vector, rng.bytes(SEED_BYTES))[0] for vector in vectors]
+    for (_, recipient), seed in [*_split(sums, shares, rng)]:
+        for index in range(shares.payload_count(len(vectors[0]))):
+            shares.absorb(sums[recipient], index, shares.payload(seed, len(vectors[0]), index))
+    return _added(sums, shares)
+
+
+def _split(
+    sums: Sequence[Vector], shares: Shares, rng: np.random.Generator
+) -> Iterator[tuple[tuple[int, int], bytes]]:
+    """A seed for every (sender, recipient); what a sender keeps in `sums` becomes its residual."""
+    for sender, recipient in permutations(range(len(sums)), 2):
+        seed = rng.bytes(SEED_BYTES)
+        shares.subtract(sums[sender], seed)
+        yield (sender, recipient), seed
+
+
+def _added(sums: Sequence[Vector], shares: Shares) -> Floats:
+    """The mean, from all partial sums."""
+    members = tuple(bytes([member]) for member in range(len(sums)))
+    total = Total(shares, len(sums[0]), members)
+    for member, partial in zip(members, sums, strict=True):
+        for index, part in pieces(len(partial)):
+            total.add(member, index, raw(partial, part))
+    return total.mean()

@@ -1,0 +1,1 @@
+"""The replayed systems, a folder each."""

@@ -1,0 +1,1 @@
+"""Window-based adaptive local differential privacy."""

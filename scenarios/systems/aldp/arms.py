@@ -1,0 +1,146 @@
+"""The arms of scenario `aldp`: what they are called, and which of them stand on one line of a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from node.config import load_task
+from node.task import import_class
+from scenarios.study.cells import Cell
+from scenarios.study.sweep import Sweep
+from scenarios.swarms.cells import SwarmCell, changed_task
+from scenarios.swarms.share_errors import ShareErrorCell
+
+PEERS = 10
+STATED = (1, 5, 10, 20, 50, 100, 300, 1000, 3000, 10_000)
+"""Epsilons that are asked for, over all rounds."""
+RECORD_EPSILONS = (1, 5, 10, 20)
+SWARM_SIZES = (3, 5, PEERS, 20, 30)
+SIZES_EPSILON = 300
+CAPS = (1, 3, 10)
+CAPS_EPSILON = 3000
+RADII = ("raw", "aggregate", "quantile", "fixed")
+POWERS = range(7)
+"""max_share_value is 10 to the power of these."""
+SHARE_ROUNDS = 3
+
+NONE, RING, SEED = "none", "shares-ring", "shares-seed"
+
+
+def exact(epsilon: float) -> str:
+    """Adaptive local noise at this epsilon, calibrated exactly."""
+    return f"exact-{epsilon:g}"
+
+
+def linear(epsilon: float) -> str:
+    """The same as the source's code calibrates it."""
+    return f"linear-{epsilon:g}"
+
+
+def record(epsilon: float) -> str:
+    """Private gradient steps, with this epsilon for each record."""
+    return f"dp-sgd-{epsilon:g}"
+
+
+def sized(kind: str, peers: int) -> str:
+    """`none`, or `exact` at the epsilon for sizes, among so many peers."""
+    name = NONE if kind == "none" else exact(SIZES_EPSILON)
+    return name if peers == PEERS else f"{name}-n{peers}"
+
+
+def capped(radius: str, cap: float) -> str:
+    """Exact noise at the epsilon for caps, its radius by this rule, at most `cap`."""
+    usual = radius == "raw" and cap == _TASK.privacy.clipping_radius
+    return exact(CAPS_EPSILON) if usual else f"{radius}-cap{cap:g}"
+
+
+def floats(power: int) -> str:
+    """Float shares within +-10 to this power."""
+    return f"shares-float-1e{power}"
+
+
+# -- cells -------------------------------------------------------------------------------------------------
+
+_TASK = load_task("digits", ())
+
+
+def _cell(arm: str, privacy: Mapping[str, object], peers: int = PEERS) -> SwarmCell:
+    return SwarmCell(arm, changed_task(_TASK, {"privacy": privacy}), peers)
+
+
+def _over_epsilon() -> Iterable[SwarmCell]:
+    for epsilon in STATED:
+        aldp = {"mechanism": "aldp", "epsilon": epsilon}
+        yield _cell(exact(epsilon), aldp)
+        yield _cell(linear(epsilon), {**aldp, "calibration": "linear-classic"})
+    for epsilon in RECORD_EPSILONS:
+        yield _cell(record(epsilon), {"mechanism": "dp-sgd", "epsilon": epsilon})
+
+
+def _over_sizes() -> Iterable[SwarmCell]:
+    for peers in SWARM_SIZES:
+        yield _cell(sized("none", peers), {"mechanism": "none"}, peers)
+        yield _cell(sized("exact", peers), {"mechanism": "aldp", "epsilon": SIZES_EPSILON}, peers)
+
+
+def _over_caps() -> Iterable[SwarmCell]:
+    for cap in CAPS:
+        for radius in RADII:
+            rule = (
+                {"mechanism": "ldp"} if radius == "fixed" else {"mechanism": "aldp", "window_source": radius}
+            )
+            budget = {"epsilon": CAPS_EPSILON, "clipping_radius": cap}
+            yield _cell(capped(radius, cap), {**rule, **budget})
+
+
+def _over_shares() -> Iterable[ShareErrorCell]:
+    for power in POWERS:
+        yield _shares(floats(power), "float", 10.0**power)
+    for arm, kind in ((RING, "ring"), (SEED, "seed")):
+        yield _shares(arm, kind, _TASK.aggregation.max_share_value)
+
+
+def _shares(arm: str, kind: str, max_share_value: float) -> ShareErrorCell:
+    aggregation = {"protocol": "additive", "shares": kind, "max_share_value": max_share_value}
+    task = changed_task(_TASK, {"aggregation": aggregation, "train": {"rounds": SHARE_ROUNDS}})
+    return ShareErrorCell(SwarmCell(arm, task, PEERS))
+
+
+def all_lines() -> Iterator[Cell]:
+    """Every line's cells; one that stands on two of them comes twice."""
+    yield from _over_epsilon()
+    yield from _over_sizes()
+    yield from _over_caps()
+    yield from _over_shares()
+
+
+ARMS: tuple[Cell, ...] = tuple({cell.arm: cell for cell in all_lines()}.values())
+
+
+def own(path: str, parameters: Mapping[str, Any]) -> SwarmCell:
+    """An arm with a node's mechanism of one's own; parameters are keys of [privacy]. Raises ConfigError."""
+    import_class(path)
+    return _cell("own", {**parameters, "mechanism": path})
+
+
+# -- what was run ------------------------------------------------------------------------------------------
+
+
+def run_of(sweep: Sweep, arms: Iterable[str]) -> list[str]:
+    """Those of `arms` that were run."""
+    return [arm for arm in arms if sweep.has(arm)]
+
+
+def by_stated(sweep: Sweep, arms: Iterable[str], fact: str = "stated") -> dict[str, float]:
+    """Those of `arms` that were run, each with the epsilon that was asked for, or another fact."""
+    return {arm: sweep.number(arm, fact) for arm in run_of(sweep, arms)}
+
+
+def tasks_of(sweep: Sweep) -> dict[str, SwarmCell]:
+    """The swarm of every arm that was run: with --peers and --set an arm may be more than its name says."""
+    found: dict[str, SwarmCell] = {}
+    for cell in sweep.arms:
+        if isinstance(cell, SwarmCell | ShareErrorCell):
+            found[cell.arm] = cell if isinstance(cell, SwarmCell) else cell.of
+    return found

@@ -1,0 +1,1 @@
+"""Vertical learning with label privacy."""

@@ -1,0 +1,1 @@
+"""Every mechanism on one axis."""

@@ -1,0 +1,248 @@
+"""The arms of scenario `mechanisms`: every mechanism at every stated epsilon, and those that state none.
+
+Ten parties have scikit-learn's digits, a perceptron 64-64-10, and one way to train. Each `Line` is one
+mechanism over the axis; a mechanism more is a line more in `LINES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mechanisms.servers.nbafl import constant_of
+from mechanisms.servers.server import Federation
+from node.config import ModelSection, load_task
+from node.errors import ConfigError
+from node.task import import_class
+from scenarios.federated.cell import FederatedCell
+from scenarios.federated.choices import Clients, MechanismChoice, Rows
+from scenarios.study.cells import Cell
+from scenarios.study.sweep import Sweep
+from scenarios.swarms.cells import SwarmCell, changed_task, first_mechanism
+
+PARTIES = 10
+STATED = (1, 3, 10, 30, 100, 300, 1000)
+"""Epsilons that are asked for, over the whole run."""
+RECORDS, LABELS = STATED[:4], STATED[:4]
+"""Where a mechanism has long reached what no noise gives, and further points would tell nothing."""
+DELTA = 1e-5
+CLIP = 1.0
+"""Of updates, and of the gradient of a row: the radius wherever a mechanism is exact."""
+ROW_NORM = 5.0
+"""L2; no row of the digits is above it."""
+GRAD_CLIP = 1.0
+"""L2, of a batch, where rows have noise; no privacy is meant."""
+WEIGHTS_CLIP = 10.0
+"""NbAFL's C, the L2 norm of a client's weights."""
+ELEMENT_CLIP = 0.5
+"""FederatedScope's w_clip, of each weight."""
+WIDTHS = (64, 64, 10)
+ROUNDING = 1 + 1e-6
+"""Of an accountant that searches."""
+MAJORITY = 183 / 1797
+"""The share of the most frequent digit: what guessing gives."""
+
+SECURE_SUM, SERVER_ONLY = "secure-sum", "fedavg"
+MEDIAN, WEAK_DP = "median", "weak-dp"
+
+_TASK = load_task("digits", ())
+
+
+# -- cells -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Federated(FederatedCell):
+    """A federated cell in which every client is in each round, as every peer of a swarm is."""
+
+    def among(self, peers: int) -> Federated:
+        """See Cell.among."""
+        parameters = dict(self.mechanism.parameters)
+        if "clients_per_round" in parameters:
+            parameters["clients_per_round"] = peers
+        clients = replace(self.clients, count=peers)
+        return replace(self, clients=clients, mechanism=replace(self.mechanism, parameters=parameters))
+
+
+def _peers(arm: str, privacy: Mapping[str, object]) -> SwarmCell:
+    return SwarmCell(arm, changed_task(_TASK, {"privacy": {"clipping_radius": CLIP, **privacy}}), PARTIES)
+
+
+def _server(arm: str, path: str, parameters: Mapping[str, Any]) -> Federated:
+    """Rows are dealt by the rule of a swarm, though by other draws."""
+    return Federated(
+        arm=arm,
+        seed=0,
+        rows=Rows("digits"),
+        clients=Clients("dirichlet", PARTIES, {"alpha": 0.5, "min_rows": 8}),
+        model=ModelSection("node.models:MLP", {"sizes": list(WIDTHS)}),
+        train=_TASK.train,
+        mechanism=MechanismChoice(path, parameters),
+    )
+
+
+def _node(**privacy: object) -> Callable[[str, float], Cell]:
+    return lambda arm, epsilon: _peers(arm, {**privacy, "epsilon": epsilon, "delta": DELTA})
+
+
+def _central(path: str, **parameters: object) -> Callable[[str, float], Federated]:
+    """Of a server's mechanism that takes all clients."""
+    everyone = {"clients_per_round": PARTIES, **parameters}
+    return lambda arm, epsilon: _server(arm, path, {**everyone, "epsilon": float(epsilon)})
+
+
+def _steady(cell: Federated) -> Federated:
+    """With gradients clipped, which noise on rows needs: else training leaves the finite numbers."""
+    return replace(cell, train=replace(cell.train, grad_clip=GRAD_CLIP))
+
+
+def _row_noise(arm: str, epsilon: float) -> Cell:
+    return _steady(_central("row-noise", delta=DELTA, row_norm=ROW_NORM)(arm, epsilon))
+
+
+def _dp_fedavg(arm: str, epsilon: float) -> Cell:
+    """Every user in each round, all of one weight: z alone is found for the epsilon."""
+    plain = {"sampling_probability": 1.0, "clip": CLIP, "per_layer": False, "estimator": "fixed"}
+    own = {"epsilon": float(epsilon), "weight_cap": 1.0, "delta": DELTA}
+    return _server(arm, "dp-fedavg-within", {**plain, **own})
+
+
+def _rpfl(arm: str, epsilon: float) -> Cell:
+    """Theorem 1's noise, dealt alike to all; no regulariser, as line 19 of the algorithm is printed."""
+    theorem = {"lipschitz": 1.0, "steps": 10, "convexity": 0.01, "constant": 1.0}
+    rest = {"theorem": theorem, "row_norm": ROW_NORM, "delta": DELTA, "gamma": 0.05, "weight": 0.0}
+    dealt = {"epsilon": float(epsilon), "caps": [float(epsilon)], "widths": list(WIDTHS)}
+    return _steady(_server(arm, "rpfl", {"clients_per_round": PARTIES, **dealt, **rest}))
+
+
+# -- lines -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Line:
+    """One mechanism over the axis: `make` gives the cell of an arm's name and an epsilon.
+
+    name: of its arms, before their epsilon; exact: whether its epsilon is meant to be true wherever stated.
+    """
+
+    name: str
+    exact: bool
+    stated: Sequence[float]
+    make: Callable[[str, float], Cell]
+
+    def arm(self, epsilon: float) -> str:
+        """At this epsilon."""
+        return f"{self.name}-{epsilon:g}"
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """From the smallest epsilon."""
+        return tuple(self.arm(epsilon) for epsilon in self.stated)
+
+
+def _plain_noise(constant: float) -> Callable[[str, float], Cell]:
+    quiet = {"proximal": 0.0, "grad_clip": None}
+    return _central("nbafl-federatedscope", constant=constant, clip=ELEMENT_CLIP, sizes_joined=False, **quiet)
+
+
+LDP = Line("ldp", True, STATED, _node(mechanism="ldp"))
+ALDP = Line("aldp", True, STATED, _node(mechanism="aldp"))
+LINEAR = Line("aldp-linear", False, STATED, _node(mechanism="aldp", calibration="linear-classic"))
+DP_FEDAVG = Line("dp-fedavg", True, STATED, _dp_fedavg)
+NBAFL = Line(
+    *("nbafl", False, STATED),
+    _central("nbafl", delta=DELTA, clip=WEIGHTS_CLIP, exposures=1, proximal=0.0, grad_clip=None),
+)
+FEDERATEDSCOPE = Line("nbafl-federatedscope", False, STATED, _plain_noise(constant_of(DELTA)))
+DP_SGD = Line("dp-sgd", True, RECORDS, _node(mechanism="dp-sgd"))
+ROW_NOISE = Line("row-noise", True, STATED, _row_noise)
+RPFL = Line("rpfl", False, STATED, _rpfl)
+LABEL_DP = Line("label-dp", True, LABELS, _central("label-dp", classes=WIDTHS[-1]))
+
+LINES = (LDP, ALDP, LINEAR, DP_FEDAVG, NBAFL, FEDERATEDSCOPE, DP_SGD, ROW_NOISE, RPFL, LABEL_DP)
+
+_WEAK_DP = {"norm_bound": CLIP, "noise_std": 0.025}
+
+
+def _robust(arm: str, aggregator: str, parameters: Mapping[str, object]) -> Federated:
+    own = {"clients_per_round": PARTIES, "aggregator": aggregator, "parameters": parameters}
+    return _server(arm, "mechanisms.robust_server:Robust", own)
+
+
+ARMS: tuple[Cell, ...] = (
+    _peers(SECURE_SUM, {"mechanism": "none"}),
+    _server(SERVER_ONLY, "fedavg", {"clients_per_round": PARTIES}),
+    _robust(MEDIAN, "coordinate-median", {}),
+    _robust(WEAK_DP, "weak-dp", _WEAK_DP),
+    *(line.make(line.arm(epsilon), epsilon) for line in LINES for epsilon in line.stated),
+)
+
+
+# -- a mechanism of one's own ------------------------------------------------------------------------------
+
+_WHOLE = Federation((1438 // PARTIES,) * PARTIES, _TASK.train.rounds, (4096, 64, 640, 10))
+"""To try whether a user's class takes a federation; the one that it is made for has rows of its own."""
+
+
+def own(path: str, parameters: Mapping[str, Any]) -> Cell:
+    """An arm with a user's mechanism: a server's where it can be made as one, else a node's.
+
+    A server's is called with a `mechanisms.servers.server.Federation` and `parameters`, a node's with a
+    `mechanisms.mechanism.Setting`, and `parameters` are keys of [privacy]. Raises ConfigError for neither.
+    """
+    import_class(path)
+    try:
+        MechanismChoice(path, parameters).make(_WHOLE)
+        return _server("own", path, parameters)
+    except ConfigError as error:
+        no_server = error
+    try:
+        cell = _peers("own", {**parameters, "mechanism": path})
+        first_mechanism(cell)
+    except ConfigError as no_node:
+        raise ConfigError(
+            f"scenario.mechanism is no server's mechanism ({no_server}) and no node's ({no_node})"
+        ) from None
+    return cell
+
+
+# -- what was run ------------------------------------------------------------------------------------------
+
+
+def cell_of(sweep: Sweep, arm: str) -> Cell:
+    """An arm as it was run: the command line may have changed it."""
+    return next(cell for cell in sweep.arms if cell.arm == arm)
+
+
+def asked(cell: Cell) -> float | None:
+    """The epsilon that a cell is asked for, whatever its mechanism makes of it; None for none."""
+    match cell:
+        case SwarmCell(task=task) if task.privacy.mechanism != "none":
+            return task.privacy.epsilon
+        case FederatedCell(mechanism=choice) if isinstance(choice.parameters.get("epsilon"), int | float):
+            return float(choice.parameters["epsilon"])
+    return None
+
+
+def by_stated(sweep: Sweep, line: Line) -> dict[str, float]:
+    """The arms of a line that were run, each with the epsilon that it states, from the smallest."""
+    arms = {arm: asked(cell_of(sweep, arm)) for arm in line.arms if sweep.has(arm)}
+    return {arm: epsilon for arm, epsilon in arms.items() if epsilon is not None}
+
+
+def by_true(sweep: Sweep, line: Line) -> dict[str, float]:
+    """The arms of a line that were run, each with its true epsilon; those that have none are left out."""
+    spent = {arm: sweep.number(arm, "epsilon") for arm in by_stated(sweep, line)}
+    return {arm: epsilon for arm, epsilon in spent.items() if epsilon == epsilon}
+
+
+def at(sweep: Sweep, line: Line, epsilon: float) -> str | None:
+    """The arm of a line that states this epsilon; None where it was not run."""
+    return next((arm for arm, stated in by_stated(sweep, line).items() if stated == epsilon), None)
+
+
+def keeps(sweep: Sweep, arm: str) -> bool:
+    """Whether an arm spends no more than it states, up to rounding; not where no epsilon is true."""
+    stated = asked(cell_of(sweep, arm))
+    return stated is not None and sweep.number(arm, "epsilon") <= stated * ROUNDING

@@ -1,0 +1,239 @@
+"""What scenario `rpfl` claims: the document's statements, and what a replay says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from mechanisms.audits.membership import advantage_at_most
+from scenarios.federated.measures import BACKDOOR as SUCCESS
+from scenarios.federated.measures import BALANCED, MAJORITY
+from scenarios.frame.spec import Verdict
+from scenarios.study.claims import CLOSE, rise
+from scenarios.study.sweep import FINAL, Sweep
+from scenarios.systems.rpfl.arms import (
+    ADULT,
+    BACKDOOR,
+    BACKDOOR_SCALED,
+    CLEAN,
+    DEFENCES,
+    DELTA,
+    FEDAVG,
+    FLIP,
+    FLIP_SCALED,
+    FORGED_SHARE,
+    GM,
+    GM_RPFL,
+    LOAN_IID,
+    MEMBER_METHODS,
+    NORM,
+    PRIVACY,
+    SHARES,
+    TM,
+    WEIGHTS,
+    arm,
+    rpfl,
+)
+
+MOST = SHARES[-1]
+RPFLS = tuple(rpfl(weight) for weight in WEIGHTS)
+TIMES_FEDAVG = 3.39
+"""By how much the document says that accuracy improves."""
+HIGH_POINTS = 5.0
+"""Within so many points of no attack accuracy counts as relatively high."""
+LEARNED = 0.55
+"""Balanced accuracy without attackers above which something was learned: one that always says no has .5."""
+NO_DEFENCE = 0.9
+"""A backdoor's success from which on nothing is defended."""
+NEAR_CHANCE = 0.05
+"""Of an attack's accuracy from one half."""
+RECORD_EPSILON = 1.0
+NEAR_MAJORITY = 0.01
+
+Numbers = dict[str, float | int | str | None]
+MEMBERSHIPS = ("membership accuracy", "calibrated membership accuracy")
+
+
+def attacked(attack: str, defence: str, share: float = MOST) -> str:
+    """An arm on Adult."""
+    return arm(ADULT, attack, share, defence)
+
+
+def _values(sweep: Sweep, arms: Iterable[str], fact: str = FINAL) -> Numbers:
+    return {name: sweep.mean(name, fact) for name in arms}
+
+
+# -- backdoors within the threat model ---------------------------------------------------------------------
+
+
+def falls_with_weight(sweep: Sweep) -> Verdict | None:
+    """Backdoor success falls in RPFL's weight, and is below FedAvg's at each."""
+    arms = [attacked(BACKDOOR, defence) for defence in (FEDAVG, *RPFLS)]
+    if not sweep.has(*arms):
+        return None
+    found = [sweep.mean(name, SUCCESS) for name in arms]
+    return Verdict(all(one > other for one, other in pairwise(found)), _values(sweep, arms, SUCCESS))
+
+
+def aggregators_are_below(sweep: Sweep) -> Verdict | None:
+    """Geometric median and trimmed mean let fewer backdoors in than FedAvg and RPFL at every weight."""
+    better, worse = [attacked(BACKDOOR, one) for one in (GM, TM)], [attacked(BACKDOOR, FEDAVG)]
+    worse += [attacked(BACKDOOR, defence) for defence in RPFLS]
+    if not sweep.has(*better, *worse):
+        return None
+    holds = max(sweep.mean(name, SUCCESS) for name in better) < min(
+        sweep.mean(name, SUCCESS) for name in worse
+    )
+    return Verdict(holds, _values(sweep, (*better, *worse), SUCCESS))
+
+
+def rpfl_is_best(sweep: Sweep) -> Verdict | None:
+    """Of all defences that let anything be learned, RPFL with a weight has the least backdoor success."""
+    compared = [defence for defence in DEFENCES if defence not in (RPFLS[0], GM_RPFL)]
+    clean = {defence: arm(ADULT, CLEAN, 0.0, defence) for defence in compared}
+    if not sweep.has(*clean.values(), *(attacked(BACKDOOR, defence) for defence in compared)):
+        return None
+    learning = [defence for defence, name in clean.items() if sweep.mean(name, BALANCED) > LEARNED]
+    arms = [attacked(BACKDOOR, defence) for defence in learning]
+    best = min(arms, key=lambda name: sweep.mean(name, SUCCESS))
+    holds = best in [attacked(BACKDOOR, defence) for defence in RPFLS[1:]]
+    return Verdict(holds, {"least": best, **_values(sweep, arms, SUCCESS)})
+
+
+def together_is_better(sweep: Sweep) -> Verdict | None:
+    """The geometric median of RPFL's updates lets in fewer than either alone."""
+    both, gm, alone = (attacked(BACKDOOR, defence) for defence in (GM_RPFL, GM, RPFLS[1]))
+    if not sweep.has(both, gm, alone):
+        return None
+    found = {name: sweep.mean(name, SUCCESS) for name in (both, gm, alone)}
+    return Verdict(found[both] < min(found[gm], found[alone]), {**found})
+
+
+def costs_accuracy(sweep: Sweep) -> Verdict | None:
+    """The more weight, the less accuracy when nobody attacks."""
+    arms = [arm(ADULT, CLEAN, 0.0, defence) for defence in RPFLS]
+    if not sweep.has(*arms):
+        return None
+    falls = all(rise(sweep, other, one) > CLOSE for one, other in pairwise(arms))
+    return Verdict(falls, _values(sweep, arms))
+
+
+# -- accuracy ----------------------------------------------------------------------------------------------
+
+
+def times_fedavg(sweep: Sweep) -> Verdict | None:
+    """Within the threat model RPFL's accuracy is so many times FedAvg's, somewhere."""
+    pairs = [
+        (attacked(attack, FEDAVG, share), attacked(attack, defence, share))
+        for attack in (BACKDOOR, FLIP)
+        for share in SHARES
+        for defence in RPFLS
+    ]
+    return _times(sweep, pairs)
+
+
+def times_fedavg_scaled(sweep: Sweep) -> Verdict | None:
+    """The same beyond it, where attackers multiply their updates."""
+    pairs = [
+        (attacked(attack, FEDAVG, FORGED_SHARE), attacked(attack, defence, FORGED_SHARE))
+        for attack in (BACKDOOR_SCALED, FLIP_SCALED)
+        for defence in RPFLS
+    ]
+    return _times(sweep, pairs)
+
+
+def _times(sweep: Sweep, pairs: Sequence[tuple[str, str]]) -> Verdict | None:
+    there = [pair for pair in pairs if sweep.has(*pair)]
+    if not there:
+        return None
+    ratios = {own: sweep.mean(own) / sweep.mean(base) for base, own in there}
+    most = max(ratios, key=lambda name: ratios[name])
+    numbers: Numbers = {"arm": most, "times FedAvg": ratios[most], "the document": TIMES_FEDAVG}
+    return Verdict(ratios[most] >= TIMES_FEDAVG, numbers)
+
+
+def stays_high(sweep: Sweep) -> Verdict | None:
+    """RPFL is nearly as accurate with 0.4 attackers as FedAvg is with none."""
+    base = arm(ADULT, CLEAN, 0.0, FEDAVG)
+    arms = [attacked(attack, RPFLS[1]) for attack in (BACKDOOR, FLIP)]
+    if not sweep.has(base, *arms):
+        return None
+    lost = max(100 * (sweep.mean(base) - sweep.mean(name)) for name in arms)
+    numbers = {"most points lost": lost, "allowed": HIGH_POINTS, **_values(sweep, (base, *arms))}
+    return Verdict(lost <= HIGH_POINTS, numbers)
+
+
+def scaling_needs_an_aggregator(sweep: Sweep) -> Verdict | None:
+    """A backdoor in scaled updates gets through FedAvg and RPFL, and not through robust aggregators."""
+    open_, closed = (
+        [attacked(BACKDOOR_SCALED, defence, FORGED_SHARE) for defence in defences]
+        for defences in ((FEDAVG, *RPFLS), (NORM, GM, TM))
+    )
+    if not sweep.has(*open_, *closed):
+        return None
+    least, most = (
+        choose(sweep.mean(name, SUCCESS) for name in arms) for choose, arms in ((min, open_), (max, closed))
+    )
+    return Verdict(most < NO_DEFENCE <= least, _values(sweep, (*open_, *closed), SUCCESS))
+
+
+# -- privacy -----------------------------------------------------------------------------------------------
+
+
+def theorem_falls_short(sweep: Sweep) -> Verdict | None:
+    """What Theorem 1's noise gives a record is far more than it states."""
+    name = arm(ADULT, CLEAN, 0.0, RPFLS[0])
+    if not sweep.has(name):
+        return None
+    true, stated = sweep.number(name, "epsilon"), sweep.number(name, "stated")
+    numbers: Numbers = {"true epsilon": true, "stated": stated, "delta": DELTA}
+    return Verdict(true > stated, {**numbers, "noise std": sweep.number(name, "least noise std on rows")})
+
+
+def membership_is_chance(sweep: Sweep) -> Verdict | None:
+    """Where epsilon is at most 1 for a record or for more, both attacks are near one half."""
+    arms = [
+        name
+        for method in MEMBER_METHODS
+        if sweep.has(name := f"{PRIVACY}-{method}")
+        and sweep.number(name, "epsilon") <= RECORD_EPSILON * 1.001
+    ]
+    if not arms or not sweep.has(f"{PRIVACY}-{FEDAVG}"):
+        return None
+    found = {f"{name}, {fact}": sweep.mean(name, fact) for name in arms for fact in MEMBERSHIPS}
+    most = max(abs(value - 0.5) for value in found.values())
+    ceiling = 0.5 + advantage_at_most(RECORD_EPSILON, DELTA) / 2
+    numbers: Numbers = {"largest distance from chance": most, "no attack can exceed": ceiling}
+    return Verdict(most <= NEAR_CHANCE, {**numbers, **found})
+
+
+def averaging_leaks(sweep: Sweep) -> Verdict | None:
+    """Without noise members are told from others."""
+    name = f"{PRIVACY}-{FEDAVG}"
+    if not sweep.has(name):
+        return None
+    fact = MEMBERSHIPS[0]
+    mean, error = sweep.mean(name, fact), sweep.standard_error(name, fact)
+    return Verdict(mean - CLOSE * error > 0.5, {"attack accuracy": mean, "SE": error, "the document": 0.82})
+
+
+def order_of_the_table(sweep: Sweep) -> Verdict | None:
+    """Table I's order: RPFL gives less away than averaging, and learns more than local noise."""
+    average, local, rpfl_arm = (f"{PRIVACY}-{method}" for method in (FEDAVG, "ldp1", RPFLS[1]))
+    if not sweep.has(average, local, rpfl_arm):
+        return None
+    attack = MEMBERSHIPS[0]
+    less = rise(sweep, rpfl_arm, average, attack) > CLOSE
+    more = rise(sweep, local, rpfl_arm) > CLOSE
+    numbers = {f"{name}, attack": sweep.mean(name, attack) for name in (average, local, rpfl_arm)}
+    return Verdict(less and more, {**numbers, **_values(sweep, (average, local, rpfl_arm))})
+
+
+def majority_rate(sweep: Sweep) -> Verdict | None:
+    """On all loans plain averaging is as accurate as saying that every loan is paid, and hardly better."""
+    name = arm(LOAN_IID, CLEAN, 0.0, FEDAVG)
+    if not sweep.has(name):
+        return None
+    accuracy, rate = sweep.mean(name), sweep.mean(name, MAJORITY)
+    numbers: Numbers = {"accuracy": accuracy, "majority rate": rate, BALANCED: sweep.mean(name, BALANCED)}
+    return Verdict(abs(accuracy - rate) <= NEAR_MAJORITY, {**numbers, "AUC": sweep.mean(name, "AUC")})

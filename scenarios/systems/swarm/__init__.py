@@ -1,0 +1,1 @@
+"""A swarm beside training alone and training on all rows."""

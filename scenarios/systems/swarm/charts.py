@@ -1,0 +1,216 @@
+"""The plots of scenario `swarm`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from scenarios.frame.spec import Chart, Json
+from scenarios.swarms.history import AGGREGATED, PHASES, Round
+from scenarios.swarms.nodes import PeerRun
+from scenarios.swarms.results import Quantity, SwarmResults, lowest_by_round, mean, phase_mean
+from scenarios.systems.swarm import privacy
+
+SERIES = 8
+PHASE_COLOURS = {"train": "var(--series-1)", "group": "var(--series-2)", "shares": "var(--series-3)",
+                 "sums": "var(--series-4)"}  # fmt: skip
+PHASE_NAMES = {"train": "training", "group": "group", "shares": "shares", "sums": "sums"}
+REASONS = {"group-timeout": "no group", "shares-timeout": "shares missing", "sums-timeout": "sums missing",
+           "contributors-differ": "over other members", "joins-timeout": "joins missing",
+           "masks-timeout": "more silent than tolerated", "caught": "a liar, banned",
+           "wrong-count": "a wrong masked vector", "wrong-weights": "a wrong weight",
+           "budget-spent": "privacy budget spent", "swarm-finished": "too late"}  # fmt: skip
+MAIN, POOLED, FAINT = "var(--series-1)", "var(--series-2)", "var(--faint)"
+ACCURACY_AXIS = {"title": {"text": "test accuracy"}, "tickformat": ".0%"}
+
+
+def charts(results: SwarmResults) -> tuple[Chart, ...]:
+    """All plots, the most telling first."""
+    return (
+        *privacy.over_epsilon(results),
+        comparison(results),
+        accuracy_by_peer(results),
+        by_phase(results, "seconds"),
+        by_phase(results, "bytes_sent"),
+        outcomes(results),
+    )
+
+
+def comparison(results: SwarmResults) -> Chart:
+    """The swarm against every peer alone and against pooled training."""
+    alone = results.baselines.alone
+    steps = list(range(1, results.rounds + 1))
+    traces: list[Json] = [
+        _line(f"peer {peer} alone", steps, curve.accuracy, FAINT, 1.5, group="alone", legend=False)
+        for peer, curve in enumerate(alone)
+    ]
+    alone_mean = [mean(column) for column in zip(*(curve.accuracy for curve in alone), strict=True)]
+    traces.append(_line("alone, mean", steps, alone_mean, "var(--muted)", 2.5, dash="dash", group="alone"))
+    traces.append(_line("pooled data", steps, results.baselines.pooled.accuracy, POOLED, 2.5, dash="dot"))
+    lowest = lowest_by_round(results.peers)
+    traces.append(_line("the swarm", list(lowest), list(lowest.values()), MAIN, 3.5))
+    return Chart(
+        "comparison",
+        "Together, alone, and on pooled data",
+        "Accuracy on the common test split after each round. Thin lines: each peer training on its own data "
+        "only. The swarm's line is its least accurate peer.",
+        tuple(traces),
+        _layout(ACCURACY_AXIS),
+    )
+
+
+def accuracy_by_peer(results: SwarmResults) -> Chart:
+    """One line for each peer. Peers that agree share one line: the first are drawn wide, the last narrow."""
+    count = len(results.peers)
+    traces = [
+        _line(
+            f"peer {peer.peer}",
+            [entry.round for entry in peer.rounds],
+            [entry.accuracy for entry in peer.rounds],
+            f"var(--series-{peer.peer % SERIES + 1})",
+            2 + 12 * (count - 1 - position) / max(1, count - 1),
+        )
+        for position, peer in enumerate(results.peers)
+    ]
+    return Chart(
+        "accuracy",
+        "Accuracy by round, for each peer",
+        "Where the peers hold the same model their lines lie inside one another, from wide to narrow.",
+        tuple(traces),
+        _layout(ACCURACY_AXIS),
+    )
+
+
+def by_phase(results: SwarmResults, quantity: Quantity) -> Chart:
+    """Stacked bars: what each phase of a round cost a peer on average."""
+    seconds = quantity == "seconds"
+    rounds = _rounds_in(results.peers)
+    phases = PHASES if seconds else tuple(phase for phase in PHASES if phase != "train")
+    hover = "%{y:.3f} s" if seconds else "%{y:.3s}B"
+    traces = []
+    for phase in phases:
+        costs = _by_round(results.peers, rounds, phase, quantity)
+        traces.append(_bar(PHASE_NAMES[phase], rounds, costs, PHASE_COLOURS[phase], hover))
+    title = "Seconds by phase" if seconds else "Bytes sent by phase"
+    axis = (
+        {"title": {"text": "seconds"}}
+        if seconds
+        else {"title": {"text": "bytes"}, "tickformat": "~s", "ticksuffix": "B"}
+    )
+    caption = _seconds_caption(results.peers) if seconds else _bytes_caption(results.peers)
+    return Chart(quantity.replace("_", "-"), title, caption, tuple(traces), _layout(axis, barmode="stack"))
+
+
+def outcomes(results: SwarmResults) -> Chart:
+    """Stacked bars: how many peers aggregated in each round, fell back and why, or were not there."""
+    rounds = _rounds_in(results.peers)
+    counts = {number: _outcomes_of(results.peers, number) for number in rounds}
+    names = sorted({name for count in counts.values() for name in count}, key=_outcome_order)
+    traces = [
+        _bar(
+            name,
+            rounds,
+            [counts[number][name] for number in rounds],
+            _outcome_colour(name, position),
+            "%{y} peers",
+        )
+        for position, name in enumerate(names)
+    ]
+    axis = {"title": {"text": "peers"}, "tickformat": "d", "dtick": max(1, len(results.peers) // 5)}
+    return Chart(
+        "outcomes",
+        "Outcomes by round",
+        "How many peers took in the aggregate of a round, and how many fell back on their own update.",
+        tuple(traces),
+        _layout(axis, barmode="stack"),
+    )
+
+
+def _outcomes_of(peers: Sequence[PeerRun], number: int) -> Counter[str]:
+    found = [next((entry for entry in peer.rounds if entry.round == number), None) for peer in peers]
+    return Counter(_outcome_name(entry) for entry in found)
+
+
+def _outcome_name(entry: Round | None) -> str:
+    if entry is None:
+        return "not there"
+    if entry.outcome == AGGREGATED:
+        return "aggregated"
+    return f"fell back: {REASONS.get(entry.reason or '', entry.reason or 'no reason given')}"
+
+
+def _outcome_order(name: str) -> tuple[int, str]:
+    return ({"aggregated": 0, "not there": 2}.get(name, 1), name)
+
+
+def _outcome_colour(name: str, position: int) -> str:
+    match name:
+        case "aggregated":
+            return "var(--good)"
+        case "not there":
+            return FAINT
+        case _:
+            return f"var(--bad-{position % 3 + 1})"
+
+
+def _rounds_in(peers: Sequence[PeerRun]) -> list[int]:
+    return sorted({entry.round for peer in peers for entry in peer.rounds})
+
+
+def _by_round(peers: Sequence[PeerRun], rounds: Sequence[int], phase: str, quantity: Quantity) -> list[float]:
+    every = [entry for peer in peers for entry in peer.rounds]
+    return [
+        phase_mean([entry for entry in every if entry.round == number], phase, quantity) for number in rounds
+    ]
+
+
+def _seconds_caption(peers: Sequence[PeerRun]) -> str:
+    every = [entry for peer in peers for entry in peer.rounds]
+    said = ", ".join(f"{PHASE_NAMES[phase]} {phase_mean(every, phase, 'seconds'):.2f} s" for phase in PHASES)
+    return f"The mean of all peers, round by round. Mean round: {said}."
+
+
+def _bytes_caption(peers: Sequence[PeerRun]) -> str:
+    every = [entry for peer in peers for entry in peer.rounds]
+    sent = mean([float(entry.bytes_sent) for entry in every]) / 1e3
+    received = mean([float(entry.bytes_received) for entry in every]) / 1e3
+    return f"What one peer sends, the mean of all. Mean round: {sent:.0f} kB out, {received:.0f} kB in."
+
+
+def _line(
+    name: str,
+    x: Sequence[float],
+    y: Sequence[float | None],
+    colour: str,
+    width: float,
+    dash: str = "solid",
+    group: str | None = None,
+    legend: bool = True,
+) -> Json:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if len(x) == 1 else "lines",
+        "name": name,
+        "x": list(x),
+        "y": list(y),
+        "line": {"color": colour, "width": width, "dash": dash},
+        "marker": {"color": colour, "size": 6 + width},
+        "showlegend": legend,
+        "hovertemplate": "%{y:.1%}",
+        **({"legendgroup": group} if group else {}),
+    }
+
+
+def _bar(name: str, x: Sequence[int], y: Sequence[float], colour: str, hover: str) -> Json:
+    return {
+        "type": "bar",
+        "name": name,
+        "x": list(x),
+        "y": list(y),
+        "marker": {"color": colour},
+        "hovertemplate": hover,
+    }
+
+
+def _layout(y_axis: Json, **more: object) -> Json:
+    return {"xaxis": {"title": {"text": "round"}, "tickformat": "d"}, "yaxis": dict(y_axis), **more}

@@ -1,0 +1,279 @@
+"""Scenario `swarm`: real peers learn the handwritten digits together; what it buys each of them.
+
+It makes the product's own claims: that a swarm agrees on one model, that this model is far better than what
+any peer gets from its own data, and nearly as good as if all had pooled their data.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from node.config import Task, load_task
+from node.errors import ConfigError
+from scenarios.frame.spec import Claim, Json, Request, Scenario, Table, Verdict
+from scenarios.swarms.baselines import Curve, run_baselines
+from scenarios.swarms.history import AGGREGATED, PHASES
+from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
+from scenarios.swarms.progress import percent, shown
+from scenarios.swarms.replays import run_replays
+from scenarios.swarms.results import SwarmResults, mean, phase_mean
+from scenarios.systems.swarm import charts, privacy
+
+TASK = "digits"
+PEERS = 5
+QUICK_ROUNDS = 5
+ACCURACY_AT_LEAST = 0.94
+GAIN_AT_LEAST_POINTS = 8.0
+LOSS_AT_MOST_POINTS = 3.0
+MEGABYTE = 1e6
+
+
+@dataclass(frozen=True)
+class SwarmConfiguration:
+    """A swarm that can be run: what the command line asked for, judged."""
+
+    task: Task
+    peers: int
+    rounds: int
+    overrides: tuple[str, ...]
+
+
+def plan(request: Request) -> SwarmConfiguration:
+    """Judge a request. Raises ConfigError, one line that says what is allowed."""
+    task = load_task(TASK, _overrides(request))
+    peers = checked_peers(task, PEERS if request.peers is None else request.peers)
+    usual = QUICK_ROUNDS if request.quick else task.train.rounds
+    rounds = usual if request.rounds is None else request.rounds
+    if rounds < 1:
+        raise ConfigError(f"--rounds {rounds}: allowed are 1 and more")
+    return SwarmConfiguration(task, peers, rounds, tuple(request.overrides or ()))
+
+
+def _overrides(request: Request) -> tuple[str, ...]:
+    given = tuple(request.overrides or ())
+    for override in given:
+        if override.startswith("scenario."):
+            raise ConfigError(
+                f"--set {override}: scenario swarm has no keys of its own; task keys are allowed"
+            )
+        if request.seed is not None and override.partition("=")[0].strip() == "task.seed":
+            raise ConfigError(f"--set {override}: --seed {request.seed} sets task.seed too; give one of them")
+    return given if request.seed is None else (*given, f"task.seed={request.seed}")
+
+
+def describe(configuration: SwarmConfiguration) -> Json:
+    """The configuration as JSON; two runs with the same may share a folder."""
+    return {
+        "peers": configuration.peers,
+        "rounds": configuration.rounds,
+        "seed": configuration.task.task.seed,
+        "engine": "processes",
+        "task": asdict(configuration.task),
+    }
+
+
+def again(configuration: SwarmConfiguration) -> tuple[str, ...]:
+    """The arguments that give this configuration again."""
+    kept = [text for text in configuration.overrides if text.partition("=")[0].strip() != "task.seed"]
+    seed = configuration.task.task.seed
+    numbers = {"--peers": configuration.peers, "--rounds": configuration.rounds, "--seed": seed}
+    named = [text for name, number in numbers.items() for text in (name, str(number))]
+    return (*named, *(text for override in kept for text in ("--set", override)))
+
+
+def execute(configuration: SwarmConfiguration, folder: Path, console: Console) -> SwarmResults:
+    """Run the peers, then the baselines: one after the other, so that the peers' seconds are their own."""
+    swarm = SwarmPlan(configuration.task, configuration.peers, configuration.rounds, folder)
+    started_s = time.monotonic()
+    with shown(console, swarm.peers, swarm.rounds) as display:
+        display.stage(f"starting {swarm.peers} peers")
+        peers = run_swarm(swarm, display)
+        swarm_s = time.monotonic() - started_s
+        display.stage("training the baselines: each peer alone, and all data pooled")
+        baselines = run_baselines(swarm, display)
+        if configuration.task.privacy.mechanism != "none":
+            display.stage("replaying the same swarm under the other privacy mechanisms")
+        replays = run_replays(swarm, display)
+    return SwarmResults(swarm.rounds, peers, baselines, replays, swarm_s)
+
+
+def same_model(results: SwarmResults) -> Verdict:
+    """Every peer ends with the same base."""
+    digests = {peer.summary.base_digest for peer in results.peers}
+    return Verdict(len(digests) == 1, {"peers": len(results.peers), "different models": len(digests)})
+
+
+def all_aggregated(results: SwarmResults) -> Verdict:
+    """Every round of every peer was aggregated."""
+    wanted = results.rounds * len(results.peers)
+    aggregated = sum(entry.outcome == AGGREGATED for peer in results.peers for entry in peer.rounds)
+    return Verdict(aggregated == wanted, {"rounds of all peers": wanted, "aggregated": aggregated})
+
+
+def accurate(results: SwarmResults) -> Verdict:
+    """The least accurate peer reaches what the task is known to allow."""
+    lowest = results.swarm_accuracy
+    return Verdict(
+        lowest >= ACCURACY_AT_LEAST, {"lowest of all peers": lowest, "at least": ACCURACY_AT_LEAST}
+    )
+
+
+def better_than_alone(results: SwarmResults) -> Verdict:
+    """The swarm gains on the mean of its peers training alone."""
+    gain = 100 * (results.swarm_accuracy - results.alone_accuracy)
+    numbers = {"swarm": results.swarm_accuracy, "mean alone": results.alone_accuracy}
+    return Verdict(
+        gain >= GAIN_AT_LEAST_POINTS, {**numbers, "gain in points": gain, "at least": GAIN_AT_LEAST_POINTS}
+    )
+
+
+def near_pooled(results: SwarmResults) -> Verdict:
+    """The swarm loses little against training on all data in one place."""
+    loss = 100 * (results.pooled_accuracy - results.swarm_accuracy)
+    numbers = {"swarm": results.swarm_accuracy, "pooled": results.pooled_accuracy}
+    return Verdict(
+        loss <= LOSS_AT_MOST_POINTS, {**numbers, "loss in points": loss, "at most": LOSS_AT_MOST_POINTS}
+    )
+
+
+CLAIMS = (
+    Claim("Every peer ends with the same model", same_model),
+    Claim("Every round is aggregated", all_aggregated),
+    Claim(f"Test accuracy is at least {ACCURACY_AT_LEAST:.0%}", accurate),
+    Claim(f"At least {GAIN_AT_LEAST_POINTS:g} points better than peers training alone", better_than_alone),
+    Claim(f"Within {LOSS_AT_MOST_POINTS:g} points of training on pooled data", near_pooled),
+    Claim("No peer spends more epsilon than its budget", privacy.within_budget),
+)
+
+
+def headline(results: SwarmResults) -> str:
+    """The main figures in one sentence."""
+    return (
+        f"{len(results.peers)} peers reached {percent(results.swarm_accuracy)} test accuracy together; "
+        f"alone they reach {percent(results.alone_accuracy)} on average, "
+        f"one model on pooled data {percent(results.pooled_accuracy)}. "
+        f"{privacy.verdict_in_words(results)}"
+    ).rstrip()
+
+
+def swarm_arm(results: SwarmResults) -> Json:
+    """The peers' figures."""
+    return {
+        "accuracy": results.swarm_accuracy,
+        "seconds": results.swarm_s,
+        "peers": [_peer_figures(peer) for peer in results.peers],
+    }
+
+
+def _peer_figures(peer: PeerRun) -> Json:
+    return {
+        "peer": peer.peer,
+        **asdict(peer.summary),
+        "by_round": [
+            {
+                "round": entry.round,
+                "outcome": entry.outcome,
+                "reason": entry.reason,
+                "accuracy": entry.accuracy,
+            }
+            for entry in peer.rounds
+        ],
+        "mean_by_phase": {
+            name: {
+                "seconds": phase_mean(peer.rounds, name, "seconds"),
+                "bytes_sent": phase_mean(peer.rounds, name, "bytes_sent"),
+                "bytes_received": phase_mean(peer.rounds, name, "bytes_received"),
+            }
+            for name in PHASES
+        },
+    }
+
+
+def alone_arm(results: SwarmResults) -> Json:
+    """The figures of every peer alone."""
+    curves = results.baselines.alone
+    return {"accuracy": results.alone_accuracy, "peers": [_curve_figures(curve) for curve in curves]}
+
+
+def pooled_arm(results: SwarmResults) -> Json:
+    """The figures of the pooled model."""
+    return _curve_figures(results.baselines.pooled)
+
+
+def _curve_figures(curve: Curve) -> Json:
+    return {
+        "rows": curve.rows,
+        "accuracy": curve.final,
+        "seconds": curve.seconds,
+        "accuracy_by_round": list(curve.accuracy),
+    }
+
+
+def tables(results: SwarmResults) -> tuple[Table, ...]:
+    """A row for each peer, then what the swarm is compared with."""
+    headings = ("peer", "rounds", "aggregated", "fallbacks", "accuracy", "model", "MB sent", "seconds")
+    return (
+        Table("Peers", headings, tuple(_peer_row(peer) for peer in results.peers)),
+        Table("Test accuracy", ("trained", "rows", "accuracy"), _comparison(results)),
+        *privacy.tables(results),
+    )
+
+
+def _peer_row(peer: PeerRun) -> tuple[str, ...]:
+    summary = peer.summary
+    return (
+        f"peer {peer.peer}",
+        str(summary.rounds),
+        str(summary.aggregated),
+        str(summary.fallbacks),
+        percent(summary.accuracy),
+        summary.base_digest[:10],
+        f"{summary.bytes_sent / MEGABYTE:.2f}",
+        f"{summary.seconds:.1f}",
+    )
+
+
+def _comparison(results: SwarmResults) -> tuple[tuple[str, ...], ...]:
+    alone, pooled = results.baselines.alone, results.baselines.pooled
+    rows_mean = f"{mean([curve.rows for curve in alone]):.0f} on average"
+    return (
+        ("together, as a swarm", rows_mean, percent(results.swarm_accuracy)),
+        ("alone, mean of the peers", rows_mean, percent(results.alone_accuracy)),
+        ("on pooled data", str(pooled.rows), percent(results.pooled_accuracy)),
+    )
+
+
+ARMS: dict[str, Callable[[SwarmResults], Json]] = {
+    "swarm": swarm_arm,
+    "alone": alone_arm,
+    "pooled": pooled_arm,
+    "privacy": privacy.arm,
+}
+
+
+def arms(results: SwarmResults) -> dict[str, Json]:
+    """The figures of every arm."""
+    return {name: figures(results) for name, figures in ARMS.items()}
+
+
+SWARM: Scenario[SwarmConfiguration, SwarmResults] = Scenario(
+    name="swarm",
+    source="Murmuration",
+    summary="Real peers on loopback learn handwritten digits together, against each alone and pooled data.",
+    options=frozenset({"peers", "rounds", "seed", "engine", "out", "quick", "overrides"}),
+    engines=("processes",),
+    plan=plan,
+    describe=describe,
+    again=again,
+    execute=execute,
+    headline=headline,
+    arms=arms,
+    claims=CLAIMS,
+    charts=charts.charts,
+    tables=tables,
+)

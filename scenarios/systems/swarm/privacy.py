@@ -1,0 +1,157 @@
+"""What scenario `swarm` shows of privacy: accuracy over epsilon, and in a sentence each what is protected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from scenarios.frame.spec import Chart, Json, Table, Verdict
+from scenarios.swarms.history import Round, amount, most_spent
+from scenarios.swarms.nodes import PeerRun
+from scenarios.swarms.progress import percent
+from scenarios.swarms.replays import PrivateCurve
+from scenarios.swarms.results import SwarmResults
+
+COLOURS = {"dp-sgd": "var(--series-1)", "aldp": "var(--series-2)", "ldp": "var(--series-3)"}
+USEFUL_POINTS = 10.0
+"""A model that beats guessing the most frequent class by less has learned nothing to use."""
+
+
+def curve_of(peers: Sequence[PeerRun]) -> PrivateCurve | None:
+    """The real peers' curve: each round's lowest accuracy and largest epsilon; None without privacy."""
+    most = most_spent([peer.summary.privacy for peer in peers])
+    if most is None:
+        return None
+    numbers = sorted({entry.round for peer in peers for entry in peer.rounds})
+    rounds = [_at(peers, number) for number in numbers]
+    accuracy = tuple(min(entry.accuracy or 0.0 for entry in entries) for entries in rounds)
+    epsilon = tuple(max(entry.epsilon or 0.0 for entry in entries) for entries in rounds)
+    return PrivateCurve(str(most["mechanism"]), accuracy, epsilon, dict(most))
+
+
+def _at(peers: Sequence[PeerRun], number: int) -> list[Round]:
+    return [entry for peer in peers for entry in peer.rounds if entry.round == number]
+
+
+def curves(results: SwarmResults) -> tuple[PrivateCurve, ...]:
+    """The real peers' curve first, then the replays; none without privacy."""
+    own = curve_of(results.peers)
+    return () if own is None else (own, *results.replays)
+
+
+def over_epsilon(results: SwarmResults) -> tuple[Chart, ...]:
+    """Accuracy over the epsilon spent so far; no chart without privacy."""
+    found = curves(results)
+    if not found:
+        return ()
+    traces = [_trace(curve, position == 0) for position, curve in enumerate(found)]
+    last = max(curve.epsilon[-1] for curve in found)
+    guessing: Json = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "always the most frequent class",
+        "x": [0, last],
+        "y": [results.guessing] * 2,
+        "line": {"color": "var(--faint)", "width": 2, "dash": "dash"},
+        "hovertemplate": "%{y:.1%}",
+    }
+    delta = amount(found[0].privacy, "delta")
+    return (
+        Chart(
+            "epsilon",
+            "Accuracy over epsilon",
+            f"Test accuracy of the common model against the epsilon spent so far (delta {delta:g}; the peer "
+            f"that spent most). {found[0].mechanism} ran on the real peers, the others are replays over the "
+            "same data without a network. Their epsilons protect different things: see the table below.",
+            (*traces, guessing),
+            {
+                "xaxis": {"title": {"text": "epsilon spent"}, "rangemode": "tozero"},
+                "yaxis": {"title": {"text": "test accuracy"}, "tickformat": ".0%", "range": [0, 1]},
+            },
+        ),
+    )
+
+
+def _trace(curve: PrivateCurve, is_real: bool) -> Json:
+    colour = COLOURS.get(curve.mechanism, "var(--series-4)")
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": curve.mechanism if is_real else f"{curve.mechanism} (replay)",
+        "x": list(curve.epsilon),
+        "y": list(curve.accuracy),
+        "line": {"color": colour, "width": 3.5 if is_real else 2, "dash": "solid" if is_real else "dot"},
+        "marker": {"color": colour, "size": 6},
+        "hovertemplate": "epsilon %{x:.3f}: %{y:.1%}",
+    }
+
+
+def tables(results: SwarmResults) -> tuple[Table, ...]:
+    """Each mechanism's ledger and result; no table without privacy."""
+    found = curves(results)
+    if not found:
+        return ()
+    figures = ("mechanism", "accuracy", "epsilon spent", "of", "delta", "for")
+    words = ("mechanism", "what is protected", "what epsilon does not cover")
+    return (
+        Table("Privacy", figures, tuple(_figures(curve) for curve in found)),
+        Table("What is protected", words, tuple(_words(curve) for curve in found)),
+    )
+
+
+def _figures(curve: PrivateCurve) -> tuple[str, ...]:
+    privacy = curve.privacy
+    return (
+        curve.mechanism,
+        percent(curve.final),
+        f"{privacy['epsilon_spent']:.3f}",
+        f"{privacy['epsilon_budget']:.3g}",
+        f"{privacy['delta']:g}",
+        f"{privacy['unit']} ({privacy['neighbours']})",
+    )
+
+
+def _words(curve: PrivateCurve) -> tuple[str, ...]:
+    return (curve.mechanism, str(curve.privacy["protects"]), str(curve.privacy["outside"]) or "nothing")
+
+
+def verdict_in_words(results: SwarmResults) -> str:
+    """How useful each mechanism was, said plainly; "" without privacy."""
+    return " ".join(_judgement(curve, results.guessing) for curve in curves(results))
+
+
+def _judgement(curve: PrivateCurve, guessing: float) -> str:
+    epsilon = amount(curve.privacy, "epsilon_spent")
+    if 100 * (curve.final - guessing) < USEFUL_POINTS:
+        return (
+            f"{curve.mechanism} at epsilon {epsilon:.3g} is useless here: {percent(curve.final)}, where "
+            f"always guessing the most frequent class gives {percent(guessing)}."
+        )
+    return f"{curve.mechanism} reached {percent(curve.final)} at epsilon {epsilon:.3g}."
+
+
+def within_budget(results: SwarmResults) -> Verdict:
+    """No peer's ledger is above its budget. Without privacy nothing is spent."""
+    ledgers = [peer.summary.privacy for peer in results.peers if peer.summary.privacy is not None]
+    if not ledgers:
+        return Verdict(True, {"privacy": "none asked for"})
+    most = max(amount(ledger, "epsilon_spent") for ledger in ledgers)
+    budget = max(amount(ledger, "epsilon_budget") for ledger in ledgers)
+    holds = all(_within(ledger) for ledger in ledgers)
+    return Verdict(holds, {"largest epsilon spent": most, "budget": budget})
+
+
+def _within(ledger: Mapping[str, object]) -> bool:
+    return amount(ledger, "epsilon_spent") <= amount(ledger, "epsilon_budget") * (1 + 1e-6)
+
+
+def arm(results: SwarmResults) -> Json:
+    """The figures of every mechanism."""
+    return {
+        curve.mechanism: {
+            "accuracy": curve.final,
+            "accuracy_by_round": list(curve.accuracy),
+            "epsilon_by_round": list(curve.epsilon),
+            **curve.privacy,
+        }
+        for curve in curves(results)
+    }

@@ -1,0 +1,1 @@
+"""Two parties that hold different columns of the same rows."""

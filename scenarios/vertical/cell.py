@@ -1,0 +1,272 @@
+"""Vertical learning of two parties as a cell: one network in two halves, a batch at a time.
+
+    leader ──gradients of the last batch, the next request──▶ follower ──outputs (n, 2)──▶ leader ──▶ step
+
+The loop is the leader's, and the same everywhere; engines differ in the link to the follower: the object
+itself, or a node of its own. Batch order and initial weights follow from the seed; flips do so in replays.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from mechanisms.noise.randomness import SeededWords, Words
+from node.config_values import key, read_section, real, whole
+from node.errors import ConfigError
+from scenarios.frame.spec import Json
+from scenarios.study.cells import Fact, Outcome, Room, digest_of, salt_of
+from scenarios.vertical.choices import NOTHING, EmbeddingChoice, LabelChoice, protect_of
+from scenarios.vertical.parties import (
+    NO_GRADIENTS,
+    Floats,
+    Follower,
+    FollowerRows,
+    Leader,
+    LeaderRows,
+    Network,
+    Plan,
+    Request,
+    Step,
+    dealt,
+)
+from scenarios.vertical.wide_deep import Descent, Sizes
+
+DATA_SET = "criteo"
+TRUE_LOSS, LOSS = "training loss, true labels", "training loss, labels trained on"
+"""Series: means over the steps of an epoch, each before its step."""
+ENDS = {"first": 0, "last": -1}
+"""Epochs whose losses are facts too, such as `last training loss, true labels`."""
+READ = "labels read from gradients"
+"""A fact: the balanced accuracy of a follower that guesses labels from the gradients it was sent."""
+
+_LABELS, _OUTPUTS = 55, 56  # streams of random numbers: [one of these, seed, the arm's salt]
+
+
+@dataclass(frozen=True)
+class VerticalTrain:
+    """The keys of [train] that two parties have. `learning_rate` is Adam's; a round is an epoch."""
+
+    rounds: int = key(whole(1, 10_000))
+    batch_size: int = key(whole(1, 100_000))
+    learning_rate: float = key(real(above=0, at_most=1000))
+
+
+@dataclass(frozen=True)
+class VerticalCell:
+    """One arm with one seed: two parties, a network in two halves, and what protects labels or outputs."""
+
+    arm: str
+    seed: int
+    train: VerticalTrain
+    sizes: Sizes
+    descent: Descent
+    labels: LabelChoice | None
+    outputs: EmbeddingChoice | None
+
+    @property
+    def rounds(self) -> int:
+        """Epochs, each with a figure."""
+        return self.train.rounds
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """The one that is split between two parties."""
+        return (DATA_SET,)
+
+    def check(self, room: Room) -> None:
+        """See Cell.check: rows are there, and label mechanisms are made and tried."""
+        room.vertical(DATA_SET)
+        if self.labels is not None:
+            self.labels.make(self.label_words)
+
+    def describe(self) -> Json:
+        """All but the seed and the name."""
+        described = {name: value for name, value in asdict(self).items() if name not in ("arm", "seed")}
+        sizes = {**asdict(self.sizes), "hidden": list(self.sizes.hidden)}  # as JSON gives it back
+        return {"kind": "vertical", **described, "sizes": sizes}
+
+    def seeded(self, seed: int) -> VerticalCell:
+        """The same arm with another seed."""
+        return replace(self, seed=seed)
+
+    def lasting(self, rounds: int) -> VerticalCell:
+        """The same arm over so many epochs."""
+        return self.changed({"train": {"rounds": rounds}})
+
+    def among(self, peers: int) -> VerticalCell:
+        """Refused. Raises ConfigError."""
+        raise ConfigError(
+            f"--peers {peers}: vertical learning here has two parties, whose columns are fixed; leave it out"
+        )
+
+    def changed(self, table: Mapping[str, Mapping[str, object]]) -> VerticalCell:
+        """With keys of [train] set anew. Raises ConfigError."""
+        foreign = [section for section in table if section != "train"]
+        if foreign:
+            named = f"{foreign[0]}.{next(iter(table[foreign[0]]), '')}"
+            allowed = ", ".join(f"train.{name}" for name in asdict(self.train))
+            raise ConfigError(f"--set {named}: this scenario does not have it; allowed: {allowed}")
+        return replace(
+            self, train=read_section(VerticalTrain, "train", {**asdict(self.train), **table.get("train", {})})
+        )
+
+    def replay(self, room: Room) -> Outcome:
+        """Both parties in this process, with seeded flips."""
+        leaders, followers = dealt(room.vertical(DATA_SET))
+        plan = plan_of(self, len(leaders.labels), len(leaders.judged_labels))
+        link = Beside(follower_of(self, followers, self.output_words))
+        return epochs_of(self, plan, leaders, link, self.label_words, room)
+
+    @property
+    def network(self) -> Network:
+        """The model, and how it learns."""
+        return Network(self.sizes, replace(self.descent, learning_rate=self.train.learning_rate), self.seed)
+
+    @property
+    def label_words(self) -> SeededWords:
+        """What flips of labels follow from in replays."""
+        return SeededWords(np.random.default_rng([_LABELS, self.seed, salt_of(self.arm)]))
+
+    @property
+    def output_words(self) -> SeededWords:
+        """What flips of the follower's signs follow from in replays."""
+        return SeededWords(np.random.default_rng([_OUTPUTS, self.seed, salt_of(self.arm)]))
+
+
+def plan_of(cell: VerticalCell, training: int, judged: int) -> Plan:
+    """What both parties are told."""
+    return Plan(training, judged, cell.rounds, cell.train.batch_size, cell.seed)
+
+
+def follower_of(cell: VerticalCell, rows: FollowerRows, words: Words) -> Follower:
+    """The follower of a cell."""
+    return Follower(rows, cell.network, protect_of(cell.outputs, words))
+
+
+# -- the loop ----------------------------------------------------------------------------------------------
+
+
+class Link(Protocol):
+    """The leader's way to the follower."""
+
+    def exchange(self, request: Request, gradients: Floats) -> Floats:
+        """Give `gradients` (m, 2) in the outputs before, get the outputs (n, 2) of `request`'s rows.
+
+        Raises UserError where the follower is gone.
+        """
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The follower in the same process."""
+
+    follower: Follower
+
+    def exchange(self, request: Request, gradients: Floats) -> Floats:
+        """See Link.exchange."""
+        return self.follower.answer(request, gradients)
+
+
+def epochs_of(
+    cell: VerticalCell, plan: Plan, rows: LeaderRows, link: Link, words: Words, room: Room
+) -> Outcome:
+    """All epochs of a cell, from the leader's side. Raises UserError."""
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415  seconds to import, needed here only
+
+    begun, true = time.perf_counter(), rows.labels.astype(np.float64)
+    choice = cell.labels
+    source = true if choice is None else choice.source(choice.make(words), true)
+    run = _Run(Leader(rows, cell.network, source), link, Readings(len(true)))
+    figures: list[float] = []
+    losses: list[tuple[float, float]] = []
+    logits: Floats = NO_GRADIENTS
+    for epoch, requests in groupby(plan.requests(), lambda request: request.epoch):
+        steps, logits = run.epoch(requests)
+        losses.append(tuple(np.mean([(step.loss, step.true_loss) for step in steps], axis=0).tolist()))
+        figures.append(float(roc_auc_score(rows.judged_labels, logits)))
+        room.say(epoch, figures[-1])
+    facts = {**protection_of(cell), **judged_facts(rows.judged_labels, logits)}
+    facts[READ] = run.readings.accuracy(rows.labels)
+    facts["predictions sha256"] = digest_of(logits)
+    series = dict(zip((LOSS, TRUE_LOSS), zip(*losses, strict=True), strict=True))
+    facts |= {f"{when} {name}": row[at] for when, at in ENDS.items() for name, row in series.items()}
+    return Outcome(tuple(figures), facts, time.perf_counter() - begun, series)
+
+
+@dataclass
+class _Run:
+    """The leader at work: the gradients that go out with its next request."""
+
+    leader: Leader
+    link: Link
+    readings: Readings
+    gradients: Floats = field(default_factory=lambda: NO_GRADIENTS)
+
+    def epoch(self, requests: Iterator[Request]) -> tuple[list[Step], Floats]:
+        """The steps of an epoch, and the logits (n,) of all judged rows after it."""
+        steps, logits = [], []
+        for request in requests:
+            outputs = self.link.exchange(request, self.gradients)
+            self.gradients = NO_GRADIENTS
+            if not request.learning:
+                logits.append(self.leader.judge(request, outputs))
+                continue
+            steps.append(self.leader.learn(request, outputs))
+            self.gradients = steps[-1].gradients
+            self.readings.see(request, self.gradients)
+        return steps, np.concatenate(logits)
+
+
+# -- what a follower reads, and what the outcome tells -----------------------------------------------------
+
+
+class Readings:
+    """What a follower can tell of labels from nothing but the gradients that it is sent.
+
+    A row's gradient has one sign where the label it was trained on is 1 and the other where it is 0: in a
+    batch, the sign of most rows is taken for 0. Over the epochs the signs of a row are added up.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._votes = np.zeros(rows)
+
+    def see(self, request: Request, gradients: Floats) -> None:
+        """The gradients (n, 2) of a batch."""
+        signs = np.sign(gradients[:, -1])
+        self._votes[request.rows] += signs if signs.sum() < 0 else -signs
+
+    def accuracy(self, labels: NDArray[np.int64]) -> float:
+        """Balanced, of the guesses for all rows; 0.5 is what guessing without looking gives."""
+        from sklearn.metrics import balanced_accuracy_score  # noqa: PLC0415  as above
+
+        return float(balanced_accuracy_score(labels, self._votes > 0))
+
+
+def protection_of(cell: VerticalCell) -> dict[str, Fact]:
+    """What a cell's protection promises over all epochs."""
+    choice = cell.labels or cell.outputs
+    return dict(NOTHING) if choice is None else choice.facts(cell.rounds)
+
+
+def judged_facts(labels: NDArray[np.int64], logits: Floats) -> dict[str, Fact]:
+    """How good the logits (n,) of judged rows are, beside the share of the most frequent label."""
+    from sklearn.metrics import balanced_accuracy_score, log_loss  # noqa: PLC0415  as above
+
+    probabilities = expit(logits.astype(np.float64))
+    clicked = probabilities > 0.5
+    share = float(labels.mean())
+    return {
+        "log loss": float(log_loss(labels, probabilities)),
+        "accuracy": float((clicked == labels).mean()),
+        "balanced accuracy": float(balanced_accuracy_score(labels, clicked)),
+        "majority rate": max(share, 1 - share),
+        "judged rows": len(labels),
+    }

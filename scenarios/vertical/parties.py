@@ -1,0 +1,234 @@
+"""The two parties of vertical learning: who holds what, and what each does with what the other sends.
+
+    follower   its own columns ──▶ outputs (n, 2) ──▶ leader         and takes the gradients in them
+    leader     its own columns, the labels; learns from the outputs, and gives the gradients in them
+
+Neither sees the other's columns, and the follower sees no label, but what the gradients tell of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from node.errors import UserError
+from scenarios.data.criteo import Criteo, Fields, Part
+from scenarios.vertical.wide_deep import SCALARS, Descent, Learner, Sizes, drawn_bottom, drawn_top
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+_ORDER, _LEADER, _FOLLOWER, _TOP = 51, 52, 53, 54  # streams of random numbers: [one of these, seed, ...]
+
+
+# -- who holds what ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FollowerRows:
+    """The follower's columns of the training rows, and of those that the model is judged on."""
+
+    train: Fields
+    judged: Fields
+
+
+@dataclass(frozen=True)
+class LeaderRows:
+    """The leader's columns of the same rows, and their labels: (n,), 0 or 1."""
+
+    train: Fields
+    judged: Fields
+    labels: NDArray[np.int64]
+    judged_labels: NDArray[np.int64]
+
+
+def dealt(rows: Criteo) -> tuple[LeaderRows, FollowerRows]:
+    """What each party holds. The model is judged on the dev and test rows together."""
+    train, judged = rows.train, _together(rows.dev, rows.test)
+    leader = LeaderRows(train.leader, judged.leader, train.labels, judged.labels)
+    return leader, FollowerRows(train.follower, judged.follower)
+
+
+def _together(one: Part, other: Part) -> Part:
+    return Part(
+        _below(one.leader, other.leader),
+        _below(one.follower, other.follower),
+        np.concatenate([one.labels, other.labels]),
+    )
+
+
+def _below(one: Fields, other: Fields) -> Fields:
+    ids = np.concatenate([one.ids, other.ids])
+    return Fields(ids, np.concatenate([one.weights, other.weights]), one.vocabulary)
+
+
+# -- what both know ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Request:
+    """Rows (n,) whose outputs the leader needs next: of the training rows to learn from, or judged ones."""
+
+    epoch: int
+    step: int
+    learning: bool
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What both parties were told: how many rows there are, and in which order they come."""
+
+    training: int
+    judged: int
+    epochs: int
+    batch_size: int
+    seed: int
+
+    def requests(self) -> Iterator[Request]:
+        """All of the run, in order: each epoch the training rows, shuffled, then the judged ones."""
+        for epoch in range(1, self.epochs + 1):
+            order = np.random.default_rng([_ORDER, self.seed, epoch]).permutation(self.training)
+            yield from self._batches(epoch, True, order)
+            yield from self._batches(epoch, False, np.arange(self.judged))
+
+    def _batches(self, epoch: int, learning: bool, rows: Rows) -> Iterator[Request]:
+        for step, start in enumerate(range(0, len(rows), self.batch_size), start=1):
+            yield Request(epoch, step, learning, rows[start : start + self.batch_size])
+
+
+@dataclass(frozen=True)
+class Network:
+    """The model and how it learns; initial weights follow from `seed`."""
+
+    sizes: Sizes
+    descent: Descent
+    seed: int
+
+
+# -- the follower ------------------------------------------------------------------------------------------
+
+
+Protect = Callable[[Tensor], Tensor]
+"""What the follower does to its outputs (n, 2) before they leave."""
+
+
+def as_they_are(outputs: Tensor) -> Tensor:
+    """No protection."""
+    return outputs
+
+
+class Follower:
+    """The party without labels. Gradients in what left are taken for those in what it was made from."""
+
+    def __init__(self, rows: FollowerRows, network: Network, protect: Protect) -> None:
+        self._rows = {True: _Columns(rows.train), False: _Columns(rows.judged)}
+        seed = (_FOLLOWER, network.seed)
+        bottom = drawn_bottom(rows.train.vocabulary, rows.train.ids.shape[1], network.sizes, seed)
+        self._learner = Learner(bottom, network.descent, ())
+        self._protect = protect
+        self._sent: Tensor | None = None
+
+    def answer(self, request: Request, gradients: Floats) -> Floats:
+        """Take the `gradients` (m, 2) in the outputs before, if those were to learn from; outputs (n, 2).
+
+        Raises UserError where they are no longer finite.
+        """
+        if self._sent is not None:
+            self._learner.learn(self._sent, torch.tensor(gradients))
+        with torch.set_grad_enabled(request.learning):
+            outputs = self._learner.bottom(*self._rows[request.learning].of(request.rows))
+        self._sent = outputs if request.learning else None
+        if not bool(outputs.isfinite().all()):
+            raise diverged(request.epoch)
+        left: Floats = self._protect(outputs.detach()).numpy()
+        return left
+
+
+class _Columns:
+    """A party's columns as tensors."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._ids, self._weights = torch.tensor(fields.ids), torch.tensor(fields.weights)
+
+    def of(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """(n, fields) ids and weights of rows (n,)."""
+        chosen = torch.from_numpy(rows)
+        return self._ids[chosen], self._weights[chosen]
+
+
+def diverged(epoch: int) -> UserError:
+    """The line for outputs or losses that are not finite."""
+    return UserError(f"training diverged in epoch {epoch}; lower train.learning_rate")
+
+
+# -- the leader --------------------------------------------------------------------------------------------
+
+
+class LabelSource(Protocol):
+    """The labels that the leader trains on."""
+
+    def __getitem__(self, rows: Rows) -> NDArray[np.floating]:
+        """Those of rows (n,), (n,)."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step gives: the gradients (n, 2) in the follower's outputs, and two losses before the step.
+
+    Each is the mean cross entropy: with the labels that were trained on, and with the true ones.
+    """
+
+    gradients: Floats
+    loss: float
+    true_loss: float
+
+
+class Leader:
+    """The party with the labels. It trains on those of `source`, and reports with the true ones too."""
+
+    def __init__(self, rows: LeaderRows, network: Network, source: LabelSource) -> None:
+        self._rows = {True: _Columns(rows.train), False: _Columns(rows.judged)}
+        self._labels = torch.tensor(rows.labels, dtype=torch.float32)
+        self._source = source
+        self._top = drawn_top((_TOP, network.seed))
+        seed = (_LEADER, network.seed)
+        bottom = drawn_bottom(rows.train.vocabulary, rows.train.ids.shape[1], network.sizes, seed)
+        self._learner = Learner(bottom, network.descent, self._top.parameters())
+
+    def learn(self, request: Request, outputs: Floats) -> Step:
+        """One step with the follower's `outputs` (n, 2). Raises UserError for a loss that is not finite."""
+        received, gradients = torch.tensor(outputs, requires_grad=True), torch.zeros(outputs.shape)
+        received.grad = gradients  # what is added to
+        logits = self._logits(request, received)
+        noisy = torch.tensor(self._source[request.rows], dtype=torch.float32)
+        loss = functional.binary_cross_entropy_with_logits(logits, noisy)
+        if not math.isfinite(loss.item()):
+            raise diverged(request.epoch)
+        true = self._labels[torch.from_numpy(request.rows)]
+        true_loss = functional.binary_cross_entropy_with_logits(logits.detach(), true).item()
+        self._learner.learn(loss, torch.ones(()))
+        return Step(gradients.numpy(), loss.item(), true_loss)
+
+    def judge(self, request: Request, outputs: Floats) -> Floats:
+        """The logits (n,) of judged rows, with the follower's `outputs` (n, 2)."""
+        with torch.no_grad():
+            logits: Floats = self._logits(request, torch.tensor(outputs)).numpy()
+        return logits
+
+    def _logits(self, request: Request, received: Tensor) -> Tensor:
+        own = self._learner.bottom(*self._rows[request.learning].of(request.rows))
+        logits: Tensor = self._top(torch.cat([own, received], dim=1)).squeeze(1)
+        return logits
+
+
+NO_GRADIENTS: Floats = np.zeros((0, SCALARS), np.float32)
+"""What goes out with the first request, and after rows that were judged."""

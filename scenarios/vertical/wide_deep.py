@@ -1,0 +1,119 @@
+"""The wide and deep network, cut between two parties (Cheng et al. 2016; the cut is MindSpore Federated's).
+
+    ids, weights (n, fields) ──▶ Bottom ──▶ (n, 2): a wide and a deep scalar     one at each party
+    both parties' (n, 2) side by side ──▶ top: dense 4 ──▶ 1 ──▶ logit           at the leader
+
+The wide part learns by FTRL, the deep part and the top by Adam, both tables of a party from one loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from scenarios.vertical.ftrl import Ftrl, FtrlSettings
+
+EMBEDDING_STD = 0.01
+SCALARS = 2
+"""What a bottom gives for a row: its wide and its deep output."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Numbers an id has in the deep table, and the widths of the hidden layers."""
+
+    embedding: int
+    hidden: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Descent:
+    """How a party learns. l2: half of it times the squares of the deep table is added to the loss."""
+
+    learning_rate: float
+    adam_epsilon: float
+    l2: float
+    ftrl: FtrlSettings
+
+
+class Bottom(nn.Module):
+    """One party's part: from ids (n, fields) and weights (n, fields) to (n, 2), wide and deep."""
+
+    def __init__(self, vocabulary: int, fields: int, sizes: Sizes) -> None:
+        super().__init__()
+        self.wide = nn.Parameter(torch.zeros(vocabulary, 1))
+        self.wide_bias = nn.Parameter(torch.zeros(1))
+        self.deep = nn.Parameter(EMBEDDING_STD * torch.randn(vocabulary, sizes.embedding))
+        self.layers = _perceptron((fields * sizes.embedding, *sizes.hidden, 1))
+
+    def forward(self, ids: Tensor, weights: Tensor) -> Tensor:
+        """(n, 2) of ids (n, fields) int64 and weights (n, fields)."""
+        weighed = weights.unsqueeze(2)  # (n, fields, 1)
+        wide = (functional.embedding(ids, self.wide) * weighed).sum(1) + self.wide_bias  # (n, 1)
+        deep = (functional.embedding(ids, self.deep) * weighed).flatten(1)  # (n, fields * embedding)
+        return torch.cat([wide, self.layers(deep)], dim=1)
+
+    @property
+    def wide_part(self) -> tuple[nn.Parameter, ...]:
+        """What FTRL moves."""
+        return (self.wide, self.wide_bias)
+
+    @property
+    def deep_part(self) -> tuple[nn.Parameter, ...]:
+        """What Adam moves."""
+        return (self.deep, *self.layers.parameters())
+
+
+def _perceptron(widths: Sequence[int]) -> nn.Sequential:
+    """Dense layers with ReLU between them."""
+    dense = [nn.Linear(one, other) for one, other in pairwise(widths)]
+    between = [part for layer in dense[:-1] for part in (layer, nn.ReLU())]
+    return nn.Sequential(*between, dense[-1])
+
+
+def drawn_bottom(vocabulary: int, fields: int, sizes: Sizes, seed: Sequence[int]) -> Bottom:
+    """A bottom whose initial weights follow from `seed`."""
+    with _drawing(seed):
+        return Bottom(vocabulary, fields, sizes)
+
+
+def drawn_top(seed: Sequence[int]) -> nn.Linear:
+    """The top whose initial weights follow from `seed`: from (n, 4) to logits (n, 1)."""
+    with _drawing(seed):
+        return nn.Linear(2 * SCALARS, 1)
+
+
+@contextmanager
+def _drawing(seed: Sequence[int]) -> Iterator[None]:
+    """Torch's initialisers know one generator, the process's: it is left as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(int(np.random.SeedSequence(seed).generate_state(1)[0]))
+        yield
+
+
+class Learner:
+    """A party's bottom with its optimisers; `also`: further parameters, for Adam."""
+
+    def __init__(self, bottom: Bottom, descent: Descent, also: Iterable[nn.Parameter]) -> None:
+        self.bottom = bottom
+        self._l2 = descent.l2
+        self._ftrl = Ftrl(bottom.wide_part, descent.ftrl)
+        deep = [*bottom.deep_part, *also]
+        self._adam = torch.optim.Adam(deep, lr=descent.learning_rate, eps=descent.adam_epsilon)
+
+    def learn(self, outputs: Tensor, gradients: Tensor) -> None:
+        """One step by the `gradients` in `outputs`, of the same shape: (n, 2), or () for a loss."""
+        self._adam.zero_grad()
+        for weights in self.bottom.wide_part:
+            weights.grad = None
+        penalty = self._l2 / 2 * self.bottom.deep.square().sum()
+        torch.autograd.backward([outputs, penalty], [gradients, torch.ones(())])
+        self._ftrl.step()
+        self._adam.step()

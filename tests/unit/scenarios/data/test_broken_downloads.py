@@ -1,0 +1,203 @@
+"""Connections that break, and mirrors that answer what they should not."""
+
+import gzip
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scenarios.data import downloads
+from scenarios.data.downloads import TRIES, Published
+from tests.unit.scenarios.publisher import (
+    CONTENT,
+    FILE,
+    NAME,
+    PROXIES,
+    UNSUMMED,
+    Publisher,
+    get,
+    nobody_there,
+    publishing,
+    put,
+    refusal,
+    there,
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+
+
+# ---- Connections that break
+
+
+async def test_a_cut_transfer_goes_on_where_it_was_cut(tmp_path: Path) -> None:
+    publisher = Publisher(cuts=[50_000, 30_000])
+    async with publishing(publisher) as published:
+        await get(published, tmp_path)
+    assert there(tmp_path) == {NAME: CONTENT}
+    assert publisher.asked == [None, "bytes=50000-", "bytes=80000-"]
+
+
+async def test_a_cut_transfer_goes_on_in_the_next_run(tmp_path: Path) -> None:
+    publisher = Publisher(cuts=[20_000] * TRIES)
+    async with publishing(publisher) as published:
+        said = await refusal(published, tmp_path)
+        assert there(tmp_path) == {f"{NAME}.partial": CONTENT[: 20_000 * TRIES]}
+        assert f"at {20_000 * TRIES} of {len(CONTENT)} bytes" in said
+        assert "which goes on after 80.0 kB" in said
+        await get(published, tmp_path)
+    assert publisher.asked[-1] == f"bytes={20_000 * TRIES}-"
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+async def test_where_there_are_no_ranges_it_begins_again(tmp_path: Path) -> None:
+    publisher = Publisher(cuts=[50_000], ranges=False)
+    async with publishing(publisher) as published:
+        await get(published, tmp_path)
+    assert publisher.asked == [None, "bytes=50000-"]
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+async def test_an_answer_that_ends_early_without_an_announced_length_is_a_cut_one(tmp_path: Path) -> None:
+    short = Publisher(CONTENT[:40_000], announced=False)
+    async with publishing(short) as published:
+        said = await refusal(published, tmp_path)
+    assert f"at 40000 of {len(CONTENT)} bytes" in said or "has no byte 40000" in said
+    assert NAME not in there(tmp_path)
+
+
+async def test_the_next_mirror_goes_on_where_the_last_one_was_cut(tmp_path: Path) -> None:
+    first, second = Publisher(cuts=[10_000] * TRIES), Publisher()
+    async with publishing(first, second) as published:
+        await get(published, tmp_path)
+    assert second.asked == [f"bytes={10_000 * TRIES}-"]
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+async def test_a_mirror_that_falls_silent_is_left_and_what_it_sent_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "SILENCE_S", 0.5)
+    first, second = Publisher(cuts=[20_000] * TRIES), Publisher()
+    first.silent.clear()
+    async with publishing(first, second) as published:
+        await get(published, tmp_path)
+        first.silent.set()
+    assert len(first.asked) == TRIES
+    assert second.asked != [None]
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+async def test_what_arrived_whole_before_a_crash_is_only_judged(tmp_path: Path) -> None:
+    put(tmp_path, f"{NAME}.partial", CONTENT)
+    publisher = Publisher()
+    async with publishing(publisher) as published:
+        await get(published, tmp_path)
+    assert publisher.asked == []
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+@pytest.mark.parametrize("left", [b"other bytes", CONTENT + b"more", bytes(len(CONTENT)), CONTENT[:9] + b"?"])
+async def test_a_partial_file_of_something_else_does_no_harm(left: bytes, tmp_path: Path) -> None:
+    put(tmp_path, f"{NAME}.partial", left)
+    async with publishing(Publisher()) as published:
+        await get(published, tmp_path)
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+async def test_without_a_checksum_nothing_is_gone_on_with(tmp_path: Path) -> None:
+    put(tmp_path, f"{NAME}.partial", CONTENT[:100])
+    publisher = Publisher(cuts=[50_000])
+    async with publishing(publisher) as published:
+        await get(replace(published, files=(UNSUMMED,)), tmp_path)
+    assert publisher.asked == [None, None]
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+# ---- Wrong bytes, wrong answers
+
+
+def swapped(content: bytes) -> bytes:
+    """The same labels in another order: whole, and not what is published."""
+    header, labels = gzip.decompress(content)[:8], gzip.decompress(content)[8:]
+    other = gzip.compress(header + labels[::-1])
+    return other[: len(CONTENT)].ljust(len(CONTENT), b"\0")
+
+
+async def test_a_wrong_checksum_is_one_line_and_nothing_is_kept(tmp_path: Path) -> None:
+    wrong = swapped(CONTENT)
+    publisher = Publisher(wrong)
+    async with publishing(publisher) as published:
+        said = await refusal(published, tmp_path)
+    assert f"sha256 {hashlib.sha256(wrong).hexdigest()}, not {FILE.sha256} as published" in said
+    assert there(tmp_path) == {}
+    assert len(publisher.asked) == 1
+
+
+async def test_a_mirror_with_a_wrong_file_is_passed_over(tmp_path: Path) -> None:
+    async with publishing(Publisher(swapped(CONTENT)), Publisher()) as published:
+        await get(published, tmp_path)
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+async def test_a_damaged_file_without_a_checksum_is_refused(tmp_path: Path) -> None:
+    broken = CONTENT[:-4] + b"\0\0\0\0"
+    async with publishing(Publisher(broken)) as published:
+        said = await refusal(replace(published, files=(UNSUMMED,)), tmp_path)
+    assert "sent a damaged file" in said
+    assert there(tmp_path) == {}
+
+
+async def test_no_more_is_taken_than_is_published(tmp_path: Path) -> None:
+    async with publishing(Publisher(CONTENT + bytes(200_000))) as published:
+        said = await refusal(published, tmp_path)
+    assert f"sent more than the {len(CONTENT)} bytes that are published" in said
+    assert there(tmp_path) == {}
+
+
+@pytest.mark.parametrize("status", [403, 404, 500])
+async def test_a_refusal_is_told_with_its_status_and_the_next_mirror_is_asked(
+    status: int, tmp_path: Path
+) -> None:
+    refusing, other = Publisher(status=status), Publisher()
+    async with publishing(refusing) as published:
+        said = await refusal(published, tmp_path)
+    async with publishing(refusing, other) as published:
+        await get(published, tmp_path)
+    assert f"answered {status}" in said
+    assert len(refusing.asked) == 2
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+async def test_a_mirror_with_an_empty_file_is_passed_over(tmp_path: Path) -> None:
+    """It answers 416 to any range, also to none."""
+    async with publishing(Publisher(b""), Publisher()) as published:
+        await get(published, tmp_path)
+    assert there(tmp_path) == {NAME: CONTENT}
+
+
+async def test_another_range_than_was_asked_for_is_not_taken(tmp_path: Path) -> None:
+    async with publishing(Publisher(cuts=[1000], shift=7)) as published:
+        said = await refusal(published, tmp_path)
+    assert "sent another range than from byte 1000 on" in said
+    assert there(tmp_path) == {f"{NAME}.partial": CONTENT[:1000]}
+
+
+async def test_without_a_network_one_line_says_what_to_do(tmp_path: Path) -> None:
+    published = Published("set", (nobody_there(), nobody_there()), (FILE,))
+    said = await refusal(published, tmp_path)
+    assert said.count("can not be reached") == 2
+    assert "Run the command again when there is a network" in said
+    assert f"copy the file from elsewhere into {tmp_path / 'set'}" in said
+    assert "--data-dir" in said
+
+
+async def test_files_fetched_before_a_failure_stay(tmp_path: Path) -> None:
+    missing = replace(FILE, name="missing.gz", sha256="0" * 64)
+    async with publishing(Publisher()) as published:
+        await refusal(replace(published, files=(FILE, missing)), tmp_path)
+    assert there(tmp_path) == {NAME: CONTENT}

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from benchmarks.clients_sequential import train_one_by_one
+from node.config import ModelSection
+from node.data import Dataset
+from node.task import build
+from node.training import read_vector
+from scenarios.data.models import SmallCNN
+from scenarios.federated.clients import LocalTraining, train_clients
+from scenarios.federated.gradients import Gradients, Product
+
+ROWS = 30
+
+
+def images(side: int = 28) -> tuple[np.ndarray, np.ndarray]:
+    """x (n, 1, side, side), y (n,)."""
+    rng = np.random.default_rng(0)
+    return rng.random((ROWS, 1, side, side), np.float32), rng.integers(0, 10, ROWS)
+
+
+def model(side: int = 28) -> torch.nn.Module:
+    x, y = (torch.from_numpy(array) for array in images(side))
+    section = ModelSection("scenarios.models:SmallCNN", {"outputs": 10, "channels": 4, "side": side})
+    return build(section, 0, Dataset(x, y, x, y, "test", 10, ""))
+
+
+@pytest.mark.parametrize("side", [28, 13, 5])
+def test_it_is_a_convolution_and_a_linear_layer(side):
+    cnn = model(side)
+    x = torch.from_numpy(images(side)[0])
+    kernels = cnn.convolution.weight.view(4, 1, 5, 5)
+    maps = torch.relu(functional.conv2d(x, kernels, cnn.convolution.bias, stride=2))
+    expected = cnn.last(maps.flatten(2).transpose(1, 2).flatten(1))  # by place, then by channel
+    torch.testing.assert_close(cnn(x), expected)
+
+
+def test_it_has_as_many_parameters_as_the_report_says():
+    assert read_vector(SmallCNN(10), "*").size == 23_466
+
+
+def test_an_image_that_is_smaller_than_the_kernel_is_refused():
+    with pytest.raises(ValueError, match=r"side = 4 is not allowed: at least 5 pixels"):
+        SmallCNN(10, side=4)
+
+
+def test_clients_in_blocks_train_as_one_by_one():
+    x, y = images(13)
+    cnn = model(13)
+    start = read_vector(cnn, "*").astype(np.float64)
+    training = LocalTraining(2, 4, 0.1, proximal_mu=0.1, grad_clip=0.5)
+    rows = [np.arange(ROWS), np.arange(9), np.arange(20, 27)]
+    given = (cnn, start, rows, x.astype(np.float64), y, functional.cross_entropy, training, range(3), None)
+    weights, losses = train_clients(*given, 3)
+    expected, expected_losses = train_one_by_one(*given)
+    np.testing.assert_allclose(weights, expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(losses, expected_losses, rtol=0, atol=1e-9)
+
+
+def test_its_gradients_are_stacked_products():
+    """So that blocks are fast."""
+    x, y = images()
+    cnn = SmallCNN(10)
+    gradients = Gradients(cnn, functional.cross_entropy, torch.from_numpy(x[:1]))
+    weights = torch.from_numpy(read_vector(cnn, "*")).expand(2, -1)
+    batch = torch.from_numpy(x.reshape(2, 15, 1, 28, 28)), torch.from_numpy(y.reshape(2, 15))
+    parts, _ = gradients(weights, *batch, None)
+    assert sum(isinstance(part, Product) for part in parts) == 2

@@ -1,0 +1,334 @@
+import gzip
+import os
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from node.config import load_task
+from node.data import load_dataset
+from node.errors import ConfigError
+from scenarios.data import images
+from scenarios.data.dataset import Damaged
+from scenarios.data.images import FEMNIST_FILE, MNIST_FILES, read_idx, read_images, read_labels
+from scenarios.data.sources import SOURCES, data_folder, load
+
+REAL = os.environ.get("MURMURATION_DATA")
+TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS = MNIST_FILES
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def idx(values: np.ndarray) -> bytes:
+    """The idx bytes of an array of bytes, not yet gzipped."""
+    header = bytes((0, 0, 8, values.ndim)) + b"".join(size.to_bytes(4, "big") for size in values.shape)
+    return header + values.astype(np.uint8).tobytes()
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def write_idx(path: Path, values: np.ndarray) -> Path:
+    return write(path, gzip.compress(idx(values)))
+
+
+@pytest.fixture
+def tiny_mnist(tmp_path: Path) -> Path:
+    for pixels, labels, rows in ((TRAIN_IMAGES, TRAIN_LABELS, 12), (TEST_IMAGES, TEST_LABELS, 5)):
+        write_idx(tmp_path / pixels, rng(rows).integers(0, 256, (rows, 28, 28)))
+        write_idx(tmp_path / labels, np.arange(rows) % 10)
+    return tmp_path
+
+
+def femnist_arrays(rows: int = 400, clients: int = 4) -> dict[str, np.ndarray]:
+    """Dark ink in one pixel, whose place tells the row's label, on white."""
+    labels = np.arange(rows) % 10
+    images = np.full((rows, 28, 28), 255, np.uint8)
+    images[np.arange(rows), labels, 0] = 55
+    return {
+        "images": images,
+        "labels": labels.astype(np.uint8),
+        "client": (np.arange(rows) * clients // rows).astype(np.uint8),
+    }
+
+
+def write_femnist(folder: Path, **arrays: np.ndarray) -> Path:
+    (folder / FEMNIST_FILE).parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(folder / FEMNIST_FILE, **arrays)
+    return folder
+
+
+# ---- Where data lies
+
+
+@dataclass(frozen=True)
+class Where:
+    given: str | None
+    environment: dict[str, str]
+    expected: str
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Where("d", {"MURMURATION_DATA": "/m", "XDG_CACHE_HOME": "/x"}, "d"),
+        Where(None, {"MURMURATION_DATA": "/m", "XDG_CACHE_HOME": "/x"}, "/m"),
+        Where(None, {"MURMURATION_DATA": "", "XDG_CACHE_HOME": "/x"}, "/x/murmuration"),
+        Where(None, {}, "/home/someone/.cache/murmuration"),
+        Where(None, {"XDG_CACHE_HOME": "relative"}, "/home/someone/.cache/murmuration"),
+    ],
+    ids=lambda case: case.expected,
+)
+def test_data_lies_where_it_was_said_last(case: Where, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    given = None if case.given is None else Path(case.given)
+    assert data_folder(given, case.environment) == Path(case.expected)
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(_class: type[Path]) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", classmethod(nobody))
+    with pytest.raises(ConfigError, match="give --data-dir, or set MURMURATION_DATA"):
+        data_folder(None, {})
+
+
+# ---- Loading
+
+
+def test_mnist_is_images_from_0_to_1_with_labels(tiny_mnist: Path) -> None:
+    loaded = load("mnist", tiny_mnist, rng())
+    assert (loaded.train_x.shape, loaded.train_x.dtype) == ((12, 1, 28, 28), np.float32)
+    assert (loaded.test_x.shape, loaded.test_y.dtype) == ((5, 1, 28, 28), np.int64)
+    expected = rng(12).integers(0, 256, (12, 28, 28)) / 255
+    np.testing.assert_allclose(loaded.train_x[:, 0], expected, atol=1e-7)
+    assert list(loaded.train_y) == [*range(10), 0, 1]
+    assert (loaded.clients, loaded.classes) == (None, 10)
+    assert "12 training and 5 test images" in loaded.description
+
+
+def test_femnist_is_inverted_and_keeps_whose_row_it_is(tmp_path: Path) -> None:
+    loaded = load("femnist-digits", write_femnist(tmp_path, **femnist_arrays()), rng())
+    assert loaded.clients is not None
+    assert loaded.train_x.shape == (320, 1, 28, 28)
+    assert len(loaded.train_y) == len(loaded.clients) == 320
+    assert "inverted so that ink is bright" in loaded.description
+    ink = np.argwhere(loaded.train_x[:, 0])
+    np.testing.assert_array_equal(ink[:, 1], loaded.train_y)
+    np.testing.assert_allclose(loaded.train_x[tuple(np.insert(ink, 1, 0, axis=1).T)], 200 / 255, rtol=1e-6)
+
+
+def test_each_femnist_client_holds_out_alike(tmp_path: Path) -> None:
+    loaded = load("femnist-digits", write_femnist(tmp_path, **femnist_arrays()), rng())
+    assert list(np.bincount(loaded.clients)) == [80] * 4
+    np.testing.assert_array_equal(np.bincount(loaded.test_y), [8] * 10)
+    for client in range(4):
+        np.testing.assert_array_equal(np.bincount(loaded.train_y[loaded.clients == client]), [8] * 10)
+
+
+def test_femnist_rows_keep_their_clients(tmp_path: Path) -> None:
+    arrays = femnist_arrays()
+    arrays["images"][:, 20, 5] = 255 - 50 * arrays["client"]  # a mark of the client in each image
+    loaded = load("femnist-digits", write_femnist(tmp_path, **arrays), rng())
+    np.testing.assert_allclose(loaded.train_x[:, 0, 20, 5] * 255, 50 * loaded.clients, atol=1e-4)
+
+
+def test_digits_hold_out_the_same_rows_as_a_node(tmp_path: Path) -> None:
+    task = load_task("digits", ["task.seed=3"])
+    node = load_dataset(task, None, (0, 1))
+    loaded = load("digits", tmp_path, np.random.default_rng([3, 1]))
+    np.testing.assert_array_equal(loaded.test_x, node.test_x.numpy())
+    np.testing.assert_array_equal(loaded.test_y, node.test_y.numpy())
+    np.testing.assert_array_equal(loaded.train_x, node.train_x.numpy())
+
+
+def test_breast_cancer_is_standardised_over_the_training_rows(tmp_path: Path) -> None:
+    loaded = load("breast-cancer", tmp_path, rng())
+    assert (loaded.train_x.shape, loaded.test_x.shape, loaded.classes) == ((455, 30), (114, 30), 2)
+    np.testing.assert_allclose(loaded.train_x.mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(loaded.train_x.std(axis=0), 1, atol=1e-5)
+    assert np.abs(loaded.test_x.mean(axis=0)).max() > 0.01
+    assert loaded.train_y.mean() == pytest.approx(357 / 569, abs=0.005)
+    assert "62.7% benign" in loaded.description
+
+
+@pytest.mark.parametrize("name", ["digits", "breast-cancer"])
+def test_the_generator_alone_decides_what_is_held_out(name: str, tmp_path: Path) -> None:
+    once, again, other = (load(name, tmp_path, rng(seed)) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(once.test_x, again.test_x)
+    assert not np.array_equal(once.test_x, other.test_x)
+
+
+# ---- What is refused
+
+
+def refusal(name: str, folder: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(name, folder, rng())
+    assert caught.value.status == 2
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_an_unknown_name_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+    said = refusal("mnits", tmp_path)
+    allowed = "digits, breast-cancer, mnist, femnist-digits, adult, loan"
+    assert said == f"data set 'mnits' is unknown; allowed: {allowed}"
+
+
+def test_missing_files_are_one_line_with_the_command_that_gets_them(tmp_path: Path) -> None:
+    said = refusal("mnist", tmp_path / "no such")
+    assert "train-images-idx3-ubyte.gz can not be read (No such file or directory)" in said
+    assert f"`python -m scenarios data mnist --data-dir '{tmp_path}/no such'`" in said
+    assert "--data-dir" in refusal("femnist-digits", tmp_path)
+
+
+def test_as_many_labels_as_images(tiny_mnist: Path) -> None:
+    write_idx(tiny_mnist / TEST_LABELS, np.arange(4))
+    said = refusal("mnist", tiny_mnist)
+    assert "has 5 images, mnist/t10k-labels-idx1-ubyte.gz has 4 labels; get it with" in said
+
+
+IMAGES = idx(np.zeros((3, 28, 28)))
+GZIPPED = gzip.compress(IMAGES)
+CORRUPT = bytearray(GZIPPED)
+CORRUPT[-6] ^= 1  # in the checksum
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "ends within its header"),
+        (IMAGES, "Not a gzipped file"),
+        (GZIPPED[:-10], "can not be read (Compressed file ended"),
+        (bytes(CORRUPT), "CRC check failed"),
+        (GZIPPED[:10] + b"\xff" * 20, "can not be read"),
+        (gzip.compress(idx(np.zeros(3))), "begins with 00000801, not 00000803"),
+        (gzip.compress(b"\0\0\x0d\x03" + IMAGES[4:]), "begins with 00000d03"),
+        (gzip.compress(b"\0\0"), "ends within its header"),
+        (gzip.compress(IMAGES[:9]), "ends within its header"),
+        (gzip.compress(IMAGES[:-1]), "announces 2352 bytes in shape (3, 28, 28) and has 2351"),
+        (gzip.compress(IMAGES + b"\0"), "announces 2352 bytes in shape (3, 28, 28) and has more"),
+        (gzip.compress(idx(np.zeros((0, 28, 28)))), "announces 0 bytes"),
+        (gzip.compress(IMAGES[:4] + b"\xff" * 12), f"allowed: 1 to {images.MOST_BYTES}"),
+        (gzip.compress(idx(np.zeros((3, 28, 27)))), "images of shape (28, 27), not (28, 28)"),
+    ],
+)
+def test_damaged_images_are_told_by_what_is_wrong(content: bytes, said: str, tmp_path: Path) -> None:
+    with pytest.raises(Damaged) as caught:
+        read_images(write(tmp_path / "images.gz", content))
+    assert said in str(caught.value)
+    assert str(tmp_path / "images.gz") in str(caught.value)
+
+
+def test_labels_beyond_9_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Damaged, match="label 10 is not allowed; 0 to 9"):
+        read_labels(write_idx(tmp_path / "labels.gz", np.array([1, 10])))
+
+
+def test_no_more_is_unpacked_than_is_announced(tmp_path: Path) -> None:
+    """A gzip bomb: 64 MB of zeros behind a header of 3 images, whose end is corrupt and never reached."""
+    bomb = gzip.compress(IMAGES + bytes(1 << 26))[:-8]
+    with pytest.raises(Damaged, match="has more"):
+        read_idx(write(tmp_path / "images.gz", bomb), 3)
+
+
+def test_a_folder_in_a_files_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / TRAIN_IMAGES).mkdir(parents=True)
+    (tmp_path / FEMNIST_FILE).mkdir(parents=True)
+    assert "Is a directory" in refusal("mnist", tmp_path)
+    assert "Is a directory" in refusal("femnist-digits", tmp_path)
+
+
+def without(name: str) -> dict[str, np.ndarray]:
+    return {key: value for key, value in femnist_arrays().items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        (without("client"), "client is not a file in the archive"),
+        ({**femnist_arrays(), "images": femnist_arrays()["images"] / 255}, "images are float64"),
+        ({**femnist_arrays(), "images": femnist_arrays()["images"][:, :, 1:]}, "not uint8 (n, 28, 28)"),
+        ({**femnist_arrays(), "images": 255 - femnist_arrays()["images"]}, "ink is bright (mean pixel 0)"),
+        ({**femnist_arrays(), "labels": np.arange(7)}, "labels (7,)"),
+        ({**femnist_arrays(), "labels": np.arange(400)}, "label 399 is not allowed; 0 to 9"),
+        ({**femnist_arrays(), "labels": np.zeros(400)}, "labels are float64; allowed: whole numbers"),
+        ({**femnist_arrays(), "client": np.arange(-1, 399)}, "client -1 is not allowed"),
+        ({**femnist_arrays(), "client": np.full(400, 2**62)}, f"client {2**62} is not allowed"),
+        ({**femnist_arrays(), "client": np.zeros((400, 1), int)}, "client (400, 1)"),
+        (femnist_arrays(rows=1, clients=1), "n at least 2"),
+    ],
+)
+def test_wrong_femnist_arrays_are_told_by_what_is_wrong(
+    arrays: dict[str, np.ndarray], said: str, tmp_path: Path
+) -> None:
+    assert said in refusal("femnist-digits", write_femnist(tmp_path, **arrays))
+
+
+class Trap:
+    """Unpickling it would leave a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_nothing_is_unpickled(tmp_path: Path) -> None:
+    trap = np.empty(400, object)
+    trap[:] = Trap(tmp_path / "sprung")
+    folder = write_femnist(tmp_path, **{**femnist_arrays(), "labels": trap})
+    assert "allow_pickle=False" in refusal("femnist-digits", folder)
+    write(folder / FEMNIST_FILE, pickle.dumps(Trap(tmp_path / "sprung")))
+    assert "can not be read" in refusal("femnist-digits", folder)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_an_archive_that_unpacks_to_too_much_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_femnist(tmp_path, **femnist_arrays())
+    monkeypatch.setattr(images, "MOST_BYTES", 300_000)
+    assert "allowed: 300000" in refusal("femnist-digits", folder)
+
+
+def test_a_truncated_archive_is_refused(tmp_path: Path) -> None:
+    folder = write_femnist(tmp_path, **femnist_arrays())
+    whole = (folder / FEMNIST_FILE).read_bytes()
+    write(folder / FEMNIST_FILE, whole[: len(whole) // 2])
+    assert "can not be read" in refusal("femnist-digits", folder)
+
+
+# ---- The real ones
+
+
+@pytest.mark.skipif(REAL is None, reason="MURMURATION_DATA names no folder of real data sets")
+@pytest.mark.parametrize(
+    ("name", "train", "test", "ink"),
+    [("mnist", 60_000, 10_000, 0.1307), ("femnist-digits", 4798, 1199, 0.0368)],
+)
+def test_real_data_is_read(name: str, train: int, test: int, ink: float) -> None:
+    loaded = load(name, Path(str(REAL)), rng())
+    assert (len(loaded.train_y), len(loaded.test_y)) == (train, test)
+    assert loaded.train_x.mean() == pytest.approx(ink, abs=0.002)
+    assert set(np.unique(loaded.train_y)) == set(range(10))
+    if name == "femnist-digits":
+        assert loaded.clients is not None
+        assert min(np.bincount(loaded.clients)) >= 300
+
+
+def test_every_source_says_what_to_do(tmp_path: Path) -> None:
+    for name, entry in SOURCES.items():
+        assert entry.name == name
+        assert entry.advice(tmp_path)
+        assert "{" not in entry.advice(tmp_path)

@@ -1,0 +1,129 @@
+"""Engine `inline`: cells in this process and in child processes give the same, and say how far they are."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from node.errors import ConfigError, UserError
+from scenarios.engines.engine import Place
+from scenarios.engines.inline import (
+    CellJob,
+    InlineEngine,
+    LocalRoom,
+    Watch,
+    load,
+    one_thread,
+    round_line,
+    rounds_said,
+)
+from scenarios.federated.choices import Rows
+from scenarios.study.cells import Outcome
+from tests.own_studies import NOISED, PLAIN, SHRINKING, Told, own
+
+OWN = own(SHRINKING, {"clients_per_round": 3})
+CELLS = [cell.lasting(8).seeded(seed) for seed in (0, 1) for cell in (NOISED, OWN)]
+BREAKING = own("tests.own_mechanisms:Breaking", {"clients_per_round": 3})
+OUTCOME = Outcome((0.25, 0.5), {}, 1.0)
+
+
+def place(folder: Path) -> Place:
+    return Place(folder, folder / "no data")
+
+
+def kept(place: Place, cells: list) -> list[tuple]:
+    outcomes = [place.shelf.get(cell) for cell in cells]
+    return [(outcome.figures, outcome.facts) for outcome in outcomes]
+
+
+def test_cells_in_this_process_and_in_children_give_the_same_bits(tmp_path: Path) -> None:
+    alone, beside, told = place(tmp_path / "1"), place(tmp_path / "2"), Told()
+    InlineEngine(1, 2).run(CELLS, alone, Told())
+    InlineEngine(2, 2).run(CELLS, beside, told)
+    assert kept(alone, CELLS) == kept(beside, CELLS)
+    assert sorted(told.ended) == sorted((cell.arm, cell.seed) for cell in CELLS)
+    for cell in CELLS:
+        figures = beside.shelf.get(cell).figures
+        assert told.rounds[cell.arm, cell.seed] == list(enumerate(figures, start=1))
+
+
+def test_one_cell_tells_its_rounds_and_then_its_end(tmp_path: Path) -> None:
+    told, here = Told(), place(tmp_path)
+    InlineEngine(4, 2).run(CELLS[:1], here, told)
+    assert told.ended == [("noised", 0)]
+    assert told.rounds["noised", 0] == list(enumerate(here.shelf.get(CELLS[0]).figures, start=1))
+    assert not here.shelf.log(CELLS[0]).exists()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_mechanism_that_raises_is_one_line_and_what_is_finished_stays(tmp_path: Path, jobs: int) -> None:
+    here = place(tmp_path)
+    with pytest.raises(UserError, match=r"^own, seed 0.*: the scales are stuck \(log: ") as raised:
+        InlineEngine(jobs, 2).run([PLAIN.lasting(1), BREAKING, BREAKING.seeded(1)], here, Told())
+    assert raised.value.status == 1
+    assert "Traceback" in here.shelf.log(BREAKING).read_text()
+    assert jobs == 2 or here.shelf.holds(PLAIN.lasting(1))
+    assert not here.shelf.holds(BREAKING)
+
+
+def test_what_a_cell_says_is_wrong_is_told_with_its_name(tmp_path: Path) -> None:
+    missing = replace(PLAIN, rows=Rows("mnist"))
+    with pytest.raises(UserError, match=r"^plain, seed 0: data set mnist: .* scenarios data mnist") as raised:
+        InlineEngine(1, 1).run([missing], place(tmp_path), Told())
+    assert raised.value.status == 2
+    assert not place(tmp_path).shelf.log(missing).exists()
+
+
+def test_a_stopped_run_s_lines_are_not_told_again(tmp_path: Path) -> None:
+    here, told = place(tmp_path), Told()
+    cells = [PLAIN.lasting(2), PLAIN.lasting(2).seeded(1)]
+    for cell in cells:
+        here.shelf.folder.mkdir(parents=True, exist_ok=True)
+        here.shelf.log(cell).write_text("round 1: 0.001\nround 2: 0.001\nKilled\n")
+    InlineEngine(2, 2).run(cells, here, told)
+    assert [len(rounds) for rounds in told.rounds.values()] == [2, 2]
+    assert 0.001 not in {figure for rounds in told.rounds.values() for _, figure in rounds}
+
+
+def test_the_watch_tells_each_round_once_and_the_end_last(tmp_path: Path) -> None:
+    told, cell = Told(), PLAIN.lasting(2)
+    job = CellJob(cell, place(tmp_path), 1)
+    look = Watch([job], told)
+    job.log.parent.mkdir(parents=True)
+    look()
+    assert told.rounds == {}
+    job.log.write_text(round_line(1, 0.25) + "\n" + "round 2: 0.")
+    look()
+    look()
+    assert told.rounds == {("plain", 0): [(1, 0.25)]}
+    job.log.write_text(round_line(1, 0.25) + "\nsaid by a model\n" + round_line(2, 0.5) + "\n")
+    job.place.shelf.put(cell, OUTCOME)
+    look()
+    look()
+    assert told.rounds == {("plain", 0): [(1, 0.25), (2, 0.5)]}
+    assert told.ended == [("plain", 0)]
+
+
+def test_a_round_s_line_is_read_back_to_the_bit(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert rounds_said(log) == []
+    log.write_text("".join(f"{round_line(number, figure)}\n" for number, figure in ((1, 1 / 3), (2, 1e-30))))
+    assert rounds_said(log) == [(1, 1 / 3), (2, 1e-30)]
+
+
+def test_a_room_loads_a_data_set_once(tmp_path: Path) -> None:
+    room = LocalRoom(tmp_path, 1, lambda number, figure: None)
+    first = room.dataset("breast-cancer", 0)
+    assert room.dataset("breast-cancer", 0) is first
+    assert room.dataset("breast-cancer", 1) is not first
+    assert (room.dataset("breast-cancer", 0).test_x == first.test_x).all()
+    with pytest.raises(ConfigError, match="unknown"):
+        load("mnits", tmp_path, 0)
+
+
+def test_threads_are_as_before_when_a_cell_has_ended() -> None:
+    before = torch.get_num_threads()
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before

@@ -1,0 +1,109 @@
+"""Rows, partitions and mechanisms by name: what they give, and one line for what can not be."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mechanisms.servers.server import FedAvg, Federation
+from node.errors import ConfigError
+from scenarios.data.dataset import Dataset
+from scenarios.engines.inline import load
+from scenarios.federated.choices import PARTITIONS, Clients, MechanismChoice, Rows
+from tests.own_mechanisms import Shrinking
+from tests.own_studies import SHRINKING
+
+FEDERATION = Federation((10, 20, 30), 5, (4, 2))
+
+
+@pytest.fixture(scope="module")
+def dataset() -> Dataset:
+    return load("breast-cancer", Path("none"), 0)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+@pytest.mark.parametrize("most", [None, 455])
+def test_all_rows(dataset: Dataset, most: int | None) -> None:
+    assert Rows("breast-cancer", most).chosen(dataset, rng()).tolist() == list(range(455))
+
+
+def test_some_rows_are_drawn_by_the_seed_alone_and_come_in_order(dataset: Dataset) -> None:
+    rows = Rows("breast-cancer", 100).chosen(dataset, rng())
+    assert len(set(rows.tolist())) == 100
+    assert rows.tolist() == sorted(rows.tolist()) == Rows("b", 100).chosen(dataset, rng()).tolist()
+    assert rows.tolist() != Rows("b", 100).chosen(dataset, np.random.default_rng(8)).tolist()
+
+
+def test_more_rows_than_there_are_is_one_line(dataset: Dataset) -> None:
+    with pytest.raises(ConfigError, match="breast-cancer has 455 training rows, and 456 are asked for"):
+        Rows("breast-cancer", 456).chosen(dataset, rng())
+
+
+def test_clients_get_of_the_chosen_rows_only_and_each_once(dataset: Dataset) -> None:
+    rows = Rows("breast-cancer", 101).chosen(dataset, rng())
+    parts = Clients("iid", 4).deal(dataset, rows, rng())
+    assert [len(part) for part in parts] == [26, 25, 25, 25]
+    assert sorted(np.concatenate(parts).tolist()) == rows.tolist()
+
+
+def test_a_partition_s_own_parameters_reach_it(dataset: Dataset) -> None:
+    rows = np.arange(455)
+    skewed, even = (
+        Clients("dirichlet", 4, {"alpha": alpha}).deal(dataset, rows, rng()) for alpha in (0.1, 1e6)
+    )
+    shares = [[float(dataset.train_y[part].mean()) for part in parts] for parts in (skewed, even)]
+    assert max(shares[0]) - min(shares[0]) > 0.5
+    assert max(shares[1]) - min(shares[1]) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("clients", "said"),
+    [
+        (Clients("iid", 456), "456 clients by partition iid"),
+        (Clients("iid", 0), "0 clients by partition iid"),
+        (Clients("iid", 4, {"alpha": 1}), "alpha"),
+        (Clients("dirichlet", 4, {"alpha": -1.0}), "-1.0"),
+        (Clients("natural", 4), "partition 'natural' needs to know whose each row is"),
+    ],
+)
+def test_a_partition_that_can_not_be_is_one_line(dataset: Dataset, clients: Clients, said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        clients.deal(dataset, np.arange(455), rng())
+    assert said in str(raised.value)
+
+
+def test_no_partition_is_offered_that_this_data_set_has_not(dataset: Dataset) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Clients("natural", 4).deal(dataset, np.arange(455), rng())
+    allowed = str(raised.value).partition("allowed: ")[2].split(", ")
+    assert set(allowed) < set(PARTITIONS)
+    assert "natural" not in allowed
+
+
+def test_a_mechanism_by_its_name_and_by_its_import_path() -> None:
+    assert isinstance(MechanismChoice("fedavg", {"clients_per_round": 2}).make(FEDERATION), FedAvg)
+    assert isinstance(MechanismChoice(SHRINKING, {"clients_per_round": 2}).make(FEDERATION), Shrinking)
+
+
+@pytest.mark.parametrize(
+    ("path", "parameters", "said"),
+    [
+        ("fedsgd", {}, "mechanism 'fedsgd' is unknown; allowed: fedavg, nbafl,"),
+        ("nowhere.at_all:Thing", {}, "nowhere"),
+        ("tests.own_mechanisms:Nothing", {}, "Nothing"),
+        ("fedavg", {}, "clients_per_round"),
+        ("fedavg", {"clients_per_round": 4}, "clients_per_round = 4 is not allowed: at most 3"),
+        ("fedavg", {"clients_per_round": 2, "speed": 1}, "speed"),
+        ("tests.own_mechanisms:Raising", {}, "the noise machine is out of order"),
+        ("tests.own_mechanisms:Unfinished", {}, "is no server-side mechanism: it has no after_batch,"),
+    ],
+)
+def test_a_mechanism_that_can_not_be_is_one_line(path: str, parameters: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        MechanismChoice(path, parameters).make(FEDERATION)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,145 @@
+"""What is measured of a last model beside its accuracy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from mechanisms.audits.membership import Losses
+from mechanisms.noise.randomness import SeededWords
+from node.config import TrainSection
+from scenarios.data.dataset import Dataset
+from scenarios.data.models import Logistic
+from scenarios.engines.inline import LocalRoom, load, one_thread
+from scenarios.federated.attackers import NOBODY, Attackers, Backdoor, LabelFlip
+from scenarios.federated.cell import client_work
+from scenarios.federated.choices import Clients, MechanismChoice, Rows
+from scenarios.federated.measures import (
+    AUC,
+    BACKDOOR,
+    BALANCED,
+    MAJORITY,
+    MEASURES,
+    honest_rows,
+    logits,
+    measures_of,
+    told,
+)
+from scenarios.federated.poisons import Trigger
+from tests.own_studies import PLAIN
+
+HERE = Path("none")
+
+
+@pytest.fixture(scope="module")
+def dataset() -> Dataset:
+    return load("breast-cancer", HERE, 0)
+
+
+def test_logits_are_the_model_s(dataset: Dataset) -> None:
+    work = client_work(PLAIN, dataset)
+    vector = work.start + 1
+    with torch.no_grad():
+        for parameter in work.model.parameters():
+            parameter.add_(1)
+        expected = work.model(torch.from_numpy(dataset.test_x)).numpy()
+    assert logits(work, vector, dataset.test_x) == pytest.approx(expected, rel=1e-5)
+
+
+def test_ranking_by_hand(dataset: Dataset) -> None:
+    """Balanced accuracy and AUC by their definitions."""
+    work = client_work(replace(PLAIN, measures=("ranking",)), dataset)
+    found = measures_of(work, work.start)
+    outputs, y = logits(work, work.start, dataset.test_x), dataset.test_y
+    right = outputs.argmax(axis=1) == y
+    score = outputs[:, 1] - outputs[:, 0]
+    pairs = score[y == 1][:, None] - score[y == 0][None]
+    assert found[BALANCED] == pytest.approx((right[y == 0].mean() + right[y == 1].mean()) / 2)
+    assert found[AUC] == pytest.approx((pairs > 0).mean() + (pairs == 0).mean() / 2)
+    assert found[MAJORITY] == pytest.approx(max((y == 0).mean(), (y == 1).mean()))
+
+
+def test_a_backdoor_that_was_learned_is_seen(dataset: Dataset) -> None:
+    room = LocalRoom(HERE, 1, lambda number, figure: None)
+    trigger = Trigger({0: 6.0, 1: -6.0}, target=1)
+    cell = replace(PLAIN, measures=("backdoor",), attackers=Attackers(0.0, Backdoor(trigger, 0.5)))
+    with one_thread():
+        honest = cell.replay(room).facts[BACKDOOR]
+        broken = replace(cell, attackers=Attackers(0.4, Backdoor(trigger, 0.5))).replay(room).facts[BACKDOOR]
+    assert isinstance(honest, float)
+    assert isinstance(broken, float)
+    assert honest < 0.5 < broken
+
+
+def test_without_a_backdoor_there_is_nothing_to_measure(dataset: Dataset) -> None:
+    work = client_work(replace(PLAIN, measures=("backdoor",), attackers=NOBODY), dataset)
+    assert measures_of(work, work.start) == {}
+
+
+def test_rows_learned_by_heart_are_told_from_others_and_noise_on_rows_prevents_it() -> None:
+    room = LocalRoom(HERE, 1, lambda number, figure: None)
+    cell = replace(
+        PLAIN,
+        rows=Rows("breast-cancer", 40, 1.0),
+        clients=Clients("iid", 2),
+        mechanism=MechanismChoice("fedavg", {"clients_per_round": 2}),
+        train=TrainSection(
+            rounds=4, epochs=25, batch_size=10, learning_rate=0.3, momentum=0.9, grad_clip=5.0
+        ),
+        measures=("membership",),
+    )
+    noise = {"clients_per_round": 2, "epsilon": 1.0, "delta": 1e-5, "row_norm": 1.0}
+    with one_thread():
+        plain, noised = (
+            [one.seeded(seed).replay(room).facts for seed in range(3)]
+            for one in (cell, replace(cell, mechanism=MechanismChoice("row-noise", noise)))
+        )
+    for name in ("membership AUC", "calibrated membership AUC"):
+        leaked, kept = (np.mean([float(facts[name] or 0) for facts in each]) for each in (plain, noised))
+        assert leaked > 0.53, name
+        assert abs(kept - 0.5) < 0.08, name
+    assert any(facts["membership AUC"] != facts["calibrated membership AUC"] for facts in plain)
+    assert all(0 <= float(facts["membership accuracy"] or 0) <= 1 for facts in (*plain, *noised))
+
+
+def test_members_are_the_rows_of_honest_clients(dataset: Dataset) -> None:
+    work = client_work(replace(PLAIN, attackers=Attackers(0.4, LabelFlip(2))), dataset)
+    rows = honest_rows(work)
+    assert len(work.attackers) == 2
+    for client, part in enumerate(work.parts):
+        assert np.isin(part, rows).all() == (client not in work.attackers)
+
+
+def test_a_threshold_is_not_judged_by_the_rows_that_it_was_chosen_by() -> None:
+    """Of losses that tell nothing half are told right; on its own rows the best threshold finds more."""
+    rng = np.random.default_rng(5)
+    found = [
+        told("m", Losses(rng.random(20), rng.random(20)), SeededWords(np.random.default_rng(seed)))
+        for seed in range(400)
+    ]
+    assert np.mean([each["m accuracy"] for each in found]) == pytest.approx(0.5, abs=0.02)
+    assert np.mean([each["m AUC"] for each in found]) == pytest.approx(0.5, abs=0.02)
+
+
+def test_membership_is_left_out_where_the_rows_are_elsewhere(dataset: Dataset) -> None:
+    """As in the server's node of engine processes."""
+    work = client_work(replace(PLAIN, measures=("membership",)), dataset)
+    there = replace(dataset, train_x=dataset.train_x[:1], train_y=dataset.train_y[:1])
+    assert measures_of(replace(work, dataset=there), work.start) == {}
+
+
+def test_all_measures_have_names() -> None:
+    assert set(MEASURES) == {"ranking", "backdoor", "membership"}
+
+
+def test_logistic_regression_is_the_logistic_loss_of_one_score() -> None:
+    model, rows = Logistic(3), torch.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 0.5]])
+    score = rows @ model.line.weight[0] + model.line.bias
+    y = torch.tensor([1, 0])
+    expected = functional.binary_cross_entropy_with_logits(score, y.float())
+    assert functional.cross_entropy(model(rows), y).item() == pytest.approx(expected.item(), rel=1e-6)

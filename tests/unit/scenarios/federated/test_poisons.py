@@ -1,0 +1,86 @@
+"""Attacks do what they say, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scenarios.federated.poisons import (
+    Trigger,
+    backdoored,
+    flipped_labels,
+    free_ridden,
+    pixel_trigger,
+    scaled,
+    sign_flipped,
+)
+
+X = np.random.default_rng(0).random((40, 3, 4)).astype(np.float32)
+Y = np.arange(40) % 3
+
+
+def test_labels_are_turned_round() -> None:
+    assert flipped_labels(np.array([0, 1, 2, 0]), 3).tolist() == [2, 1, 0, 2]
+    assert flipped_labels(np.array([0, 1]), 2).tolist() == [1, 0]
+    assert flipped_labels(np.array([], np.int64), 2).tolist() == []
+    with pytest.raises(ValueError, match="y holds 0 to 3; allowed: 0 to 2"):
+        flipped_labels(np.array([0, 3]), 3)
+
+
+def test_a_trigger_sets_its_features_and_no_others() -> None:
+    before = X.copy()
+    found = Trigger({1: 5.0, 11: -2.0}, 2).put_on(X)
+    assert (found[:, 0, 1] == 5).all()
+    assert (found[:, 2, 3] == -2).all()
+    assert (found != X).sum() == 80
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("values", [{}, {12: 1.0}, {-1: 1.0}])
+def test_a_trigger_must_be_in_the_row(values: dict[int, float]) -> None:
+    with pytest.raises(ValueError, match="from 0 to 11"):
+        Trigger(values, 0).put_on(X)
+
+
+def test_a_square_in_the_last_corner() -> None:
+    image = np.zeros((1, 1, 5, 6), np.float32)
+    found = pixel_trigger(5, 6, 2, 1.0, 0).put_on(image)[0, 0]
+    assert np.argwhere(found).tolist() == [[3, 4], [3, 5], [4, 4], [4, 5]]
+    for size in (0, 6):
+        with pytest.raises(ValueError, match=f"size = {size} is not allowed: 1 to 5"):
+            pixel_trigger(5, 6, size, 1.0, 0)
+
+
+def test_a_share_of_the_rows_gets_the_backdoor() -> None:
+    trigger = Trigger({0: 9.0}, 1)
+    x, y = backdoored(X, Y, trigger, 0.25, np.random.default_rng(1))
+    poisoned = x[:, 0, 0] == 9
+    assert poisoned.sum() == 10
+    assert (y[poisoned] == 1).all()
+    np.testing.assert_array_equal(y[~poisoned], Y[~poisoned])
+    np.testing.assert_array_equal(x[~poisoned], X[~poisoned])
+    assert (X[:, 0, 0] < 1).all()
+    again = backdoored(X, Y, trigger, 0.25, np.random.default_rng(1))
+    np.testing.assert_array_equal(again[0], x)
+    assert backdoored(X, Y, trigger, 1.0, np.random.default_rng(1))[1].tolist() == [1] * 40
+
+
+def test_success_counts_only_rows_of_other_classes() -> None:
+    trigger = Trigger({0: 9.0}, 1)
+    assert trigger.success(np.array([1, 1, 0, 1]), np.array([1, 0, 0, 2])) == pytest.approx(2 / 3)
+    assert trigger.success(np.array([1, 1]), np.array([1, 1])) == 0.0
+
+
+def test_updates_are_scaled_and_turned() -> None:
+    start, weights = np.array([1, 2], np.float32), np.array([2, 0], np.float32)
+    assert scaled(weights, start, 5.0).tolist() == [6, -8]
+    assert sign_flipped(weights, start, 2.0).tolist() == [-1, 6]
+    assert scaled(weights, start, 1.0).dtype == np.float32
+
+
+def test_a_free_rider_sends_what_it_received() -> None:
+    start = np.zeros(20_000, np.float32)
+    np.testing.assert_array_equal(free_ridden(start + 3, 0.0, np.random.default_rng(0)), start + 3)
+    assert free_ridden(start, 0.1, np.random.default_rng(0)).std() == pytest.approx(0.1, rel=0.03)
+    with pytest.raises(ValueError, match=r"noise_std = -1\.0"):
+        free_ridden(start, -1.0, np.random.default_rng(0))

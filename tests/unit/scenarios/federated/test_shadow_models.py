@@ -1,0 +1,107 @@
+"""Shadow models: what they are trained on, and the losses that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from mechanisms.audits import membership, shadows
+from mechanisms.audits.membership import Losses
+from mechanisms.audits.shadows import Shadows
+from node.errors import UserError
+from node.models import MLP
+from node.training import read_vector, write_vector
+from scenarios.engines.inline import one_thread
+from scenarios.federated.clients import LocalTraining, train_clients
+from scenarios.federated.shadow_models import random_halves, row_losses, shadow_losses
+
+TRAINING = LocalTraining(epochs=3, batch_size=4, learning_rate=0.1)
+
+
+@pytest.fixture(autouse=True)
+def in_one_thread() -> Iterator[None]:
+    """Threads of so small operations would mostly wait for each other."""
+    with one_thread():
+        yield
+
+
+def made() -> MLP:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return MLP([5, 8, 3])
+
+
+def rows(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(count, 5)).astype(np.float32), rng.integers(0, 3, count)
+
+
+def test_losses_are_those_of_the_parameters_given() -> None:
+    model, (x, y) = made(), rows(5000)
+    before = read_vector(model, "*")
+    vector = before + np.float32(0.1)
+    found = row_losses(model, vector, x, y)
+    assert np.array_equal(read_vector(model, "*"), before)
+    write_vector(model, vector, "*")
+    with torch.no_grad():
+        mean = functional.cross_entropy(model(torch.from_numpy(x)), torch.from_numpy(y))
+    assert found.shape == (5000,)
+    assert found.mean() == pytest.approx(mean.item(), rel=1e-5)
+    assert found[4999] == pytest.approx(row_losses(model, vector, x[4999:], y[4999:])[0])
+    assert found.dtype == np.float64
+
+
+def test_a_small_loss_is_not_rounded_to_zero() -> None:
+    model = MLP([1, 2])
+    vector = np.array([0, 60, 0, 0], np.float32)
+    (found,) = row_losses(model, vector, np.ones((1, 1), np.float32), np.array([1]))
+    assert 0 < found < 1e-25
+
+
+def test_each_shadow_is_trained_on_its_own_rows() -> None:
+    model, (x, y), (judged_x, judged_y) = made(), rows(20), rows(7, seed=1)
+    start, parts, seeds = read_vector(model, "*"), [np.arange(10), np.arange(8, 20)], [5, 6]
+    found = shadow_losses(model, start, parts, x, y, TRAINING, seeds, judged_x, judged_y)
+    assert found.shape == (2, 7)
+    for losses, part, seed in zip(found, parts, seeds, strict=True):
+        trained, _ = train_clients(
+            *(model, start, [part], x, y, functional.cross_entropy, TRAINING, [seed], None, 1)
+        )
+        np.testing.assert_allclose(losses, row_losses(model, trained[0], judged_x, judged_y), rtol=1e-4)
+
+
+def test_halves_are_drawn_anew_for_each_shadow() -> None:
+    own = np.arange(100, 121)
+    halves = random_halves(own, 3, np.random.default_rng(0))
+    assert [len(np.unique(half)) for half in halves] == [10, 10, 10]
+    assert all(np.isin(half, own).all() for half in halves)
+    assert not np.array_equal(np.sort(halves[0]), np.sort(halves[1]))
+    with pytest.raises(ValueError, match="1 rows are not allowed"):
+        random_halves(own[:1], 3, np.random.default_rng(0))
+
+
+def test_shadows_that_diverge_are_one_line() -> None:
+    model, (x, y) = made(), rows(20)
+    wild = LocalTraining(epochs=20, batch_size=4, learning_rate=1e30)
+    with pytest.raises(UserError, match=r"shadow model diverged; lower train\.learning_rate = 1e\+30"):
+        shadow_losses(model, read_vector(model, "*"), [np.arange(20)], x, y, wild, [0], x, y)
+
+
+@pytest.mark.parametrize("score", [shadows.calibrated, shadows.likelihood_ratio])
+def test_shadows_show_members_that_the_loss_hides(score) -> None:
+    """Labels of every other row are random: hard rows, whose loss is high for members, too."""
+    model, (x, y) = made(), rows(400)
+    y = np.where(np.arange(400) % 2, (x[:, 0] > 0).astype(np.int64), y)
+    start, training = read_vector(model, "*"), LocalTraining(epochs=20, batch_size=8, learning_rate=0.1)
+    loss = functional.cross_entropy
+    (vector,), _ = train_clients(model, start, [np.arange(80)], x, y, loss, training, [0], None, 1)
+    halves = random_halves(np.arange(160, 400), 8, np.random.default_rng(0))
+    judged_x, judged_y = x[:160], y[:160]
+    found = shadow_losses(model, start, halves, x, y, training, range(8), judged_x, judged_y)
+    seen = row_losses(model, vector, judged_x, judged_y)
+    losses, own = Losses(seen[:80], seen[80:]), Shadows(found[:, :80], found[:, 80:])
+    assert membership.auc(score(losses, own)) > membership.auc(losses) + 0.03

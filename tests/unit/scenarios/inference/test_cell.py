@@ -1,0 +1,294 @@
+"""Cells of attacks: what each gives on small settings, what changes it, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mechanisms.audits import membership
+from node.config import PrivacySection
+from node.errors import ConfigError
+from scenarios.data.dataset import Dataset
+from scenarios.engines.inline import load
+from scenarios.inference.cell import AttackCell
+from scenarios.inference.inversion import guessed
+from scenarios.inference.inversion_cells import FOUND, TRUTH, InversionCell, figures, judged
+from scenarios.inference.membership import MembershipCell, attacked, ceiling
+from scenarios.inference.property_cells import COLUMNS, FEATURES, FEMALE, MALE, PropertyCell, without_sex
+from scenarios.study.cells import Outcome
+from scenarios.systems.attacks.arms import (
+    ARMS,
+    Attack,
+    inversion_node,
+    inversion_noise,
+    inversion_sum,
+    membership_noise,
+    own,
+    property_noise,
+    property_sum,
+)
+
+BY_NAME: dict[str, Attack] = {cell.arm: cell for cell in ARMS}
+
+
+def census(rows: int, seed: int) -> Dataset:
+    """Rows with Adult's columns; women and men differ in one more column, incomes in another."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(rows, COLUMNS)).astype(np.float32), rng.integers(0, 2, rows)
+    women = rng.random(rows) < 0.4
+    x[:, FEMALE], x[:, MALE] = women, ~women
+    x[:, 0] += 6 * women
+    x[:, 1] += y
+    return Dataset(x, y, x[:10], y[:10], None, 2, "made up")
+
+
+@dataclass
+class Room:
+    """Where cells find digits, and made-up rows for Adult; it keeps what it is told."""
+
+    adult: Dataset = field(default_factory=lambda: census(3000, 0))
+    data_dir: Path = Path("nowhere")
+    said: list[tuple[int, float]] = field(default_factory=list)
+
+    def dataset(self, name: str, seed: int) -> Dataset:
+        return self.adult if name == "adult" else load(name, self.data_dir, seed)
+
+    def crew(self, work: object):
+        raise AssertionError("attacks need no crew")
+
+    def say(self, round: int, figure: float) -> None:
+        self.said.append((round, figure))
+
+
+def run(cell: Attack) -> Outcome:
+    room = Room()
+    cell.check(room)
+    outcome = cell.replay(room)
+    assert room.said == [(1, outcome.final)]
+    assert outcome.figures == (outcome.final,)
+    json.dumps([dict(outcome.facts), {name: list(row) for name, row in outcome.series.items()}])
+    return outcome
+
+
+def inversion(arm: str, targets: int = 1) -> InversionCell:
+    cell = BY_NAME[arm]
+    assert isinstance(cell, InversionCell)
+    return replace(cell, targets=targets)
+
+
+# -- inversion ---------------------------------------------------------------------------------------------
+
+
+def test_a_bare_update_gives_the_picture() -> None:
+    outcome = run(inversion(inversion_sum(1)))
+    assert outcome.final > 0.99
+    assert outcome.facts["recovered"] == 1.0
+    assert outcome.facts["epsilon"] is None
+    assert len(outcome.series[TRUTH]) == 64
+    assert np.abs(np.subtract(outcome.series[TRUTH], outcome.series[FOUND])).max() < 0.05
+    assert max(outcome.series[TRUTH]) == 1.0
+
+
+def test_arms_of_a_seed_are_after_the_same_pictures() -> None:
+    bare, noised, other = (
+        run(inversion(inversion_sum(1))),
+        run(inversion(inversion_noise(1))),
+        run(inversion(inversion_sum(1)).seeded(1)),
+    )
+    assert bare.series[TRUTH] == noised.series[TRUTH] != other.series[TRUTH]
+    assert noised.final < 0.5
+    assert (noised.facts["epsilon"], noised.facts["recovered"]) == (1.0, 0.0)
+
+
+def test_a_sum_of_three_gives_the_picture_to_the_search_only() -> None:
+    outcome = run(inversion(inversion_sum(3), targets=2))
+    search, quotient = outcome.facts["search"], outcome.facts["quotient"]
+    assert isinstance(search, float)
+    assert isinstance(quotient, float)
+    assert search > 0.95 > quotient
+
+
+def test_local_training_on_many_rows_gives_no_more_than_a_guess() -> None:
+    outcome = run(inversion(inversion_node(100)))
+    above = outcome.facts["above guess"]
+    assert isinstance(above, float)
+    assert above < 0
+    assert outcome.final < 0.9
+
+
+def test_an_inversion_is_the_same_twice_and_its_noise_is_its_own() -> None:
+    cell = inversion(inversion_noise(1000))
+    assert run(cell).facts == run(cell).facts
+    assert run(replace(cell, arm="other")).final != run(cell).final
+
+
+def test_of_several_candidates_the_best_is_taken_and_a_guess_has_as_many() -> None:
+    rng = np.random.default_rng(0)
+    truth, others = rng.random(64).astype(np.float32), rng.random((30, 64)).astype(np.float32)
+    worse, better = (rng.random((2, 64)) + 0.3 * truth).astype(np.float32), 2 * truth + 1
+    one = judged(truth, worse[0], np.stack([worse[1], better]), others)
+    assert np.array_equal(one.found, better)
+    assert one.search == pytest.approx(1.0)
+    assert one.best == one.search > one.quotient
+    assert one.guess == guessed(truth, others, 3) > one.quotient_guess == guessed(truth, others, 1)
+    other = judged(truth, better, worse, others)
+    assert other.best == other.quotient == pytest.approx(1.0)
+    assert np.array_equal(other.found, better)
+    facts = figures([one, judged(truth, worse[0], worse, others)])
+    assert facts["recovered"] == 0.5
+
+
+def test_a_mechanism_of_one_s_own_is_put_on_the_update() -> None:
+    cell = own("tests.own_mechanisms:Counting", {"epsilon": 3.0})
+    assert cell.arm == "own"
+    outcome = run(replace(cell, targets=1))
+    assert outcome.final > 0.99, "a half of an update points where the whole does"
+    assert outcome.facts["epsilon"] == 3.0
+
+
+# -- property inference ------------------------------------------------------------------------------------
+
+
+def property_cell(arm: str) -> PropertyCell:
+    cell = BY_NAME[arm]
+    assert isinstance(cell, PropertyCell)
+    return replace(cell, rows=40)
+
+
+def test_a_property_shows_in_updates_less_in_sums_and_not_under_noise() -> None:
+    bare, three, noised = (
+        run(property_cell(arm)) for arm in (property_sum(1), property_sum(3), property_noise(1))
+    )
+    assert bare.final > 0.9
+    assert 0.6 < three.final < 0.87
+    assert three.facts["counting auc"] == 0.8125
+    assert abs(noised.final - 0.5) < 0.15
+    assert noised.facts["epsilon"] == 1.0
+
+
+def test_sex_and_relationship_are_taken_out() -> None:
+    dataset = census(20, 1)
+    dataset.train_x[:, 52:58] = 99
+    narrowed, women = without_sex(dataset)
+    assert narrowed.train_x.shape == (20, FEATURES)
+    assert narrowed.test_x.shape == (10, FEATURES)
+    assert narrowed.train_x.max() < 99
+    assert np.array_equal(women, dataset.train_x[:, FEMALE] == 1)
+    assert np.array_equal(narrowed.train_x[:, :52], dataset.train_x[:, :52])
+
+
+def test_other_columns_are_one_line() -> None:
+    narrow, wide = census(20, 1), census(20, 1)
+    wide.train_x[:, FEMALE] = 1
+    for dataset in (replace(narrow, train_x=narrow.train_x[:, :90]), wide):
+        with pytest.raises(ConfigError, match="sex is not where it is looked for; take the publisher"):
+            BY_NAME[property_sum(1)].check(Room(dataset))
+
+
+# -- membership inference ----------------------------------------------------------------------------------
+
+
+def membership_cell(epsilon: float, epochs: int) -> MembershipCell:
+    cell = BY_NAME[membership_noise(epsilon)]
+    assert isinstance(cell, MembershipCell)
+    return replace(cell, rows=100, victims=4, shadows=8, train=replace(cell.train, epochs=epochs))
+
+
+def test_members_show_where_there_is_no_noise() -> None:
+    outcome = run(membership_cell(0, 30))
+    aucs = [outcome.facts[f"{attack} auc"] for attack in ("loss", "calibrated", "ratio")]
+    assert all(isinstance(auc, float) and auc > 0.55 for auc in aucs)
+    assert outcome.final == aucs[2]
+    assert outcome.facts["ceiling"] == 1.0
+    accuracy = outcome.facts["accuracy"]
+    assert isinstance(accuracy, float)
+    assert accuracy > 0.6
+
+
+def test_private_gradients_are_the_node_s() -> None:
+    private, plain = (
+        replace(membership_cell(epsilon, 10), rows=60, victims=1, shadows=2) for epsilon in (1, 0)
+    )
+    outcome = run(private)
+    assert (outcome.facts["epsilon"], outcome.facts["delta"]) == (1.0, 1e-5)
+    assert str(outcome.facts["unit"]).startswith("one record")
+    learned, without_noise = outcome.facts["accuracy"], run(plain).facts["accuracy"]
+    assert isinstance(learned, float)
+    assert isinstance(without_noise, float)
+    assert learned < 0.4 < 0.7 < without_noise
+    assert run(private).facts == outcome.facts
+
+
+def test_each_victim_is_judged_by_its_own_members() -> None:
+    """Two victims with opposite members, whose losses are 0 for theirs and 1 for the others."""
+    inside = np.array([[True] * 10 + [False] * 10, [False] * 10 + [True] * 10])
+    losses = (~inside).astype(float) + 1e-3
+    found = attacked(losses, inside, np.full((3, 20), 0.5), np.random.default_rng(0))
+    assert found == pytest.approx(dict.fromkeys(found, 1.0))
+    assert len(found) == 9
+    swapped = attacked(losses[::-1], inside, np.full((3, 20), 0.5), np.random.default_rng(0))
+    assert swapped["loss auc"] == swapped["calibrated auc"] == swapped["ratio auc"] == 0.0
+
+
+def test_the_ceiling_is_that_of_one_row_in_the_place_of_another() -> None:
+    class Promised:
+        def __init__(self, guarantee: object) -> None:
+            self.guarantee = guarantee
+
+    @dataclass
+    class Two:
+        epsilon: float = 1.0
+        delta: float = 1e-5
+
+    expected = membership.advantage_at_most(2.0, (1 + math.e) * 1e-5)
+    assert ceiling(Promised(Two())) == expected  # type: ignore[arg-type]
+    assert ceiling(Promised(None)) == 1.0  # type: ignore[arg-type]
+
+
+def test_more_rows_than_there_are_is_one_line() -> None:
+    with pytest.raises(ConfigError, match="1500 rows are needed, and digits has 14"):
+        replace(BY_NAME[membership_noise(0)], rows=500).check(Room())  # type: ignore[call-arg]
+
+
+# -- all ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arm", [inversion_sum(1), property_sum(1), membership_noise(0)])
+def test_a_cell_is_a_value(arm: str) -> None:
+    cell = BY_NAME[arm]
+    assert pickle.loads(pickle.dumps(cell)) == cell
+    assert (cell.rounds, cell.seeded(3).seed, cell.seeded(3).arm) == (1, 3, arm)
+    assert json.dumps(cell.describe()) == json.dumps(cell.seeded(3).describe())
+    assert cell.describe()["kind"] == arm.partition("-")[0]
+    assert cell.data_sets == (cell.dataset,)
+
+
+REFUSALS: dict[str, Callable[[AttackCell], object]] = {
+    "--rounds 5: attacks are on one round": lambda cell: cell.lasting(5),
+    "--peers 7: each arm has its own number": lambda cell: cell.among(7),
+    r"--set train\.epochs: each arm has its own": lambda cell: cell.changed({"train": {"epochs": 3}}),
+}
+
+
+@pytest.mark.parametrize("said", REFUSALS)
+def test_what_arms_differ_in_is_not_for_the_command_line(said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        REFUSALS[said](BY_NAME[inversion_sum(1)])
+
+
+@pytest.mark.parametrize("arm", [inversion_sum(1), property_sum(1), membership_noise(0)])
+def test_a_mechanism_that_is_none_is_found_before(arm: str) -> None:
+    broken = replace(BY_NAME[arm], privacy=PrivacySection("collections:OrderedDict"))
+    with pytest.raises(ConfigError, match=r"privacy\.mechanism = 'collections:OrderedDict'"):
+        broken.check(Room())
+    with pytest.raises(ConfigError, match="nowhere_at_all"):
+        own("nowhere_at_all:Thing", {})
+    with pytest.raises(ConfigError, match=r"privacy\.epsilom"):
+        own("tests.own_mechanisms:Counting", {"epsilom": 1.0})

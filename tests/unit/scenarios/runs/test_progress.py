@@ -1,0 +1,51 @@
+"""How far a sweep is, on a terminal and where there is none."""
+
+import io
+import re
+
+from rich.console import Console
+
+from scenarios.runs.progress import SweepBar, SweepLines, cell_text, sweep_shown
+from scenarios.study.cells import Outcome
+from tests.own_studies import PLAIN
+
+CELLS = [PLAIN.lasting(2), PLAIN.lasting(2).seeded(1)]
+OUTCOME = Outcome((0.25, 0.98765), {}, 12.34)
+
+
+def test_without_a_terminal_a_line_a_cell() -> None:
+    out = io.StringIO()
+    with sweep_shown(Console(file=out, width=40), CELLS) as display:
+        assert isinstance(display, SweepLines)
+        display.round_ended(CELLS[0], 1, 0.25)
+        display.round_ended(CELLS[0], 2, 0.98765)
+        assert out.getvalue() == ""
+        for cell in CELLS:
+            display.cell_ended(cell, OUTCOME)
+    first, second = out.getvalue().splitlines()
+    assert re.fullmatch(r"cell 1/2  plain, seed 0: 0\.9877 in 12\.3 s  \d+:\d\d left", first)
+    assert second == "cell 2/2  plain, seed 1: 0.9877 in 12.3 s  0:00 left"
+
+
+def test_before_there_is_a_pace_the_time_left_is_unknown() -> None:
+    out = io.StringIO()
+    SweepLines(Console(file=out, width=80), CELLS).cell_ended(CELLS[0], OUTCOME)
+    assert out.getvalue().endswith("  -:-- left\n")
+
+
+def test_on_a_terminal_one_bar_for_all_rounds() -> None:
+    out = io.StringIO()
+    with sweep_shown(Console(file=out, width=120, force_terminal=True), CELLS) as display:
+        assert isinstance(display, SweepBar)
+        display.round_ended(CELLS[0], 1, 0.25)
+        display.cell_ended(CELLS[0], OUTCOME)
+        display.round_ended(CELLS[1], 1, 0.5)
+        display.cell_ended(CELLS[1], OUTCOME)
+    said = out.getvalue()
+    assert "sweep" in said
+    assert "2/2 cells; plain, seed 1: 0.9877" in said
+    assert "0:00 left" in said
+
+
+def test_a_finished_cell_in_words() -> None:
+    assert cell_text(CELLS[1], OUTCOME) == "plain, seed 1: 0.9877 in 12.3 s"

@@ -1,0 +1,156 @@
+"""What the command line may change of a study, and one line for each thing that it may not."""
+
+import gzip
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from node.errors import ConfigError
+from scenarios.data.images import MNIST_FILES
+from scenarios.federated.cell import FederatedCell
+from scenarios.federated.choices import Rows
+from scenarios.frame.spec import Request
+from scenarios.runs.request import RaySection, StudyRun, described, judged
+from scenarios.study.sweep import Study
+from tests.own_studies import PLAIN, SHRINKING, STUDY
+
+OWN = f"scenario.mechanism={SHRINKING}"
+TWO = "scenario.parameters={clients_per_round = 2}"
+ON_MNIST = replace(STUDY, data_sets=("mnist",), arms=(replace(PLAIN, rows=Rows("mnist")),))
+
+
+def run(*overrides: str, study: Study = STUDY, **fields: Any) -> StudyRun:
+    return judged(study, Request(overrides=overrides or None, **fields))
+
+
+def names(run: StudyRun) -> list[str]:
+    return [arm.arm for arm in run.arms]
+
+
+def test_a_full_run_has_all_arms_and_seeds_seed_by_seed() -> None:
+    asked = run()
+    assert names(asked) == ["plain", "noised"]
+    assert asked.seeds == (0, 1, 2)
+    assert [(cell.arm, cell.seed) for cell in asked.cells[:3]] == [("plain", 0), ("noised", 0), ("plain", 1)]
+    assert (asked.engine.name, asked.engine.jobs, asked.engine.ray) == ("inline", None, RaySection())
+    assert asked.given == ()
+
+
+def test_a_quick_run_has_the_arms_seeds_and_rounds_of_its_form() -> None:
+    asked = run(quick=True)
+    assert names(asked) == ["plain"]
+    assert asked.seeds == (0, 1)
+    assert asked.arms[0].rounds == 2
+    assert run(quick=True, rounds=5).arms[0].rounds == 5
+
+
+def test_arms_by_name_and_pattern() -> None:
+    assert names(run("scenario.arms=noised")) == ["noised"]
+    assert names(run("scenario.arms=noi*, plain", quick=True)) == ["plain", "noised"]
+    assert names(run('scenario.arms=["noi*"]')) == ["noised"]
+
+
+def test_peers_rounds_seeds_and_keys_of_a_task_go_to_every_arm() -> None:
+    asked = run(
+        "train.learning_rate=0.25", "scenario.seeds=4", OWN, TWO, peers=6, rounds=9, seed=7, engine="inline"
+    )
+    assert names(asked) == ["plain", "noised", "own"]
+    assert asked.seeds == (7, 8, 9, 10)
+    for arm in asked.arms:
+        assert isinstance(arm, FederatedCell)
+        assert (arm.clients.count, arm.rounds, arm.train.learning_rate) == (6, 9, 0.25)
+    assert asked.given == (
+        *("--peers", "6", "--rounds", "9", "--seed", "7", "--engine", "inline", "--set"),
+        *("train.learning_rate=0.25", "--set", "scenario.seeds=4", "--set", OWN, "--set", TWO),
+    )
+
+
+def test_an_own_mechanism_by_import_path_is_an_arm_more() -> None:
+    own = run(OWN, TWO, quick=True).arms[-1]
+    assert isinstance(own, FederatedCell)
+    assert (own.arm, own.mechanism.path, own.rounds) == ("own", SHRINKING, 2)
+    assert own.mechanism.parameters == {"clients_per_round": 2}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "fields", "said"),
+    [
+        ((), {"rounds": 0}, "--rounds 0: allowed are 1 and more"),
+        ((), {"peers": 0}, "--peers 0: allowed are 1 and more"),
+        ((), {"peers": 456}, "plain: 456 clients by partition iid"),
+        ((), {"seed": -1}, "--seed -1: allowed are 0 to 2147483648"),
+        ((), {"jobs": 0}, "--jobs 0: allowed are 1 to 256"),
+        ((), {"jobs": 257}, "--jobs 257: allowed are 1 to 256"),
+        (("scenario.arms=plane",), {}, "scenario.arms = 'plane' is no arm of small; allowed: plain, noised"),
+        (("scenario.arms=",), {}, "scenario.arms"),
+        (("scenario.arms=plain,",), {}, "scenario.arms"),
+        (("scenario.seeds=1",), {}, "scenario.seeds = 1"),
+        (("scenario.seed=1",), {}, "scenario.seed"),
+        (("scenario.parameters={a = 1}",), {}, "scenario.parameters has no effect without scenario.mech"),
+        (("scenario.mechanism=fedavg",), {}, "scenario.mechanism = 'fedavg'"),
+        (("scenario.mechanism=nowhere.at:All",), {}, "own: "),
+        (("scenario.mechanism=tests.own_mechanisms:Nothing",), {}, "has no attribute 'Nothing'"),
+        (("scenario.mechanism=tests.own_mechanisms:Raising",), {}, "the noise machine is out of order"),
+        (("scenario.mechanism=tests.own_mechanisms:Unfinished",), {}, "it has no after_batch, broadcast"),
+        ((OWN,), {}, "clients_per_round"),
+        (("train.epoch=1",), {}, "train.epoch"),
+        (("train.epochs=none",), {}, "train.epochs = 'none'"),
+        (("privacy.epsilon=1",), {}, "--set privacy.epsilon: this scenario does not have it"),
+        (("ray.adress=auto",), {"engine": "ray"}, "ray.adress"),
+        (("ray.address=here",), {"engine": "ray"}, "ray.address = 'here'"),
+        (("ray.address=auto",), {}, "--set ray.*: engine inline has no such keys"),
+        (("ray.working_dir=/no/such",), {"engine": "ray"}, "ray.working_dir = '/no/such' is no folder"),
+    ],
+)
+def test_what_can_not_be_asked_for_is_one_line(
+    overrides: tuple[str, ...], fields: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        run(*overrides, **fields)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert raised.value.status == 2
+
+
+def test_without_ray_the_line_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r"Ray is not installed; `pip install 'murmuration\[ray\]'`"):
+        run(engine="ray")
+
+
+@pytest.mark.parametrize("address", ["auto", "10.0.0.1:6379", "head:6379", "ray://head.example:10001"])
+def test_addresses_of_a_cluster(address: str) -> None:
+    pytest.importorskip("ray")
+    assert run(f"ray.address={address}", engine="ray").engine.ray.address == address
+
+
+def test_a_data_set_that_is_not_there_is_named_with_how_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        run(study=ON_MNIST, data_dir=tmp_path)
+    said = str(raised.value)
+    assert said.startswith("data set mnist: ")
+    assert f"python -m scenarios data mnist --data-dir {tmp_path}" in said
+    assert "or name a folder that has mnist/ with --data-dir" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"", "ends within its header"), (b"idx", "Not a gzipped file"), (gzip.compress(bytes(99))[:-9], "")],
+)
+def test_a_damaged_data_set_is_one_line(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "mnist").mkdir()
+    for name in MNIST_FILES:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(ConfigError, match="train-images-idx3-ubyte") as raised:
+        run(study=ON_MNIST, data_dir=tmp_path)
+    assert said in str(raised.value)
+
+
+def test_a_run_is_described_so_that_another_number_of_jobs_may_go_on_with_it() -> None:
+    assert described(run(jobs=1)) == described(run(jobs=2))
+    assert described(run()) != described(run(seed=1))
+    assert described(run()) != described(run("train.epochs=2"))
+    assert described(run())["arms"]["plain"]["train"]["rounds"] == 8

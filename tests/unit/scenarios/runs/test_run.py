@@ -1,0 +1,141 @@
+"""A study run as a scenario, in this process: its folder, what is kept, and what can not be."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from node.errors import ConfigError, UserError
+from scenarios.engines.inline import InlineEngine
+from scenarios.engines.nodes import ProcessesEngine
+from scenarios.frame.harness import run
+from scenarios.frame.spec import Request
+from scenarios.runs.request import EngineChoice, RaySection
+from scenarios.runs.run import engine_of, scenario_of
+from tests.own_studies import SHRINKING, STUDY
+
+SMALL = scenario_of(STUDY)
+CELLS = ["noised-0", "noised-1", "plain-0", "plain-1"]
+TWO = ("scenario.arms=plain,noised",)
+
+
+def ran(out: Path, *overrides: str, **fields: Any) -> str:
+    said = io.StringIO()
+    asked = Request(out=out, quick=True, jobs=1, overrides=(*TWO, *overrides), **fields)
+    run(SMALL, asked, Console(file=said, width=120))
+    return said.getvalue()
+
+
+def stamps(out: Path) -> dict[str, tuple[int, bytes]]:
+    files = sorted((out / "cells").glob("*.json"))
+    return {file.stem: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
+
+
+def arms(out: Path) -> dict[str, Any]:
+    return json.loads((out / "result.json").read_text())["arms"]
+
+
+def test_a_run_leaves_a_file_a_cell_and_the_results(tmp_path: Path) -> None:
+    said = ran(tmp_path)
+    assert list(stamps(tmp_path)) == CELLS
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["scenario"] == "small"
+    assert result["configuration"]["engine"] == "inline"
+    assert result["seed"] == 0
+    assert [claim["name"] for claim in result["claims"]] == ["Noise costs accuracy."]
+    assert {name: len(arm["seeds"]) for name, arm in result["arms"].items()} == {"plain": 2, "noised": 2}
+    assert "--set scenario.arms=plain,noised" in result["command"]
+    report = (tmp_path / "report.html").read_text()
+    assert "five parts of one table" in report
+    assert "After the last round." in report
+    assert f"4 cells; if stopped, the same command with --out {tmp_path} goes on" in said
+
+
+def test_a_run_that_goes_on_runs_only_what_is_missing_and_ends_the_same(tmp_path: Path) -> None:
+    ran(tmp_path)
+    before, whole = stamps(tmp_path), arms(tmp_path)
+    (tmp_path / "cells" / "noised-1.json").unlink()
+    (tmp_path / "result.json").unlink()
+    said = ran(tmp_path)
+    assert "4 cells, 3 of them finished before" in said
+    assert "cell 1/1  noised, seed 1" in said
+    after, again = stamps(tmp_path), arms(tmp_path)
+    assert {name: after[name] for name in CELLS if name != "noised-1"} == {
+        name: before[name] for name in CELLS if name != "noised-1"
+    }
+    whole["noised"]["seeds"][1]["seconds"] = again["noised"]["seeds"][1]["seconds"]
+    assert again == whole
+
+
+def test_a_finished_run_runs_nothing(tmp_path: Path) -> None:
+    ran(tmp_path)
+    before = stamps(tmp_path)
+    assert "4 of them finished before" in ran(tmp_path)
+    assert stamps(tmp_path) == before
+
+
+def test_a_damaged_cell_s_file_is_one_line_before_anything_is_run(tmp_path: Path) -> None:
+    ran(tmp_path)
+    broken = tmp_path / "cells" / "plain-1.json"
+    (tmp_path / "cells" / "noised-0.json").unlink()
+    broken.write_text(broken.read_text()[:40])
+    with pytest.raises(UserError, match="remove it, and the same command runs that cell again") as raised:
+        ran(tmp_path)
+    assert str(raised.value).startswith(f"{broken} can not be read")
+    assert not (tmp_path / "cells" / "noised-0.json").exists()
+    broken.unlink()
+    ran(tmp_path)
+    assert list(stamps(tmp_path)) == CELLS
+
+
+def test_another_run_s_folder_is_refused(tmp_path: Path) -> None:
+    ran(tmp_path)
+    with pytest.raises(ConfigError, match="holds a run with another seed"):
+        ran(tmp_path, seed=1)
+
+
+def test_an_own_mechanism_is_an_arm_of_the_results(tmp_path: Path) -> None:
+    mechanism = f"scenario.mechanism={SHRINKING}"
+    ran(tmp_path, mechanism, "scenario.parameters={clients_per_round = 3}", "train.epochs=2")
+    found = arms(tmp_path)
+    assert list(found) == ["plain", "noised", "own"]
+    own, plain = (found[name]["seeds"][0]["model sha256"] for name in ("own", "plain"))
+    assert own != plain
+
+
+def test_a_claim_without_its_arms_is_left_out_and_said(tmp_path: Path) -> None:
+    run(SMALL, Request(out=tmp_path, quick=True, jobs=1), Console(file=io.StringIO()))
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["claims"] == []
+    assert "Claims left out because this run has not their arms: 1." in result["note"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"rounds": 0},
+        {"peers": 456},
+        {"overrides": ("train.epoch=1",)},
+        {"overrides": ("scenario.mechanism=tests.own_mechanisms:Raising",)},
+        {"engine": "ray", "overrides": ("ray.working_dir=/no/such",)},
+        {"jobs": 0},
+    ],
+)
+def test_what_can_not_be_run_is_told_before_anything_is_written(tmp_path: Path, bad: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        run(SMALL, Request(out=tmp_path / "out", **bad), Console(file=io.StringIO()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_engine_of_a_choice() -> None:
+    inline = engine_of(EngineChoice("inline", 3, RaySection()))
+    assert isinstance(inline, InlineEngine)
+    assert inline.jobs == 3
+    assert engine_of(EngineChoice("processes", None, RaySection())) == ProcessesEngine(1)
+    pytest.importorskip("ray")
+    section = RaySection(address="auto")
+    ray = engine_of(EngineChoice("ray", None, section))
+    assert (type(ray).__name__, vars(ray)) == ("RayEngine", {"jobs": None, "section": section})

@@ -1,0 +1,91 @@
+"""What a sweep's results tell: means, errors, curves and facts."""
+
+import math
+
+import numpy as np
+import pytest
+
+from scenarios.study.cells import Cell, Outcome
+from scenarios.study.sweep import Sweep, arms_json, collect, standard_error, substitutions
+from tests.own_studies import NOISED, PLAIN, STUDY
+
+FIGURES = {
+    ("plain", 4): (0.5, 0.8),
+    ("plain", 5): (0.7, 0.9),
+    ("noised", 4): (0.1, 0.2),
+    ("noised", 5): (0.3, 0.6),
+}
+FACTS = {
+    4: {"epsilon": 2, "delta": 1e-5, "unit": "a ward", "private": True, "stated": None},
+    5: {"epsilon": 9},
+}
+
+
+def outcome(cell: Cell) -> Outcome:
+    last = FIGURES[cell.arm, cell.seed][-1]
+    return Outcome(FIGURES[cell.arm, cell.seed], FACTS[cell.seed], 1.5, {"loss": (1.0, 1 - last)})
+
+
+@pytest.fixture
+def sweep() -> Sweep:
+    return collect(STUDY, (PLAIN, NOISED), (4, 5), outcome)
+
+
+def test_the_mean_of_the_last_figures_and_its_standard_error(sweep: Sweep) -> None:
+    assert sweep.values("plain").tolist() == [0.8, 0.9]
+    assert sweep.mean("plain") == pytest.approx(0.85)
+    assert sweep.standard_error("plain") == pytest.approx(0.05)  # s = 0.0707, n = 2
+    assert sweep.standard_error("noised") == pytest.approx(0.2)
+    assert sweep.error_between("plain", "noised") == pytest.approx(math.hypot(0.05, 0.2))
+
+
+def test_the_standard_error_has_n_less_one() -> None:
+    assert standard_error(np.array([1.0, 2.0, 3.0, 4.0])) == pytest.approx(math.sqrt(5 / 3) / 2)
+    assert standard_error(np.array([3.0, 3.0])) == 0
+
+
+def test_the_curve_is_the_mean_round_by_round(sweep: Sweep) -> None:
+    assert sweep.curve("plain") == pytest.approx((0.6, 0.85))
+
+
+def test_facts_are_those_of_the_first_seed(sweep: Sweep) -> None:
+    assert sweep.fact("plain", "unit") == "a ward"
+    assert sweep.fact("plain", "nothing") is None
+    assert sweep.number("plain", "epsilon") == 2.0
+    assert all(math.isnan(sweep.number("plain", name)) for name in ("unit", "stated", "nothing"))
+
+
+def test_other_facts_have_means_and_errors_too(sweep: Sweep) -> None:
+    assert sweep.values("plain", "epsilon").tolist() == [2.0, 9.0]
+    assert sweep.mean("plain", "epsilon") == pytest.approx(5.5)
+    assert sweep.standard_error("plain", "epsilon") == pytest.approx(3.5)
+    assert sweep.error_between("plain", "plain", "epsilon") == pytest.approx(math.hypot(3.5, 3.5))
+    assert np.isnan(sweep.values("plain", "unit")).all()  # a text, and in the other seed nothing
+    assert sweep.curve("plain", "loss") == pytest.approx((1.0, 0.15))
+
+
+def test_which_arms_were_run(sweep: Sweep) -> None:
+    assert sweep.has()
+    assert sweep.has("plain", "noised")
+    assert not sweep.has("plain", "own")
+
+
+def test_the_arms_of_result_json(sweep: Sweep) -> None:
+    arms = arms_json(sweep)
+    assert list(arms) == ["plain", "noised"]
+    assert arms["plain"]["figure"] == pytest.approx(0.85)
+    assert arms["plain"]["standard_error"] == pytest.approx(0.05)
+    assert [seed["seed"] for seed in arms["plain"]["seeds"]] == [4, 5]
+    assert arms["plain"]["seeds"][0] == {
+        "seed": 4,
+        "figures": [0.5, 0.8],
+        "seconds": 1.5,
+        **FACTS[4],
+        "loss": [1.0, pytest.approx(0.2)],
+    }
+
+
+def test_what_stands_in_for_what_is_a_table() -> None:
+    table = substitutions(STUDY)
+    assert table.headings == ("in the source", "here")
+    assert table.rows == (("hospitals", "five parts of one table"),)

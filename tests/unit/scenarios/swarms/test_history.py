@@ -1,0 +1,46 @@
+import json
+from pathlib import Path
+
+from scenarios.swarms.history import Tail, by_round, parse_round, read_history, read_summary
+
+LINE = {"round": 1, "outcome": "aggregated", "reason": None, "accuracy": 0.5, "base_digest": "ab",
+        "bytes_sent": 3, "bytes_received": 4, "phases": {"train": {"s": 0.25}}}  # fmt: skip
+
+
+def text(number: int, **changes: object) -> str:
+    return json.dumps({**LINE, "round": number, **changes}) + "\n"
+
+
+def test_a_phase_without_bytes_has_none() -> None:
+    parsed = parse_round(text(1))
+    assert parsed is not None
+    assert (parsed.phases["train"].seconds, parsed.phases["train"].bytes_sent) == (0.25, 0)
+
+
+def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    tail = Tail(path)
+    assert tail.read() == []
+    path.write_text(text(1) + text(2)[:20])
+    assert [entry.round for entry in tail.read()] == [1]
+    assert tail.read() == []
+    with path.open("a") as file:
+        file.write(text(2)[20:])
+    assert [entry.round for entry in tail.read()] == [2]
+
+
+def test_a_line_that_a_killed_node_left_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(text(1) + text(2)[:20] + "\n" + '"no object"\n' + text(2))
+    assert [entry.round for entry in read_history(path)] == [1, 2]
+
+
+def test_of_a_round_written_twice_the_later_counts() -> None:
+    lines = [parse_round(text(2)), parse_round(text(1)), parse_round(text(2, outcome="fallback"))]
+    ordered = by_round([entry for entry in lines if entry is not None])
+    assert [(entry.round, entry.outcome) for entry in ordered] == [(1, "aggregated"), (2, "fallback")]
+
+
+def test_no_files_is_no_rounds_and_no_summary(tmp_path: Path) -> None:
+    assert read_history(tmp_path / "history.jsonl") == ()
+    assert read_summary(tmp_path / "summary.json") is None

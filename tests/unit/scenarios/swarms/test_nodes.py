@@ -1,0 +1,28 @@
+from pathlib import Path
+
+from node.options import parse_arguments
+from scenarios.frame.spec import Request
+from scenarios.swarms.nodes import SwarmPlan, batch_seed, node_options
+from scenarios.systems.swarm.claims import plan
+
+ENDPOINTS = ("127.0.0.1:4001", "127.0.0.1:4002", "127.0.0.1:4003")
+
+
+def test_a_peer_is_started_as_the_command_line_would_start_it(tmp_path: Path) -> None:
+    swarm = SwarmPlan(plan(Request(seed=2)).task, 3, 7, tmp_path)
+    line = (
+        f"--peers {','.join(ENDPOINTS)} --listen 127.0.0.1:4002 --shard 1/3 --rounds 7 --seed 7 "
+        f"--out {tmp_path / 'peers' / '1'} --set task.seed=2"
+    )
+    assert node_options(swarm, 1, ENDPOINTS) == parse_arguments(line.split())
+
+
+def test_a_swarm_is_given_longer_than_any_round_can_take(tmp_path: Path) -> None:
+    swarm = SwarmPlan(plan(Request()).task, 3, 7, tmp_path)
+    caps = swarm.task.aggregation
+    assert swarm.stall_s > caps.group_timeout_s + caps.shares_timeout_s + caps.sums_timeout_s
+
+
+def test_no_two_peers_of_any_two_seeds_have_the_same_order_of_rows() -> None:
+    tasks = [plan(Request(seed=seed)).task for seed in range(3)]
+    assert len({batch_seed(task, 5, peer) for task in tasks for peer in range(5)}) == 15

@@ -1,0 +1,126 @@
+"""The swarm under the other mechanisms: the node's own training and mechanisms, with noise from a seed."""
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from node.config import load_task
+from scenarios.engines.replay_worker import replay, run_replay
+from scenarios.swarms.history import amount
+from scenarios.swarms.nodes import SwarmPlan
+from scenarios.swarms.progress import Display, Lines
+from scenarios.swarms.replay import Swarm
+from scenarios.swarms.replays import PrivateCurve, Replay, replays, run_replays
+
+PEERS, ROUNDS = 3, 2
+SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", f"train.rounds={ROUNDS}")
+
+
+def swarm_plan(folder: Path, mechanism: str, *overrides: str, rounds: int = ROUNDS) -> SwarmPlan:
+    task = load_task("digits", [f"privacy.mechanism={mechanism}", *SMALL, *overrides])
+    return SwarmPlan(task, PEERS, rounds, folder)
+
+
+def job(folder: Path, mechanism: str, *overrides: str, rounds: int = ROUNDS) -> Replay:
+    """The replay of `mechanism`, whatever the real peers ran."""
+    plan = swarm_plan(folder, "tests.own_mechanisms:Counting", *overrides, rounds=rounds)
+    return next(one for one in replays(plan) if one.name == mechanism)
+
+
+def silent() -> Display:
+    return Lines(Console(file=io.StringIO()), ROUNDS)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "compared"),
+    [
+        ("none", []),
+        ("dp-sgd", ["aldp", "ldp"]),
+        ("ldp", ["dp-sgd", "aldp"]),
+        ("aldp", ["dp-sgd", "ldp"]),
+        ("my.own:Mechanism", ["dp-sgd", "aldp", "ldp"]),
+    ],
+)
+def test_the_mechanisms_that_the_real_peers_did_not_run_are_replayed(tmp_path, chosen, compared):
+    queue = replays(swarm_plan(tmp_path, chosen))
+    assert [one.name for one in queue] == compared
+    assert len({one.path for one in queue} | {one.log for one in queue}) == 2 * len(compared)
+
+
+def test_replays_have_no_gate_beside_which_an_epsilon_would_not_be_true(tmp_path):
+    plan = swarm_plan(tmp_path, "ldp", "aggregation.loss_gate=0.3", "aggregation.clip=2")
+    assert {one.task.aggregation.loss_gate for one in replays(plan)} == {None}
+    assert {one.task.aggregation.clip for one in replays(plan)} == {2.0}
+
+
+def test_a_replay_has_the_peers_and_the_budget_and_is_calibrated_exactly(tmp_path):
+    plan = swarm_plan(tmp_path, "aldp", "privacy.calibration=linear-classic", "privacy.epsilon=3")
+    for one in replays(plan):
+        assert (one.peers, one.rounds) == (PEERS, ROUNDS)
+        assert (one.task.privacy.calibration, one.task.privacy.epsilon) == ("exact", 3.0)
+        assert one.task.train == plan.task.train
+
+
+@pytest.mark.parametrize("mechanism", ["dp-sgd", "aldp", "ldp"])
+def test_a_replay_spends_what_real_peers_would_and_is_the_same_twice(tmp_path, mechanism):
+    curve, again = (replay(job(tmp_path, mechanism)) for _ in range(2))
+    assert curve == again
+    assert (curve.mechanism, len(curve.accuracy), len(curve.epsilon)) == (mechanism, ROUNDS, ROUNDS)
+    assert curve.final == curve.accuracy[-1]
+    assert 0 < curve.epsilon[0] < curve.epsilon[1] <= 8.0 * (1 + 1e-9)
+    assert curve.epsilon[1] == pytest.approx(8.0, rel=0.01)
+    assert curve.privacy["epsilon_spent"] == curve.epsilon[-1]
+    assert curve.privacy["mechanism"] == mechanism
+
+
+def test_rounds_beyond_the_budget_leave_the_model_and_epsilon_as_they_are(tmp_path):
+    curve = replay(job(tmp_path, "ldp", rounds=ROUNDS + 2))
+    assert curve.accuracy[1:] == (curve.accuracy[1],) * 3
+    assert curve.epsilon[1:] == (curve.epsilon[1],) * 3
+
+
+def test_the_largest_epsilon_of_all_peers_is_told(tmp_path):
+    """With dp-sgd each peer's epsilon follows from its rows."""
+    work = job(tmp_path, "dp-sgd", "task.seed=3")
+    swarm = Swarm(work.task, PEERS, 0)
+    swarm.round(1)
+    spent = [amount(member.ledger, "epsilon_spent") for member in swarm.members]
+    assert max(spent) > max(spent[:-1]), "here the last peer has spent most"
+    assert replay(work).epsilon[0] == max(spent)
+
+
+def test_no_two_mechanisms_have_the_same_noise(tmp_path):
+    """A radius that is at its cap is a fixed one: only the noise tells the two apart."""
+    loud = ("privacy.epsilon=0.1", "privacy.clipping_radius=0.01")
+    aldp, ldp = (replay(job(tmp_path, name, *loud)) for name in ("aldp", "ldp"))
+    assert aldp.epsilon == pytest.approx(ldp.epsilon)
+    assert aldp.accuracy != ldp.accuracy
+
+
+def test_what_gives_no_guarantee_is_not_compared(tmp_path):
+    work = job(tmp_path, "ldp")
+    nothing = replace(work, task=load_task("digits", [*SMALL]))
+    with pytest.raises(ValueError, match="none gives no guarantee"):
+        replay(nothing)
+
+
+def test_a_curve_is_left_as_json_and_read_again_instead_of_replayed(tmp_path, capsys):
+    plan = swarm_plan(tmp_path, "dp-sgd")
+    for one in replays(plan):
+        one.path.parent.mkdir(exist_ok=True)
+        assert run_replay(one) == 0
+    written = json.loads((tmp_path / "baselines" / "ldp.json").read_text())
+    assert capsys.readouterr().out.count("round 2: accuracy") == 2
+    curves = run_replays(plan, silent())
+    assert [curve.mechanism for curve in curves] == ["aldp", "ldp"]
+    assert all(isinstance(curve, PrivateCurve) for curve in curves)
+    assert list(curves[1].accuracy) == written["accuracy"]
+
+
+def test_without_privacy_nothing_is_replayed(tmp_path):
+    assert run_replays(swarm_plan(tmp_path, "none"), silent()) == ()
+    assert not (tmp_path / "baselines").exists()

@@ -1,0 +1,275 @@
+"""Scenario `rpfl`: its arms, what each claim needs to hold, and what the report draws."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from mechanisms.servers.server import Federation
+from node.errors import ConfigError
+from scenarios.catalogue import SCENARIOS
+from scenarios.engines.inline import LocalRoom, load
+from scenarios.federated.attackers import Backdoor
+from scenarios.federated.cell import FederatedCell
+from scenarios.federated.measures import AUC, BACKDOOR, BALANCED, MAJORITY
+from scenarios.frame.spec import judge
+from scenarios.study.cells import Outcome
+from scenarios.study.sweep import FINAL, Sweep
+from scenarios.swarms.lying import MEMBERS, OWN, ROLLED_BACK
+from scenarios.systems.rpfl import arms, claims, lying
+from scenarios.systems.rpfl.arms import (
+    ADULT,
+    ADULT_TRIGGER,
+    ARMS,
+    CLEAN,
+    DEFENCES,
+    FEDAVG,
+    FLIP_SCALED,
+    FROM_HOLLAND,
+    GM,
+    GM_RPFL,
+    LOAN_IID,
+    LOAN_TRIGGER,
+    MEMBER_METHODS,
+    NEVER_WORKED,
+    OWNS_NOTHING,
+    OWNS_OTHER,
+    PRIVACY,
+    TM,
+    arm,
+    own,
+    rpfl,
+)
+from scenarios.systems.rpfl.charts import charts, tables
+from scenarios.systems.rpfl.study import CLAIMS, RPFL, STUDY, headline
+from tests.own_studies import PLAIN
+
+SEEDS = (0, 1, 2)
+SPREAD = (-0.002, 0.002, 0.0)
+SERVED = tuple(cell for cell in ARMS if isinstance(cell, FederatedCell))
+BY_NAME = {cell.arm: cell for cell in SERVED}
+CLEAN_ACCURACY = {FEDAVG: 0.847, rpfl(0.0): 0.846, rpfl(0.01): 0.84, rpfl(0.03): 0.82}
+SUCCESS = {
+    FEDAVG: 0.99, rpfl(0.0): 0.95, rpfl(0.01): 0.8, rpfl(0.03): 0.4, GM: 0.3, TM: 0.06, GM_RPFL: 0.2,
+    "norm-bound": 0.32, "weak-dp": 0.31, "ldp": 0.0, "cdp": 0.2,
+}  # fmt: skip
+MEMBERSHIP = {FEDAVG: 0.6, "cdp1": 0.51, "cdp8": 0.52, "ldp1": 0.5, "ldp10": 0.51}
+"""Made up, near what was measured."""
+NEVER = ("RPFL performs best", "RPFL is 3.39 times as accurate as FedAvg under")
+"""The beginnings of claims that do not hold with these figures: the document's own."""
+
+
+def outcome(cell: FederatedCell, changed: Mapping[str, Mapping[str, float]], off: float) -> Outcome:
+    """Made up from the arm's name."""
+    where = PRIVACY if cell.arm.startswith(PRIVACY) else ADULT if cell.arm.startswith(ADULT) else "loan"
+    defence = cell.arm.removeprefix(f"{PRIVACY}-")
+    if where != PRIVACY:
+        defence = next(name for name in sorted(DEFENCES, key=len, reverse=True) if cell.arm.endswith(name))
+    attacked = "backdoor" in cell.arm
+    scaled = "x5" in cell.arm and (defence == FEDAVG or defence.startswith("rpfl"))
+    facts: dict[str, float] = {
+        FINAL: CLEAN_ACCURACY.get(defence, 0.845) if where == ADULT else 0.857,
+        BACKDOOR: (1.0 if scaled else SUCCESS.get(defence, 0.1)) if attacked else 0.06,
+        BALANCED: 0.75 if where == ADULT and defence != "ldp" else 0.5,
+        AUC: 0.9 if where == ADULT else 0.67,
+        MAJORITY: 0.7638 if where == ADULT else 0.8573,
+        "stated": 1.5,
+        "least noise std on rows": 0.04,
+    }
+    if where == PRIVACY:
+        facts[FINAL] = 0.75 if defence == "ldp1" else 0.82
+        facts["membership accuracy"] = MEMBERSHIP.get(defence, 0.52)
+        facts["calibrated membership accuracy"] = MEMBERSHIP.get(defence, 0.52)
+    epsilon = {"cdp1": 1.0, "ldp1": 1.0, "cdp8": 8.0, "ldp10": 10.0, FEDAVG: None}.get(defence, 1500.0)
+    facts |= changed.get(cell.arm, {})
+    figure = facts.pop(FINAL) + off
+    moved = {name: value + (off if name not in ("stated", MAJORITY) else 0) for name, value in facts.items()}
+    told = {"epsilon": epsilon, "delta": 1e-5, "unit": "one record", "protects": "rows", **moved}
+    return Outcome((0.5, figure), told, 2.0)
+
+
+def made(
+    changed: Mapping[str, Mapping[str, float]] | None = None, only: tuple[str, ...] | None = None
+) -> Sweep:
+    """Of the arms with a server; swarms without one have tests of their own (test_lying_swarm)."""
+    arms = tuple(cell for cell in SERVED if only is None or cell.arm in only)
+    outcomes = {cell.arm: tuple(outcome(cell, changed or {}, off) for off in SPREAD) for cell in arms}
+    return Sweep(STUDY, SEEDS, arms, outcomes)
+
+
+def failing(sweep: Sweep) -> set[str]:
+    judged = (claim for claim in judge(CLAIMS, sweep) if not claim.verdict.holds)
+    return {claim.name for claim in judged if not claim.name.startswith(NEVER)}
+
+
+# -- arms --------------------------------------------------------------------------------------------------
+
+
+def test_it_is_in_the_catalogue() -> None:
+    assert SCENARIOS["rpfl"] is RPFL
+
+
+def test_every_arm_has_a_name_of_its_own_that_a_file_can_have() -> None:
+    names = {cell.arm for cell in ARMS}
+    assert len(names) == len(ARMS)
+    assert all(re.fullmatch(r"[A-Za-z0-9._+-]+", name) for name in names)
+
+
+def test_arms_of_one_attack_differ_in_their_defence_alone() -> None:
+    for cell in SERVED:
+        if cell.arm.startswith(ADULT):
+            base = BY_NAME[arm(ADULT, CLEAN, 0.0, FEDAVG)]
+            assert (cell.rows, cell.clients, cell.model, cell.train) == (
+                *(base.rows, base.clients, base.model, base.train),
+            )
+
+
+def test_every_defence_meets_every_attack_on_adult_and_the_literal_one_has_no_weight() -> None:
+    for defence in DEFENCES:
+        assert arm(ADULT, "backdoor", 0.4, defence) in BY_NAME
+        assert arm(ADULT, FLIP_SCALED, 0.2, defence) in BY_NAME
+    assert BY_NAME[arm(ADULT, CLEAN, 0.0, "rpfl-literal")].mechanism.parameters["weight"] == 0.0
+
+
+@pytest.mark.skipif("MURMURATION_DATA" not in os.environ, reason="MURMURATION_DATA is not set")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(arm(ADULT, "backdoor", 0.4, defence) for defence in DEFENCES),
+        *(arm("loan-states", "flip", 0.4, defence) for defence in DEFENCES),
+        *(f"{PRIVACY}-{method}" for method in MEMBER_METHODS),
+    ],
+)
+def test_an_arm_can_be_run(name: str, room: LocalRoom) -> None:
+    BY_NAME[name].check(room)
+
+
+@pytest.fixture(scope="module")
+def room() -> LocalRoom:
+    return LocalRoom(Path(os.environ["MURMURATION_DATA"]), 1, lambda number, figure: None)
+
+
+@pytest.mark.skipif("MURMURATION_DATA" not in os.environ, reason="MURMURATION_DATA is not set")
+@pytest.mark.parametrize(("name", "trigger"), [("adult", ADULT_TRIGGER), ("loan", LOAN_TRIGGER)])
+def test_a_trigger_is_rare_categories(name: str, trigger: object) -> None:
+    """Columns that hardly a row has, and that are 0 or 1 before rows are scaled."""
+    places = [NEVER_WORKED, FROM_HOLLAND] if name == "adult" else [OWNS_NOTHING, OWNS_OTHER]
+    assert sorted(trigger.values) == sorted(places)  # type: ignore[attr-defined]
+    x = load(name, Path(os.environ["MURMURATION_DATA"]), 0).train_x[:, places]
+    assert set(x.ravel().tolist()) <= {0.0, 1.0}
+    assert x.mean(axis=0).max() < 0.003
+
+
+def test_a_user_s_own_mechanism_is_under_the_strongest_backdoor_of_the_threat_model() -> None:
+    cell = own("a.b:C", {"x": 1})
+    assert cell.arm == "own"
+    assert (cell.attackers.of, cell.attackers.forgery) == (0.4, None)
+    assert isinstance(cell.attackers.poison, Backdoor)
+
+
+def test_more_attackers_than_are_withstood_are_refused_before_anything_is_run() -> None:
+    """As when --peers takes clients from a trimmed mean."""
+    few = BY_NAME[arm(ADULT, "backdoor", 0.4, TM)].among(20)
+    with pytest.raises(ConfigError, match="trimmed = 16 is not allowed: 0 to 9"):
+        few.mechanism.make(Federation((5,) * 20, 3, (107, 1)))
+
+
+# -- claims ------------------------------------------------------------------------------------------------
+
+
+def test_with_these_figures_only_the_document_s_own_fail() -> None:
+    sweep = made()
+    assert len(judge(CLAIMS, sweep)) == len(CLAIMS) - len(lying.CLAIMS)
+    assert failing(sweep) == set()
+    assert sum(claim.name.startswith(NEVER) for claim in judge(CLAIMS, sweep)) == 3
+
+
+def door(defence: str) -> str:
+    return arm(ADULT, "backdoor", 0.4, defence)
+
+
+CHANGES = {
+    "falls with its weight": {door(rpfl(0.03)): {BACKDOOR: 0.85}},
+    "Geometric median and trimmed": {door(GM): {BACKDOOR: 0.5}},
+    "GM + RPFL lets fewer": {door(GM_RPFL): {BACKDOOR: 0.31}},
+    "weight costs accuracy": {arm(ADULT, CLEAN, 0.0, rpfl(0.03)): {FINAL: 0.84}},
+    "stays relatively high": {arm(ADULT, "flip", 0.4, rpfl(0.01)): {FINAL: 0.7}},
+    "Scaled backdoors get through": {arm(ADULT, "backdoor-x5", 0.2, GM): {BACKDOOR: 0.95}},
+    "Averaging without noise": {f"{PRIVACY}-{FEDAVG}": {"membership accuracy": 0.5}},
+    "near chance": {f"{PRIVACY}-ldp1": {"calibrated membership accuracy": 0.6}},
+    "Table I: RPFL": {f"{PRIVACY}-{rpfl(0.01)}": {FINAL: 0.75}},
+    "Table I's 86 %": {arm(LOAN_IID, CLEAN, 0.0, FEDAVG): {FINAL: 0.88}},
+    "Theorem 1's noise": {arm(ADULT, CLEAN, 0.0, rpfl(0.0)): {"stated": 2000.0}},
+}
+
+
+@pytest.mark.parametrize("words", CHANGES)
+def test_a_claim_fails_with_other_figures(words: str) -> None:
+    assert any(words in name for name in failing(made(CHANGES[words])))
+
+
+@pytest.mark.parametrize(
+    ("words", "changed"),
+    [
+        ("performs best", {door(rpfl(0.03)): {BACKDOOR: 0.01}}),
+        ("under poisoned data", {door(rpfl(0.01)): {FINAL: 0.9}, door(FEDAVG): {FINAL: 0.2}}),
+        ("under scaled updates", {arm(ADULT, FLIP_SCALED, 0.2, FEDAVG): {FINAL: 0.17}}),
+    ],
+)
+def test_the_document_s_claims_could_hold(words: str, changed: Mapping[str, Mapping[str, float]]) -> None:
+    holds = {claim.name for claim in judge(CLAIMS, made(changed)) if claim.verdict.holds}
+    assert any(words in name for name in holds)
+
+
+def test_claims_about_what_was_not_run_are_left_out() -> None:
+    assert judge(CLAIMS, made(only=("own",))) == ()
+    some = judge(CLAIMS, made(only=(f"{PRIVACY}-{FEDAVG}", f"{PRIVACY}-ldp1")))
+    assert {claim.name.split()[0] for claim in some} == {"Averaging", "Membership"}
+
+
+def test_chance_is_judged_only_where_epsilon_is_at_most_one() -> None:
+    verdict = claims.membership_is_chance(made())
+    assert verdict is not None
+    assert {name.split(",")[0] for name in verdict.numbers if "," in name} == {
+        f"{PRIVACY}-cdp1",
+        f"{PRIVACY}-ldp1",
+    }
+    assert 0.7 < float(verdict.numbers["no attack can exceed"] or 0) < 0.75
+
+
+# -- the report --------------------------------------------------------------------------------------------
+
+
+def test_the_report_has_all_plots_and_tables_and_less_with_fewer_arms() -> None:
+    assert len(charts(made())) == 7
+    assert len(tables(made())) == 6
+    assert {chart.key for chart in charts(made(only=(f"{PRIVACY}-{FEDAVG}",)))} == {"members"}
+    assert headline(made(only=(f"{PRIVACY}-{FEDAVG}",))) == "1 arms were run."
+    assert "99% (FedAvg)" in headline(made())
+
+
+def test_swarms_without_a_server_have_a_plot_and_a_table() -> None:
+    facts = {MEMBERS: 3.0, OWN: 0.9, ROLLED_BACK: 1.5}
+    outcomes = {cell.arm: (Outcome((0.8,), facts, 1.0), Outcome((0.9,), facts, 1.0)) for cell in lying.ARMS}
+    sweep = Sweep(STUDY, (0, 1), tuple(lying.ARMS), outcomes)
+    (chart,) = charts(sweep)
+    assert (chart.key, len(chart.traces)) == ("swarms", 4)
+    table = tables(sweep)[0]
+    assert len(table.rows) == 20
+    assert table.rows[0][1:] == ("85.0% ± 5.0", "90.0% ± 0.0", "1.5", "3")
+
+
+def test_the_document_s_table_stands_beside_ours() -> None:
+    table = next(table for table in tables(made()) if table.title.startswith("Table I"))
+    plain = next(row for row in table.rows if row[0] == "plain averaging")
+    assert plain[1:3] == ("82 %", "86 %")
+    assert plain[3].startswith("60.0%")
+    assert plain[5].startswith("82.0%")
+
+
+def test_a_cell_of_another_kind_is_no_trouble() -> None:
+    assert arms.over_shares(Sweep(STUDY, SEEDS, (PLAIN,), {}), "backdoor", FEDAVG) == {}

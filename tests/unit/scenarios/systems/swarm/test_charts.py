@@ -1,0 +1,48 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+from protocol.actions import Reason
+from scenarios.swarms.results import SwarmResults
+from scenarios.systems.swarm.charts import REASONS, accuracy_by_peer, by_phase, comparison, outcomes
+
+MakeResults = Callable[..., SwarmResults]
+
+
+def test_the_swarm_is_shown_against_every_peer_alone_and_pooled(results: SwarmResults) -> None:
+    names = [trace["name"] for trace in comparison(results).traces]
+    alone = [f"peer {peer} alone" for peer in range(5)]
+    assert names == [*alone, "alone, mean", "pooled data", "the swarm"]
+
+
+def test_lines_that_coincide_stay_visible(results: SwarmResults) -> None:
+    widths = [trace["line"]["width"] for trace in accuracy_by_peer(results).traces]
+    assert widths == sorted(widths, reverse=True)
+    assert len(set(widths)) == len(widths)
+
+
+def test_phases_are_means_over_the_peers(results: SwarmResults) -> None:
+    seconds = {trace["name"]: trace["y"][0] for trace in by_phase(results, "seconds").traces}
+    assert list(seconds) == ["training", "group", "shares", "sums"]
+    assert abs(seconds["training"] - 0.14) < 1e-9
+    sent = {trace["name"]: trace["y"][0] for trace in by_phase(results, "bytes_sent").traces}
+    assert sent == {"group": 900, "shares": 1440, "sums": 73_600}
+
+
+def test_outcomes_count_every_peer_in_every_round(make_results: MakeResults) -> None:
+    chart = outcomes(make_results(fallbacks=frozenset({(1, 4), (2, 4)})))
+    counts = {trace["name"]: trace["y"] for trace in chart.traces}
+    assert list(counts) == ["aggregated", "fell back: sums missing"]
+    assert (counts["aggregated"][3], counts["fell back: sums missing"][3]) == (3, 2)
+    assert all(sum(column) == 5 for column in zip(*counts.values(), strict=True))
+
+
+def test_every_reason_has_words_of_its_own() -> None:
+    assert set(REASONS) == set(Reason)
+    assert len(set(REASONS.values())) == len(REASONS)
+
+
+def test_a_peer_that_was_not_there_is_counted_as_such(results: SwarmResults) -> None:
+    first = results.peers[0]
+    late = type(first)(first.peer, first.rounds[2:], first.summary)
+    chart = outcomes(replace(results, peers=(late, *results.peers[1:])))
+    assert {trace["name"]: trace["y"][0] for trace in chart.traces} == {"aggregated": 4, "not there": 1}

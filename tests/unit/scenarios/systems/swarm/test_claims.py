@@ -1,0 +1,117 @@
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from node.errors import ConfigError
+from scenarios.frame.folder import first_difference
+from scenarios.frame.spec import Request, Verdict, judge
+from scenarios.swarms.results import SwarmResults
+from scenarios.systems.swarm.claims import (
+    ARMS,
+    CLAIMS,
+    accurate,
+    again,
+    all_aggregated,
+    better_than_alone,
+    describe,
+    near_pooled,
+    plan,
+    same_model,
+    tables,
+)
+
+MakeResults = Callable[..., SwarmResults]
+
+
+def test_all_claims_hold_for_a_good_run(results: SwarmResults) -> None:
+    assert [claim.verdict.holds for claim in judge(CLAIMS, results)] == [True] * 6
+
+
+def test_one_peer_with_another_model_breaks_the_claim(make_results: MakeResults) -> None:
+    verdict = same_model(make_results(digests={3: "cd" * 32}))
+    assert verdict == Verdict(False, {"peers": 5, "different models": 2})
+
+
+def test_one_fallback_breaks_the_claim(make_results: MakeResults) -> None:
+    verdict = all_aggregated(make_results(fallbacks=frozenset({(2, 7)})))
+    assert verdict == Verdict(False, {"rounds of all peers": 100, "aggregated": 99})
+
+
+def test_a_round_that_a_peer_was_not_in_breaks_the_claim(results: SwarmResults) -> None:
+    assert not all_aggregated(replace(results, rounds=results.rounds + 1)).holds
+
+
+def test_accuracy_is_the_lowest_of_all_peers(results: SwarmResults) -> None:
+    assert accurate(results).numbers["lowest of all peers"] == pytest.approx(0.965, abs=1e-4)
+
+
+def test_a_gain_of_less_than_eight_points_fails(make_results: MakeResults) -> None:
+    verdict = better_than_alone(make_results(alone=0.90))
+    assert not verdict.holds
+    assert verdict.numbers["gain in points"] == pytest.approx(6.5, abs=0.01)
+
+
+def test_a_loss_of_more_than_three_points_fails(make_results: MakeResults) -> None:
+    verdict = near_pooled(make_results(pooled=0.999))
+    assert not verdict.holds
+    assert verdict.numbers["loss in points"] == pytest.approx(3.4, abs=0.01)
+
+
+def test_every_arm_is_json_with_an_accuracy(results: SwarmResults) -> None:
+    figures = json.loads(json.dumps({name: arm(results) for name, arm in ARMS.items()}, allow_nan=False))
+    assert figures.pop("privacy") == {}
+    assert set(figures) == {"swarm", "alone", "pooled"}
+    assert all(0 < arm["accuracy"] <= 1 for arm in figures.values())
+    assert len(figures["swarm"]["peers"]) == len(figures["alone"]["peers"]) == 5
+    assert figures["swarm"]["peers"][0]["mean_by_phase"]["shares"]["bytes_sent"] == 1400
+
+
+def test_tables_are_rectangular(results: SwarmResults) -> None:
+    for table in tables(results):
+        assert {len(row) for row in table.rows} == {len(table.headings)}
+
+
+def test_defaults() -> None:
+    configuration = plan(Request())
+    assert (configuration.peers, configuration.rounds, configuration.task.task.seed) == (5, 20, 0)
+
+
+def test_quick_is_shorter_and_rounds_given_win() -> None:
+    assert plan(Request(quick=True)).rounds == 5
+    assert plan(Request(quick=True, rounds=9)).rounds == 9
+
+
+def test_the_seed_is_the_tasks_seed() -> None:
+    assert plan(Request(seed=7)).task.task.seed == 7
+
+
+@pytest.mark.parametrize(
+    "request_", [Request(), Request(peers=4, seed=3), Request(overrides=("task.seed=3", "train.epochs=1"))]
+)
+def test_the_command_to_run_it_again_gives_the_same_configuration(request_: Request) -> None:
+    configuration = plan(request_)
+    arguments = again(configuration)
+    sets = tuple(arguments[at + 1] for at, text in enumerate(arguments) if text == "--set")
+    peers, rounds, seed = (int(arguments[at]) for at in (1, 3, 5))
+    repeated = plan(Request(peers=peers, rounds=rounds, seed=seed, overrides=sets))
+    assert first_difference(dict(describe(configuration)), dict(describe(repeated))) is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (Request(peers=2), "--peers 2: allowed are 3"),
+        (Request(peers=65), "to 64"),
+        (Request(rounds=0), "--rounds 0"),
+        (Request(overrides=("scenario.alpha=1",)), "no keys of its own"),
+        (Request(seed=1, overrides=("task.seed=2",)), "give one of them"),
+        (Request(overrides=("train.nothing=2",)), "train.nothing"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_one_line(request_: Request, said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        plan(request_)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)

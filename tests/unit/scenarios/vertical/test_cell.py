@@ -1,0 +1,356 @@
+"""A vertical cell: replays, what it refuses, what its outcome tells, and the follower's side of the wire."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mechanisms.noise.randomness import SystemWords
+from node.errors import ConfigError, UserError
+from scenarios.__main__ import main
+from scenarios.data import downloads
+from scenarios.data.criteo import FILES
+from scenarios.data.sources import ALL, SOURCES, VERTICAL, load, load_vertical
+from scenarios.engines.inline import LocalRoom, one_thread
+from scenarios.engines.vertical_worker import Answers, Waiting, Wire, left, named, padded, unpadded
+from scenarios.study.cells import Outcome, Shelf, cell_name
+from scenarios.vertical.cell import (
+    LOSS,
+    READ,
+    TRUE_LOSS,
+    Beside,
+    Readings,
+    VerticalCell,
+    epochs_of,
+    follower_of,
+    judged_facts,
+    plan_of,
+)
+from scenarios.vertical.choices import LABEL_DP, EmbeddingChoice, LabelChoice
+from scenarios.vertical.parties import Floats, Request, dealt, diverged
+from tests.criteo_rows import ROWS, SMALL, written
+
+FLIPPED = replace(SMALL, arm="flipped", labels=LabelChoice(LABEL_DP, {"epsilon": 1.0}))
+REDRAWN = replace(SMALL, arm="redrawn", labels=LabelChoice(LABEL_DP, {"epsilon": 1.0}, True))
+SIGNS = replace(SMALL, arm="signs", outputs=EmbeddingChoice(1.0))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("data"))
+
+
+def room(folder: Path) -> LocalRoom:
+    return LocalRoom(folder, 1, lambda number, figure: None)
+
+
+def replayed(cell: VerticalCell, folder: Path) -> Outcome:
+    with one_thread():
+        return cell.replay(room(folder))
+
+
+# -- replays -----------------------------------------------------------------------------------------------
+
+
+def test_two_parties_learn(folder: Path) -> None:
+    outcome = replayed(SMALL.lasting(12), folder)
+    assert len(outcome.figures) == 12
+    assert outcome.final > 0.85
+    assert outcome.series[LOSS] == outcome.series[TRUE_LOSS]
+    assert outcome.series[LOSS][-1] < outcome.series[LOSS][0]
+    assert outcome.facts[READ] == 1.0
+    assert outcome.facts[f"first {LOSS}"] == outcome.series[LOSS][0]
+    assert outcome.facts[f"last {TRUE_LOSS}"] == outcome.series[TRUE_LOSS][-1]
+    assert outcome.facts["judged rows"] == ROWS[1] + ROWS[2]
+
+
+@pytest.mark.parametrize("cell", [SMALL, FLIPPED, REDRAWN, SIGNS], ids=lambda cell: cell.arm)
+def test_a_replay_is_a_replay_and_another_seed_another(cell: VerticalCell, folder: Path) -> None:
+    one, again, other = (replayed(each, folder) for each in (cell, cell, cell.seeded(1)))
+    assert (one.figures, one.facts, one.series) == (again.figures, again.facts, again.series)
+    assert one.facts["predictions sha256"] != other.facts["predictions sha256"]
+
+
+def test_arms_share_initial_weights_and_order_but_not_flips(folder: Path) -> None:
+    """A name of its own changes nothing where there is no noise, and the flips where there is."""
+    renamed = [replace(cell, arm="other") for cell in (SMALL, FLIPPED)]
+    digests = [replayed(cell, folder).facts["predictions sha256"] for cell in (SMALL, FLIPPED, *renamed)]
+    assert digests[0] == digests[2]
+    assert len(set(digests)) == 3
+
+
+def test_flips_raise_the_loss_on_the_labels_trained_on(folder: Path) -> None:
+    for cell in (FLIPPED, REDRAWN):
+        outcome = replayed(cell, folder)
+        assert outcome.facts["epsilon"] == (1.0 if cell is FLIPPED else 3.0)
+        assert all(
+            noisy != true for noisy, true in zip(outcome.series[LOSS], outcome.series[TRUE_LOSS], strict=True)
+        )
+        assert 0.5 < float(str(outcome.facts[READ])) < 0.97
+
+
+def test_an_outcome_is_kept_whole(folder: Path, tmp_path: Path) -> None:
+    outcome = replayed(FLIPPED, folder)
+    shelf = Shelf(tmp_path)
+    shelf.put(FLIPPED, outcome)
+    assert shelf.get(FLIPPED) == outcome
+
+
+def test_labels_without_flips_and_outputs_as_they_are_promise_nothing(folder: Path) -> None:
+    facts = replayed(SMALL.lasting(1), folder).facts
+    assert (facts["epsilon"], facts["unit"]) == (None, None)
+
+
+def test_training_that_leaves_the_finite_numbers_says_what_to_change(folder: Path) -> None:
+    wild = replace(SMALL, descent=replace(SMALL.descent, l2=float("inf")))
+    with pytest.raises(UserError, match=r"training diverged in epoch \d+; lower train\.learning_rate"):
+        replayed(wild, folder)
+
+
+# -- what it is told, and refuses --------------------------------------------------------------------------
+
+
+def test_keys_of_train_change_all_of_training(folder: Path) -> None:
+    changed = SMALL.changed({"train": {"batch_size": 50, "learning_rate": 0.5}}).lasting(2)
+    assert (changed.rounds, changed.train.batch_size) == (2, 50)
+    assert changed.network.descent.learning_rate == 0.5
+    assert len([one for one in plan_of(changed, 160, 70).requests() if one.epoch == 1]) == 4 + 2
+    digests = {replayed(each.lasting(1), folder).facts["predictions sha256"] for each in (changed, SMALL)}
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            {"model": {"args": {}}},
+            "--set model.args: this scenario does not have it; allowed: train.rounds",
+        ),
+        ({"privacy": {}}, "--set privacy.: this scenario does not have it"),
+        ({"train": {"momentum": 0.9}}, "'train.momentum' is not a known key; allowed: rounds, batch_size, "),
+        ({"train": {"batch_size": 0}}, "train.batch_size = 0 is refused; allowed: a whole number from 1"),
+        ({"train": {"learning_rate": "fast"}}, "train.learning_rate = 'fast' is refused"),
+    ],
+)
+def test_other_keys_are_refused(table: Mapping[str, Mapping[str, object]], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        SMALL.changed(table)
+
+
+def test_there_are_two_parties() -> None:
+    with pytest.raises(ConfigError, match="--peers 3: vertical learning here has two parties"):
+        SMALL.among(3)
+
+
+def test_a_cell_is_described_by_all_but_its_name_and_seed() -> None:
+    assert SMALL.describe() == SMALL.seeded(3).describe() == replace(SMALL, arm="other").describe()
+    descriptions = [str(cell.describe()) for cell in (SMALL, FLIPPED, REDRAWN, SIGNS, SMALL.lasting(4))]
+    assert len(set(descriptions)) == 5
+    for cell in (SMALL, FLIPPED, REDRAWN, SIGNS):
+        assert json.loads(json.dumps(cell.describe())) == cell.describe(), "so that a run can go on"
+    assert SMALL.data_sets == ("criteo",)
+    assert cell_name(SMALL) == "small, seed 0"
+
+
+def test_missing_and_damaged_rows_are_one_line_with_what_to_do(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"data set criteo: .*train\.tsv\.gz can not be read .*--data-dir"):
+        SMALL.check(room(tmp_path))
+    SMALL.check(room(folder))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "dev.tsv.gz can not be read"),
+        (gzip.compress(b"1\t2\n"), "dev.tsv.gz, line 1: 2 columns; allowed: 40, tab-separated"),
+        (b"no gzip", "dev.tsv.gz can not be read"),
+    ],
+)
+def test_rows_that_can_not_be_used_are_found_before_anything_is_written(
+    content: bytes | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = written(tmp_path / "data"), tmp_path / "out"
+    (data / FILES[1]).unlink()
+    if content is not None:
+        (data / FILES[1]).write_bytes(content)
+    assert main(["run", "label-dp", "--data-dir", str(data), "--out", str(out)]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith("scenarios: data set criteo: ")
+    assert said in line
+    assert "--data-dir" in line
+    assert line.count("\n") == 1
+    assert not out.exists()
+
+
+def test_a_third_party_is_refused_on_the_command_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["run", "label-dp", "--peers", "3", "--data-dir", str(folder), "--out", str(tmp_path / "out")]
+    assert main(argv) == 2
+    assert "--peers 3: vertical learning here has two parties" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_label_mechanism_is_tried_before_anything_is_run(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"'nowhere\.at:All' can not be imported"):
+        replace(SMALL, labels=LabelChoice("nowhere.at:All")).check(room(folder))
+
+
+# -- the data set ------------------------------------------------------------------------------------------
+
+
+def test_rows_of_two_parties_are_listed_with_the_others(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert set(ALL) == {*SOURCES, *VERTICAL}
+    assert main(["data", "--data-dir", str(folder)]) == 0
+    listed = next(line for line in capsys.readouterr().out.splitlines() if "criteo" in line)
+    assert "kB" in listed
+    assert main(["data", "criteo", "--data-dir", str(folder)]) == 0
+    assert all(str(folder / name) in capsys.readouterr().out.replace("\n", "") for name in FILES[:1])
+    assert main(["data", "criteo", "--data-dir", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert "data set criteo: " in said
+    assert f"{tmp_path}/criteo/" in said
+    assert said.count("\n") == 1
+    assert "criteo" not in downloads.PUBLISHED
+
+
+def test_each_kind_of_data_set_is_loaded_as_what_it_is(folder: Path) -> None:
+    assert len(load_vertical("criteo", folder).train.labels) == ROWS[0]
+    with pytest.raises(ConfigError, match="data set 'criteo' is unknown; allowed: digits, "):
+        load("criteo", folder, np.random.default_rng(0))
+    with pytest.raises(ConfigError, match="data set 'digits' is unknown; allowed: criteo"):
+        load_vertical("digits", folder)
+
+
+# -- what is measured --------------------------------------------------------------------------------------
+
+
+def test_the_follower_reads_labels_from_signs_and_votes_over_epochs() -> None:
+    """Most of a batch is taken for 0, whichever sign that has; what a row was most often is its guess."""
+    labels = np.array([0, 0, 0, 1, 1, 0])
+    readings = Readings(6)
+    up, rows = np.where(labels == 1, -0.3, 0.7), np.arange(6)
+    for turned in (1, -1, 1):  # the top's weight may change its sign
+        gradients = np.stack([np.zeros(6), turned * up], axis=1).astype(np.float32)
+        readings.see(Request(1, 1, True, rows), gradients)
+    assert readings.accuracy(labels) == 1.0
+    wrong = np.stack([np.zeros(2), np.array([-0.1, 0.2])], axis=1).astype(np.float32)
+    readings.see(Request(2, 1, True, np.array([0, 1])), wrong)
+    assert readings.accuracy(labels) == 1.0, "one vote of four"
+
+
+def test_logits_of_any_size_have_a_log_loss() -> None:
+    facts = judged_facts(np.array([0, 1]), np.array([-1e6, 1e6], np.float32))
+    assert facts["log loss"] == pytest.approx(0, abs=1e-9)
+
+
+def test_what_is_told_of_predictions() -> None:
+    labels, logits = np.array([0, 0, 0, 1]), np.array([-2.0, -1.0, 0.5, 0.4], np.float32)
+    facts = judged_facts(labels, logits)
+    assert facts["accuracy"] == 0.75
+    assert facts["balanced accuracy"] == pytest.approx((2 / 3 + 1) / 2)
+    assert facts["majority rate"] == 0.75
+    p = 1 / (1 + np.exp(-logits.astype(float)))
+    expected = -np.mean(labels * np.log(p) + (1 - labels) * np.log(1 - p))
+    assert facts["log loss"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_leader_asks_for_the_requests_of_the_plan_in_order(folder: Path) -> None:
+    rows = room(folder).vertical("criteo")
+    leaders, followers = dealt(rows)
+    seen: list[Request] = []
+    given: list[int] = []
+
+    class Seeing(Beside):
+        def exchange(self, request: Request, gradients: Floats) -> Floats:
+            seen.append(request)
+            given.append(len(gradients))
+            return super().exchange(request, gradients)
+
+    cell = SMALL.lasting(2)
+    link = Seeing(follower_of(cell, followers, SystemWords()))
+    plan = plan_of(cell, len(leaders.labels), len(leaders.judged_labels))
+    outcome = epochs_of(cell, plan, leaders, link, SystemWords(), room(folder))
+    expected = replayed(cell, folder)
+    assert (outcome.figures, outcome.facts) == (expected.figures, expected.facts)
+    assert [one.rows.tolist() for one in seen] == [one.rows.tolist() for one in plan.requests()]
+    assert given == 2 * [0, 64, 64, 32, 0], "gradients go out once, with the next request"
+
+
+# -- the wire ----------------------------------------------------------------------------------------------
+
+
+def answers_of(cell: VerticalCell, folder: Path) -> Answers:
+    leaders, followers = dealt(room(folder).vertical("criteo"))
+    plan = plan_of(cell, len(leaders.labels), len(leaders.judged_labels))
+    return Answers(plan, follower_of(cell, followers, SystemWords()))
+
+
+def test_what_travels_has_one_size() -> None:
+    values = np.arange(6, dtype=np.float32).reshape(3, 2)
+    assert padded(values, 10).tolist() == [0, 1, 2, 3, 4, 5, 0, 0, 0, 0]
+    assert np.array_equal(unpadded(padded(values, 10), 3), values)
+    assert padded(np.zeros((0, 2), np.float32), 4).tolist() == [0] * 4
+
+
+def test_rounds_of_a_federation_are_the_requests_of_the_plan(folder: Path) -> None:
+    """A node's answers, through the wire's padding, are what a follower beside the leader gives."""
+    cell, node, waiting = SMALL.lasting(2), answers_of(SMALL.lasting(2), folder), Waiting()
+    rounds: list[int] = []
+
+    def gather(number: int, gradients: Floats, chosen: Sequence[int]) -> dict[int, Floats]:
+        rounds.append(number)
+        assert waiting.request is not None
+        return {0: node.answer(number, gradients)}
+
+    leaders, _ = dealt(room(folder).vertical("criteo"))
+    plan = plan_of(cell, len(leaders.labels), len(leaders.judged_labels))
+    wire = Wire(gather, 2 * plan.batch_size, waiting)
+    with one_thread():
+        found = epochs_of(cell, plan, leaders, wire, SystemWords(), room(folder))
+    expected = replayed(cell, folder)
+    assert (found.figures, found.facts, found.series) == (expected.figures, expected.facts, expected.series)
+    assert rounds == list(range(1, 11))
+    assert waiting.request is None
+
+
+def test_a_follower_that_does_not_answer_has_left_in_that_step() -> None:
+    wire = Wire(lambda number, gradients, chosen: {}, 8, Waiting())
+    with pytest.raises(UserError, match=r"^the follower left in step 3 of epoch 2; ") as caught:
+        wire.exchange(Request(2, 3, True, np.arange(4)), np.zeros((4, 2), np.float32))
+    assert caught.value.status == 1
+    assert "judging batch 1 of epoch 5" in str(left(Request(5, 1, False, np.arange(4))))
+
+
+def test_whoever_notices_that_the_follower_left_the_line_is_the_same() -> None:
+    with (
+        pytest.raises(UserError, match=r"^the follower left in step 2 of epoch 1; "),
+        named(Waiting(Request(1, 2, True, np.arange(4)))),
+    ):
+        raise UserError("every client node is gone")
+    with pytest.raises(UserError, match=r"^training diverged in epoch 1"), named(Waiting()):
+        raise diverged(1)
+
+
+@pytest.mark.parametrize("number", [1, 3, 10**9])
+def test_a_round_that_is_not_the_next_is_refused(number: int, folder: Path) -> None:
+    node = answers_of(SMALL, folder)
+    node.answer(1, np.zeros(128, np.float32))
+    with pytest.raises(UserError, match=f"leader is in round {number}, the follower in 2: one began anew"):
+        node.answer(number, np.zeros(128, np.float32))
+
+
+def test_there_is_no_round_after_the_last(folder: Path) -> None:
+    node = answers_of(SMALL.lasting(1), folder)
+    for number in range(1, 6):
+        node.answer(number, np.zeros(128, np.float32))
+    with pytest.raises(UserError, match="the leader is in round 6"):
+        node.answer(6, np.zeros(128, np.float32))

@@ -1,0 +1,182 @@
+"""Two parties: who is given what, in which order rows come, and that two halves learn as one network does."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from node.errors import UserError
+from scenarios.data.criteo import Criteo, criteo
+from scenarios.systems.label_dp.arms import PLAIN
+from scenarios.vertical.ftrl import Ftrl
+from scenarios.vertical.parties import (
+    NO_GRADIENTS,
+    Follower,
+    Leader,
+    Network,
+    Plan,
+    Request,
+    as_they_are,
+    dealt,
+)
+from scenarios.vertical.wide_deep import Sizes
+from tests.criteo_rows import ROWS, written
+
+NETWORK = Network(Sizes(4, (8, 4)), replace(PLAIN.descent, learning_rate=0.01, l2=0.1), 0)
+PLAN = Plan(training=160, judged=70, epochs=2, batch_size=64, seed=5)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Criteo:
+    return criteo(written(tmp_path_factory.mktemp("data")), 10)
+
+
+def learning(rows: list[int]) -> Request:
+    return Request(1, 1, True, np.array(rows))
+
+
+def parties(rows: Criteo, source: np.ndarray | None = None) -> tuple[Leader, Follower]:
+    leaders, followers = dealt(rows)
+    labels = leaders.labels if source is None else source
+    return Leader(leaders, NETWORK, labels), Follower(followers, NETWORK, as_they_are)
+
+
+# -- who holds what, and the order of rows -----------------------------------------------------------------
+
+
+def test_each_party_has_its_own_columns_and_only_the_leader_labels(rows: Criteo) -> None:
+    leaders, followers = dealt(rows)
+    assert leaders.train.ids.shape == (ROWS[0], 20)
+    assert followers.train.ids.shape == (ROWS[0], 19)
+    assert set(vars(followers)) == {"train", "judged"}
+    assert np.array_equal(leaders.labels, rows.train.labels)
+
+
+def test_the_judged_rows_are_dev_and_test_in_that_order(rows: Criteo) -> None:
+    leaders, followers = dealt(rows)
+    assert leaders.judged_labels.tolist() == [*rows.dev.labels.tolist(), *rows.test.labels.tolist()]
+    for held, dev, test in (
+        (leaders.judged, rows.dev.leader, rows.test.leader),
+        (followers.judged, rows.dev.follower, rows.test.follower),
+    ):
+        assert np.array_equal(held.ids, np.concatenate([dev.ids, test.ids]))
+        assert np.array_equal(held.weights, np.concatenate([dev.weights, test.weights]))
+        assert held.vocabulary == dev.vocabulary
+
+
+def test_every_epoch_has_each_training_row_once_and_then_all_judged_ones_in_order() -> None:
+    requests = list(PLAN.requests())
+    assert [(one.epoch, one.step, one.learning, len(one.rows)) for one in requests] == [
+        (epoch, step, learns, size)
+        for epoch in (1, 2)
+        for step, learns, size in ((1, True, 64), (2, True, 64), (3, True, 32), (1, False, 64), (2, False, 6))
+    ]
+    for epoch in (1, 2):
+        mine = [one for one in requests if one.epoch == epoch]
+        trained = np.concatenate([one.rows for one in mine if one.learning])
+        assert sorted(trained.tolist()) == list(range(160))
+        assert trained.tolist() != sorted(trained.tolist())
+        assert np.concatenate([one.rows for one in mine if not one.learning]).tolist() == list(range(70))
+
+
+def test_the_order_follows_from_the_seed_and_differs_between_epochs() -> None:
+    def order(plan: Plan) -> list[list[int]]:
+        return [one.rows.tolist() for one in plan.requests() if one.learning]
+
+    assert order(PLAN) == order(PLAN)
+    assert order(PLAN) != order(replace(PLAN, seed=6))
+    assert order(PLAN)[:3] != order(PLAN)[3:]
+
+
+# -- learning ----------------------------------------------------------------------------------------------
+
+
+def test_two_halves_learn_as_one_network_does(rows: Criteo) -> None:
+    """Gradients on the wire, and all weights after three steps, are those of autograd through both halves."""
+    leader, follower = parties(rows)
+    bottoms = [copy.deepcopy(one._learner.bottom) for one in (leader, follower)]
+    top = copy.deepcopy(leader._top)
+    wide = Ftrl([one for bottom in bottoms for one in bottom.wide_part], NETWORK.descent.ftrl)
+    deep = [*top.parameters(), *(one for bottom in bottoms for one in bottom.deep_part)]
+    adam = torch.optim.Adam(deep, lr=0.01, eps=1e-8)
+    gradients = NO_GRADIENTS
+    for start in (0, 40, 80):
+        request = learning(list(range(start, start + 40)))
+        chosen = torch.from_numpy(request.rows)
+        halves = [
+            bottom(torch.tensor(one.ids)[chosen], torch.tensor(one.weights)[chosen])
+            for bottom, one in zip(bottoms, (rows.train.leader, rows.train.follower), strict=True)
+        ]
+        logits = top(torch.cat(halves, dim=1))[:, 0]
+        labels = torch.tensor(rows.train.labels, dtype=torch.float32)[chosen]
+        loss = functional.binary_cross_entropy_with_logits(logits, labels)
+        (expected,) = torch.autograd.grad(loss, halves[1], retain_graph=True)
+
+        outputs = follower.answer(request, gradients)
+        assert outputs == pytest.approx(halves[1].detach().numpy(), abs=1e-6)
+        step = leader.learn(request, outputs)
+        gradients = step.gradients
+        assert gradients == pytest.approx(expected.numpy(), abs=1e-7)
+        assert np.abs(gradients).max() > 1e-5
+        assert step.loss == step.true_loss == pytest.approx(loss.item(), abs=1e-6)
+
+        for bottom in bottoms:
+            bottom.zero_grad()
+        adam.zero_grad()
+        (loss + 0.05 * sum(bottom.deep.square().sum() for bottom in bottoms)).backward()
+        wide.step()
+        adam.step()
+    follower.answer(learning([0]), gradients)
+    for one, other in zip((leader, follower), bottoms, strict=True):
+        for mine, theirs in zip(one._learner.bottom.parameters(), other.parameters(), strict=True):
+            assert torch.allclose(mine, theirs, atol=1e-5)
+            assert mine.any()
+    assert torch.allclose(leader._top.weight, top.weight, atol=1e-5)
+
+
+def test_the_leader_trains_on_its_source_and_reports_both_losses(rows: Criteo) -> None:
+    flipped = 1 - rows.train.labels
+    (honest, follower), (misled, _) = parties(rows), parties(rows, flipped)
+    request = learning(list(range(50)))
+    outputs = follower.answer(request, NO_GRADIENTS)
+    one, other = honest.learn(request, outputs), misled.learn(request, outputs)
+    assert other.true_loss == one.true_loss == one.loss
+    assert other.loss != one.loss
+    assert (np.sign(one.gradients) == -np.sign(other.gradients)).all()
+
+
+def test_rows_that_are_judged_teach_nothing(rows: Criteo) -> None:
+    leader, follower = parties(rows)
+    judged = Request(1, 1, False, np.arange(30))
+    before = copy.deepcopy([*leader._learner.bottom.parameters(), *follower._learner.bottom.parameters()])
+    first = leader.judge(judged, follower.answer(judged, NO_GRADIENTS))
+    again = leader.judge(judged, follower.answer(judged, NO_GRADIENTS))
+    assert first.shape == (30,)
+    assert np.array_equal(first, again)
+    after = [*leader._learner.bottom.parameters(), *follower._learner.bottom.parameters()]
+    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+
+
+def test_what_leaves_the_follower_is_what_its_protection_makes(rows: Criteo) -> None:
+    _, followers = dealt(rows)
+    plain = Follower(followers, NETWORK, as_they_are)
+    signs = Follower(followers, NETWORK, lambda outputs: (outputs > 0).float())
+    request = learning([3, 4, 5, 6])
+    sent = signs.answer(request, NO_GRADIENTS)
+    assert set(np.unique(sent)) <= {0.0, 1.0}
+    assert np.array_equal(sent, (plain.answer(request, NO_GRADIENTS) > 0).astype(np.float32))
+
+
+def test_outputs_and_losses_that_are_not_finite_are_one_line(rows: Criteo) -> None:
+    leader, follower = parties(rows)
+    request = Request(7, 1, True, np.arange(4))
+    follower.answer(request, NO_GRADIENTS)
+    with pytest.raises(UserError, match=r"^training diverged in epoch 7; lower train\.learning_rate$"):
+        follower.answer(request, np.full((4, 2), np.nan, np.float32))
+    with pytest.raises(UserError, match="diverged in epoch 7"):
+        leader.learn(request, np.full((4, 2), np.nan, np.float32))

@@ -1,0 +1,87 @@
+"""The wide and deep network: shapes, what a bottom computes, how it starts, and what a step moves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from scenarios.systems.label_dp.arms import PLAIN
+from scenarios.vertical.ftrl import Ftrl, FtrlSettings
+from scenarios.vertical.wide_deep import Bottom, Descent, Learner, Sizes, drawn_bottom, drawn_top
+
+SMALL = Sizes(embedding=3, hidden=(5, 4))
+IDS = torch.tensor([[0, 2], [1, 3]])
+WEIGHTS = torch.tensor([[0.5, 1.0], [0.0, -2.0]])
+
+
+def bottom(seed: int = 0) -> Bottom:
+    return drawn_bottom(4, 2, SMALL, (seed,))
+
+
+def test_a_row_becomes_two_scalars() -> None:
+    assert bottom()(IDS, WEIGHTS).shape == (2, 2)
+
+
+def test_the_original_s_parts_have_their_shapes() -> None:
+    """But for the widths, which are a sixteenth of 1024, 512, 256 and 128."""
+    found = drawn_bottom(714, 20, PLAIN.sizes, (0,))
+    assert (found.wide.shape, found.deep.shape) == ((714, 1), (714, 80))
+    dense = [tuple(part.weight.shape) for part in found.layers if isinstance(part, torch.nn.Linear)]
+    assert dense == [(64, 1600), (32, 64), (16, 32), (8, 16), (1, 8)]
+    between = [type(part) for part in found.layers if not isinstance(part, torch.nn.Linear)]
+    assert between == [torch.nn.ReLU] * 4
+    assert drawn_top((0,)).weight.shape == (1, 4)
+
+
+def test_it_computes_what_it_says() -> None:
+    """Row by row and field by field, with the weight on both embeddings."""
+    found = bottom()
+    with torch.no_grad():
+        found.wide += torch.tensor([[1.0], [2.0], [3.0], [4.0]])
+        found.wide_bias += 0.25
+    answered = found(IDS, WEIGHTS)
+    for row in range(2):
+        wide = 0.25 + sum((found.wide[i, 0] * w).item() for i, w in zip(IDS[row], WEIGHTS[row], strict=True))
+        fields = torch.cat([found.deep[i] * w for i, w in zip(IDS[row], WEIGHTS[row], strict=True)])
+        assert answered[row, 0].item() == pytest.approx(wide)
+        assert answered[row, 1].item() == pytest.approx(found.layers(fields).item(), abs=1e-6)
+
+
+def test_weights_follow_from_the_seed_and_the_process_s_generator_stays_as_it_was() -> None:
+    before = torch.random.get_rng_state()
+    one, again, other = bottom(1), bottom(1), bottom(2)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    for first, second in zip(one.parameters(), again.parameters(), strict=True):
+        assert torch.equal(first, second)
+    assert not torch.equal(one.deep, other.deep)
+    assert torch.equal(drawn_top((3,)).weight, drawn_top((3,)).weight)
+
+
+def test_the_wide_part_starts_at_zero_and_the_deep_one_near_it() -> None:
+    found = drawn_bottom(500, 2, SMALL, (0,))
+    assert not found.wide.any()
+    assert not found.wide_bias.any()
+    assert found.deep.std().item() == pytest.approx(0.01, rel=0.05)
+
+
+def test_a_step_moves_the_wide_part_by_ftrl_and_the_rest_by_adam_with_the_penalty() -> None:
+    descent = Descent(0.01, 1e-8, 0.5, FtrlSettings(0.05, 1e-8, 1e-8, 1.0))
+    mine, top = bottom(), drawn_top((0,))
+    learner = Learner(mine, descent, top.parameters())
+    theirs = bottom()
+    wide, adam = (
+        Ftrl(theirs.wide_part, descent.ftrl),
+        torch.optim.Adam(theirs.deep_part, lr=0.01, eps=1e-8),
+    )
+    for step in range(3):
+        gradients = torch.tensor(np.random.default_rng(step).normal(size=(2, 2)), dtype=torch.float32)
+        learner.learn(mine(IDS, WEIGHTS), gradients)
+        theirs.zero_grad()
+        objective = (theirs(IDS, WEIGHTS) * gradients).sum() + 0.25 * (theirs.deep**2).sum()
+        objective.backward()
+        wide.step()
+        adam.step()
+    assert mine.wide.any()
+    for one, other in zip(mine.parameters(), theirs.parameters(), strict=True):
+        assert torch.allclose(one, other, atol=1e-7)
