@@ -21,6 +21,7 @@ from scenarios.engines.engine import Place, SweepDisplay, one_line
 from scenarios.federated.cell import ClientWork, Crew, in_order, train_block
 from scenarios.frame.work import do_all
 from scenarios.study.cells import Cell, cell_name
+from scenarios.study.threads import one_thread
 
 TEST_SPLIT = 1
 """The stream of random numbers that holds out test rows, as nodes with that task.seed do."""
@@ -82,17 +83,6 @@ class LocalRoom:
 def load(name: str, data_dir: Path, seed: int) -> Dataset:
     """A data set with the test rows of that seed. Raises ConfigError."""
     return sources.load(name, data_dir, np.random.default_rng([seed, TEST_SPLIT]))
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch's operations in one thread: what they give must not depend on how many there are."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,13 @@ from mechanisms.noise.clipping import Floats
 from mechanisms.servers.server import Indices
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
+from scenarios.engines.asked import RaySection
 from scenarios.engines.engine import Place, SweepDisplay, one_line
-from scenarios.engines.inline import LocalRoom, one_thread
+from scenarios.engines.inline import LocalRoom
 from scenarios.engines.ray_cluster import connected
 from scenarios.federated.cell import ClientWork, Crew, in_order, train_block
-from scenarios.runs.request import RaySection
 from scenarios.study.cells import Cell, Outcome
+from scenarios.study.threads import one_thread
 
 POLL_S = 0.2
 

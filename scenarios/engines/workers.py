@@ -5,7 +5,8 @@ from __future__ import annotations
 import traceback
 
 from node.errors import UserError, reason
-from scenarios.engines.inline import CellJob, LocalRoom, one_thread, round_line
+from scenarios.engines.inline import CellJob, LocalRoom, round_line
+from scenarios.study.threads import one_thread
 
 
 def run_cell(job: CellJob) -> int:

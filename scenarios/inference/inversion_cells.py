@@ -23,12 +23,12 @@ from mechanisms.noise.randomness import SeededWords
 from node.task import build
 from node.training import read_vector, shapes, split_vector
 from scenarios.data.dataset import Dataset
-from scenarios.engines.inline import one_thread
 from scenarios.federated.cell import node_rows, protection_facts
 from scenarios.federated.clients import train_clients, training_of
 from scenarios.inference.cell import AttackCell
 from scenarios.inference.inversion import first_layer_input, guessed, matching_rows, similarity
 from scenarios.study.cells import Fact, Outcome, Room, salt_of
+from scenarios.study.threads import one_thread
 
 Floats = NDArray[np.float32]
 

@@ -30,12 +30,12 @@ from node.errors import ConfigError
 from node.task import build
 from node.training import Trainer, read_vector
 from scenarios.data.dataset import Dataset
-from scenarios.engines.inline import one_thread
 from scenarios.federated.cell import node_rows, protection_facts
 from scenarios.federated.clients import train_clients, training_of
 from scenarios.federated.shadow_models import random_halves, row_losses
 from scenarios.inference.cell import AttackCell
 from scenarios.study.cells import Outcome, Room, salt_of
+from scenarios.study.threads import one_thread
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]

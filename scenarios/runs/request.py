@@ -18,6 +18,7 @@ from node.config import overridden
 from node.config_values import Rule, key, plain_table, read_section, text, whole
 from node.errors import ConfigError, shown
 from scenarios.data.sources import data_folder
+from scenarios.engines.asked import EngineChoice, RaySection
 from scenarios.engines.inline import LocalRoom
 from scenarios.frame.spec import Json, Request
 from scenarios.study.cells import Cell, Room
@@ -26,7 +27,6 @@ from scenarios.study.sweep import Study
 ENGINES = ("inline", "processes", "ray")
 OPTIONS = frozenset({"peers", "rounds", "seed", "engine", "jobs", "data_dir", "out", "quick", "overrides"})
 _MOST_JOBS = 256
-_ADDRESS = r"auto|(ray://)?[^\s/:]+:\d{1,5}"
 _LARGEST_SEED = 2**31
 
 
@@ -52,26 +52,6 @@ class StudySection:
     parameters: Mapping[str, Any] = key(
         plain_table("a table of text, numbers, booleans, lists"), factory=dict
     )
-
-
-@dataclass(frozen=True)
-class RaySection:
-    """The keys of `ray.`. Without an address a Ray of this machine is started for the run.
-
-    `working_dir` is a folder that Ray copies to every machine of the cluster: modules of one's own, say.
-    """
-
-    address: str | None = key(text("'auto', HOST:PORT or ray://HOST:PORT", _ADDRESS), None)
-    working_dir: str | None = key(text("a folder"), None)
-
-
-@dataclass(frozen=True)
-class EngineChoice:
-    """Which engine, with how many cells side by side; None: as many as suit it."""
-
-    name: str
-    jobs: int | None
-    ray: RaySection
 
 
 @dataclass(frozen=True)

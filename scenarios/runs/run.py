@@ -6,12 +6,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from scenarios.engines.asked import EngineChoice
 from scenarios.engines.engine import Engine, Place, cores
 from scenarios.engines.inline import InlineEngine
 from scenarios.engines.nodes import ProcessesEngine
 from scenarios.frame.spec import Scenario
 from scenarios.runs.progress import sweep_shown
-from scenarios.runs.request import ENGINES, OPTIONS, EngineChoice, StudyRun, described, judged
+from scenarios.runs.request import ENGINES, OPTIONS, StudyRun, described, judged
 from scenarios.study.cells import Cell, Shelf
 from scenarios.study.sweep import Study, Sweep, arms_json, collect, substitutions
 

@@ -23,9 +23,9 @@ from node.gate import check_gate
 from node.privacy import make_mechanism
 from node.task import build_model
 from node.training import shapes
-from scenarios.engines.inline import one_thread
 from scenarios.frame.spec import Json
 from scenarios.study.cells import Fact, Outcome, Room, digest_of, salt_of
+from scenarios.study.threads import one_thread
 from scenarios.swarms.history import amount, most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
 from scenarios.swarms.progress import PeerProgress

@@ -22,10 +22,10 @@ from node.config import Task
 from node.errors import ConfigError
 from node.privacy import offer_bound
 from node.vectors import Floats
-from scenarios.engines.inline import one_thread
 from scenarios.federated.poisons import scaled, sign_flipped
 from scenarios.frame.spec import Json
 from scenarios.study.cells import Fact, Outcome, Room, digest_of, salt_of
+from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import AboutSwarm, privacy_facts
 from scenarios.swarms.history import most_spent
 from scenarios.swarms.replay import Gated, Swarm

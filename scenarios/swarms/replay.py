@@ -60,7 +60,7 @@ class Swarm:
     def round(self, number: int) -> float:
         """One round; the accuracy of the base after it, which stays once every budget is spent.
 
-        In one torch thread (see `scenarios.engines.inline.one_thread`) the same seed gives the same. Raises
+        In one torch thread (see `scenarios.study.threads.one_thread`) the same seed gives the same. Raises
         UserError.
         """
         able = [peer for peer, member in enumerate(self.members) if member.can_train]

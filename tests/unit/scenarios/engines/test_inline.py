@@ -8,18 +8,10 @@ import torch
 
 from node.errors import ConfigError, UserError
 from scenarios.engines.engine import Place
-from scenarios.engines.inline import (
-    CellJob,
-    InlineEngine,
-    LocalRoom,
-    Watch,
-    load,
-    one_thread,
-    round_line,
-    rounds_said,
-)
+from scenarios.engines.inline import CellJob, InlineEngine, LocalRoom, Watch, load, round_line, rounds_said
 from scenarios.federated.choices import Rows
 from scenarios.study.cells import Outcome
+from scenarios.study.threads import one_thread
 from tests.own_studies import NOISED, PLAIN, SHRINKING, Told, own
 
 OWN = own(SHRINKING, {"clients_per_round": 3})

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from node.errors import UserError
+from scenarios.engines.asked import RaySection
 from scenarios.engines.engine import Place
 from scenarios.engines.inline import InlineEngine
-from scenarios.runs.request import RaySection
 from scenarios.vertical.choices import LABEL_DP, LabelChoice
 from tests.criteo_rows import SMALL, written
 from tests.own_studies import NOISED, PLAIN, SHRINKING, Told, own

@@ -12,7 +12,7 @@ import pytest
 from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
 from scenarios.data.dataset import Dataset
-from scenarios.engines.inline import LocalRoom, load, one_thread
+from scenarios.engines.inline import LocalRoom, load
 from scenarios.federated.attackers import (
     NOBODY,
     Attackers,
@@ -27,6 +27,7 @@ from scenarios.federated.cell import FederatedCell, client_work, train_block
 from scenarios.federated.choices import Clients, MechanismChoice, Rows
 from scenarios.federated.poisons import Trigger
 from scenarios.federated.preparation import prepared
+from scenarios.study.threads import one_thread
 from tests.own_studies import PLAIN
 
 TRIGGER = Trigger({0: 9.0, 3: -9.0}, target=1)

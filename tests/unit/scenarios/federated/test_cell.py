@@ -20,7 +20,7 @@ from mechanisms.servers.server import Indices
 from node.errors import ConfigError, UserError
 from node.training import Trainer
 from scenarios.data.dataset import Dataset
-from scenarios.engines.inline import LocalRoom, load, one_thread
+from scenarios.engines.inline import LocalRoom, load
 from scenarios.federated.cell import (
     ClientWork,
     Crew,
@@ -33,6 +33,7 @@ from scenarios.federated.cell import (
 )
 from scenarios.federated.choices import Clients, MechanismChoice, Rows
 from scenarios.study.cells import Outcome
+from scenarios.study.threads import one_thread
 from tests.own_mechanisms import UNIT
 from tests.own_studies import NOISED, PLAIN, own
 

@@ -15,7 +15,7 @@ from mechanisms.noise.randomness import SeededWords
 from node.config import TrainSection
 from scenarios.data.dataset import Dataset
 from scenarios.data.models import Logistic
-from scenarios.engines.inline import LocalRoom, load, one_thread
+from scenarios.engines.inline import LocalRoom, load
 from scenarios.federated.attackers import NOBODY, Attackers, Backdoor, LabelFlip
 from scenarios.federated.cell import client_work
 from scenarios.federated.choices import Clients, MechanismChoice, Rows
@@ -31,6 +31,7 @@ from scenarios.federated.measures import (
     told,
 )
 from scenarios.federated.poisons import Trigger
+from scenarios.study.threads import one_thread
 from tests.own_studies import PLAIN
 
 HERE = Path("none")

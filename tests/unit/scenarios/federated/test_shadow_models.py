@@ -15,9 +15,9 @@ from mechanisms.audits.shadows import Shadows
 from node.errors import UserError
 from node.models import MLP
 from node.training import read_vector, write_vector
-from scenarios.engines.inline import one_thread
 from scenarios.federated.clients import LocalTraining, train_clients
 from scenarios.federated.shadow_models import random_halves, row_losses, shadow_losses
+from scenarios.study.threads import one_thread
 
 TRAINING = LocalTraining(epochs=3, batch_size=4, learning_rate=0.1)
 

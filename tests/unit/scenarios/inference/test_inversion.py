@@ -13,7 +13,6 @@ from torch.nn import functional
 
 from node.models import MLP
 from node.training import read_vector, shapes, split_vector, write_vector
-from scenarios.engines.inline import one_thread
 from scenarios.inference.inversion import (
     first_layer_input,
     gradient_of_step,
@@ -22,6 +21,7 @@ from scenarios.inference.inversion import (
     matching_rows,
     similarity,
 )
+from scenarios.study.threads import one_thread
 
 RATE = 0.1
 

@@ -13,7 +13,8 @@ from scenarios.data.images import MNIST_FILES
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.choices import Rows
 from scenarios.frame.spec import Request
-from scenarios.runs.request import RaySection, StudyRun, described, judged
+from scenarios.runs.request import StudyRun, described, judged
+from scenarios.engines.asked import RaySection
 from scenarios.study.sweep import Study
 from tests.own_studies import PLAIN, SHRINKING, STUDY
 

@@ -17,8 +17,9 @@ from node.data import load_dataset
 from node.errors import ConfigError, UserError
 from node.privacy import facts, make_mechanism
 from node.training import shapes
-from scenarios.engines.inline import LocalRoom, one_thread
+from scenarios.engines.inline import LocalRoom
 from scenarios.study.cells import Outcome
+from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import SwarmCell, Teller, lowest_figures, privacy_facts
 from scenarios.swarms.progress import PeerProgress
 from scenarios.swarms.replay import OneByOne, Swarm, Together, seeded_words

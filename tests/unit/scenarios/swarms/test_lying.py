@@ -14,9 +14,10 @@ from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.group_median import group_median
 from node.config import load_task
 from node.errors import ConfigError
-from scenarios.engines.inline import LocalRoom, one_thread
+from scenarios.engines.inline import LocalRoom
 from scenarios.study.cells import Outcome
 from scenarios.study.sweep import Sweep
+from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import SwarmCell
 from scenarios.swarms.lying import (
     HONEST,

@@ -16,13 +16,14 @@ from mechanisms.servers.server import Federation
 from node.config import ModelSection
 from scenarios.catalogue import SCENARIOS
 from scenarios.data import sources
-from scenarios.engines.inline import LocalRoom, one_thread
+from scenarios.engines.inline import LocalRoom
 from scenarios.federated.cell import FederatedCell, protection_facts
 from scenarios.federated.choices import Clients, Rows
 from scenarios.frame.report import Ended, render
 from scenarios.frame.spec import judge
 from scenarios.study.cells import Outcome
 from scenarios.study.sweep import Sweep, arms_json
+from scenarios.study.threads import one_thread
 from scenarios.systems.dp_fedavg.arms import (
     ARMS,
     BOOK,

@@ -14,12 +14,13 @@ import pytest
 from mechanisms.servers.server import Federation
 from node.errors import ConfigError
 from scenarios.catalogue import SCENARIOS
-from scenarios.engines.inline import LocalRoom, one_thread
+from scenarios.engines.inline import LocalRoom
 from scenarios.federated.cell import FederatedCell, protection_facts
 from scenarios.frame.report import Ended, render
 from scenarios.frame.spec import Chart, judge
 from scenarios.study.cells import Cell, Fact, Outcome
 from scenarios.study.sweep import Sweep, arms_json
+from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import SwarmCell
 from scenarios.systems.mechanisms.arms import (
     ALDP,

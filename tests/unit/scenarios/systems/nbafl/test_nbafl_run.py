@@ -13,9 +13,10 @@ from node.config import ModelSection
 from scenarios.data import sources
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
-from scenarios.engines.inline import LocalRoom, one_thread
+from scenarios.engines.inline import LocalRoom
 from scenarios.federated.cell import ClientWork, Crew, FederatedCell
 from scenarios.federated.choices import Rows
+from scenarios.study.threads import one_thread
 from scenarios.systems.nbafl.arms import ARMS, CELLS, KINDS, NO_NOISE, TEST, mnist_arm, table_arm
 
 BY_NAME = {cell.arm: cell for cell in ARMS}
