@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from protocol.actions import Action
 from protocol.crypto.node_key import NodeKey
 from protocol.machine import Machine
 from protocol.wire.bulk import Bulk
 from protocol.wire.messages import Message
-
-if TYPE_CHECKING:
-    from scenarios.simulator.network import Network
+from scenarios.simulator.wires import Wires
 
 FIRST_PORT = 7000
 
@@ -22,7 +19,7 @@ FIRST_PORT = 7000
 class Host(ABC):
     """One process. It dies with everything it had in mind; a subclass says what is left on disk."""
 
-    def __init__(self, index: int, network: Network) -> None:
+    def __init__(self, index: int, network: Wires[Host]) -> None:
         self.index = index
         self.key = NodeKey(network.random.randbytes(32))
         self.network = network

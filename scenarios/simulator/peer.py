@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -58,9 +57,7 @@ from protocol.wire.messages import (
 from scenarios.simulator.hosts import Host
 from scenarios.simulator.plans import Leave
 from scenarios.simulator.rules import SLOT, Outcome
-
-if TYPE_CHECKING:
-    from scenarios.simulator.network import Network
+from scenarios.simulator.wires import Wires
 
 PARAMETERS = '{"simulated":true}'
 
@@ -83,7 +80,7 @@ class Disk:
 class SimulatedPeer(Host):
     """A node that trains, offers, and takes what the session gives it."""
 
-    def __init__(self, index: int, network: Network) -> None:
+    def __init__(self, index: int, network: Wires[Host]) -> None:
         super().__init__(index, network)
         vector = np.zeros(network.plan.dimension, dtype="<f4")
         base = Base(0, base_digest(codec.parameters_hash(PARAMETERS), 0, vector), 0, NO_SID)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from protocol.actions import Action, Named, Send
 from protocol.machine import Machine
 from protocol.swarm.meeting.tracker import Introducer
 from protocol.wire.messages import Key
 from scenarios.simulator.hosts import Host
-
-if TYPE_CHECKING:
-    from scenarios.simulator.network import Network
+from scenarios.simulator.wires import Wires
 
 
 class SimulatedTracker(Host):
     """An Introducer and where it listens."""
 
-    def __init__(self, index: int, network: Network) -> None:
+    def __init__(self, index: int, network: Wires[Host]) -> None:
         super().__init__(index, network)
         self._named: dict[tuple[str, bytes], tuple[Key, ...]] = {}
         self._introducer = Introducer(self.key, network.plan.min_participants, None, self._named)
