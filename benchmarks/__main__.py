@@ -27,9 +27,9 @@ from benchmarks.shares import SHARES
 from benchmarks.siege.benchmark import SIEGE
 from benchmarks.spec import Figure, Row
 from benchmarks.tls import TLS
-from node.cli import guarded
+from node.cli.exit import guarded
+from node.cli.sigint import begun, leave
 from node.errors import ConfigError, UserError, reason
-from node.starting import begun, leave
 
 BENCHMARKS = {
     benchmark.name: benchmark

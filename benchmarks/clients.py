@@ -27,7 +27,7 @@ from benchmarks.memory.residence import resident_bytes
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError, UserError
 from node.models import MLP
-from node.training import read_vector
+from node.training.trainer import read_vector
 from scenarios.data.sources import data_folder, load
 from scenarios.federated.clients import LocalTraining, best_block, train_clients
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 
 from benchmarks.spec import Benchmark, Figure, figure
-from node.config import load_task
 from node.errors import ConfigError, UserError
+from node.task.sections import load_task
 from scenarios.swarms.history import AGGREGATED, PHASES, Round
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm
 from scenarios.swarms.progress import PeerProgress

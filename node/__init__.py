@@ -10,25 +10,25 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from node.starting import loading
+from node.cli.sigint import loading
 
 if TYPE_CHECKING:
-    from node.artifacts import Record, Summary
-    from node.config import Task, load_task
+    from node.api.peer import Peer
+    from node.api.swarm import Results, Swarm
     from node.errors import ConfigError, UserError
-    from node.notebook import Peer
-    from node.swarm import Results, Swarm
+    from node.runtime.artifacts import Record, Summary
+    from node.task.sections import Task, load_task
 
 _PLACES = {
     "ConfigError": "node.errors",
-    "Peer": "node.notebook",
-    "Record": "node.artifacts",
-    "Results": "node.swarm",
-    "Summary": "node.artifacts",
-    "Swarm": "node.swarm",
-    "Task": "node.config",
+    "Peer": "node.api.peer",
+    "Record": "node.runtime.artifacts",
+    "Results": "node.api.swarm",
+    "Summary": "node.runtime.artifacts",
+    "Swarm": "node.api.swarm",
+    "Task": "node.task.sections",
     "UserError": "node.errors",
-    "load_task": "node.config",
+    "load_task": "node.task.sections",
 }
 __all__ = ["ConfigError", "Peer", "Record", "Results", "Summary", "Swarm", "Task", "UserError", "load_task"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from node.cli import guarded, print_error
+from node.cli.exit import guarded, print_error
+from node.cli.sigint import leave
 from node.logs import complain, logging_to
 from node.options import NodeOptions, parse_arguments
-from node.starting import leave
 
 
 def main(argv: Sequence[str]) -> int:
@@ -23,7 +23,7 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def _run(options: NodeOptions) -> int:
-    from node.runner import run  # noqa: PLC0415 - loads torch, seconds: not before the arguments are right
+    from node.app import run  # noqa: PLC0415 - loads torch, seconds: not before the arguments are right
 
     return run(options)
 

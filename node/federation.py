@@ -19,14 +19,14 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from node.errors import UserError
-from node.health import STILL_MEETING, health
-from node.link import LIMITS
-from node.listening import endpoint_of
 from node.logs import Log
-from node.shell import Shell
-from node.training import Interrupted
-from node.transport import Transport
-from node.web import answers, asked
+from node.net.link import LIMITS
+from node.net.listening import endpoint_of
+from node.net.routes import answers, asked
+from node.net.transport import Transport
+from node.observe.health import STILL_MEETING, health
+from node.runtime.shell import Shell
+from node.training.trainer import Interrupted
 from protocol.actions import Action, Assembled, Closed, Fatal, Gathered, Notice, Send, Train
 from protocol.crypto.node_key import KEY_BYTES, NodeKey
 from protocol.federation.server import FederationClient, FederationServer

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from node.cli import guarded, print_error
+from node.cli.exit import guarded, print_error
+from node.cli.sigint import begun, leave
 from node.errors import ConfigError, reason
-from node.keyfile import new_seed, read_key, write_key
 from node.options import NodeParser, a_path
-from node.starting import begun, leave
+from node.storage.key_file import new_seed, read_key, write_key
 from protocol.crypto.node_key import NodeKey
 
 _DESCRIPTION = """\

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TextIO
 
-from node.cli import print_error
+from node.cli.exit import print_error
+from node.cli.layers import Layered
 from node.errors import ConfigError, one_line, shown
-from node.layers import Layered
 
 STYLES = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from node.errors import ConfigError, UserError, reason
-from node.regular import check_regular
-from node.whole_files import replace_file
+from node.storage.regular_files import check_regular
+from node.storage.whole_files import replace_file
 from protocol.wire.messages import Key
 
 Swarm = tuple[str, bytes]

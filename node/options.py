@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from node.addresses import PeerAddress, is_loopback, parse_endpoint, parse_key, parse_peer
-from node.config import Task, built_in_tasks, load_changed_task
+from node.cli.layers import Place, add_config, layered
+from node.data.in_memory import Rows
 from node.errors import ConfigError, reason, shown
-from node.layers import Place, add_config, layered
 from node.logs import LogOptions, add_log_options, log_options
-from node.rows import Rows
-from node.tls import add_tls
+from node.net.tls import add_tls
+from node.task.sections import Task, built_in_tasks, load_changed_task
 from protocol.wire.limits import MAX_MEMBERS
 
 _DESCRIPTION = """\

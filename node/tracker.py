@@ -16,30 +16,30 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from node import wall_clock
-from node.access import Access, access_of, kept_token, new_token
 from node.addresses import is_loopback, parse_endpoint
-from node.allow import read_allow_list
-from node.cli import guarded, print_error
+from node.cli.exit import guarded, print_error
+from node.cli.layers import Place, add_config, layered
+from node.cli.sigint import begun, leave
 from node.errors import ConfigError, shown
-from node.health import health, missing_unless_ending
-from node.keyfile import own_key
-from node.layers import Place, add_config, layered
-from node.listening import endpoint_of, listen
-from node.log_reporter import KEY_DIGITS, log_notice
 from node.logs import Log, LogOptions, add_log_options, complain, log_options, logging_to
 from node.named_electors import file_beside, read_named, write_named
+from node.net.listening import endpoint_of, listen
+from node.net.routes import answers
+from node.net.tls import add_tls, make_tls, protection, url
+from node.net.transport import Transport
+from node.observe.access import Access, access_of, kept_token, new_token
+from node.observe.health import health, missing_unless_ending
+from node.observe.log_reporter import KEY_DIGITS, log_notice
+from node.observe.page import Page
+from node.observe.prometheus import Figures, TrackerTally, new_registry, tracker_families
+from node.observe.reporting import notice_text
+from node.observe.sd_notify import READY, STOPPING, notify
+from node.observe.snapshot import TrackerSight
 from node.options import NodeParser, a_path, path_of, whole_number
-from node.page import Page
-from node.prometheus import Figures, TrackerTally, new_registry, tracker_families
-from node.reporting import notice_text
-from node.shell import Shell
-from node.sight import TrackerSight
-from node.starting import begun, leave
-from node.supervisor import READY, STOPPING, notify
-from node.tls import add_tls, make_tls, protection, url
-from node.transport import Transport
-from node.web import answers
+from node.runtime import wall_clock
+from node.runtime.shell import Shell
+from node.storage.allow_list import read_allow_list
+from node.storage.key_file import own_key
 from protocol.actions import Action, Named, Notice, Send
 from protocol.crypto.node_key import NodeKey
 from protocol.swarm.meeting.tracker import Introducer

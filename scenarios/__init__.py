@@ -3,6 +3,6 @@
 `python -m scenarios list` names them, `python -m scenarios run NAME` runs one.
 """
 
-from node.starting import loading
+from node.cli.sigint import loading
 
 loading()

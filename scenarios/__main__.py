@@ -13,9 +13,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from node.cli import guarded
+from node.cli.exit import guarded
+from node.cli.sigint import INTERRUPTED, begun, leave
 from node.errors import ConfigError
-from node.starting import INTERRUPTED, begun, leave
 from scenarios.catalogue import SCENARIOS
 from scenarios.data import downloads
 from scenarios.data.sources import ALL, data_folder

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from node.config import Task, read_task
+from node.data.arrow_tables import Frame, read_frame
 from node.errors import ConfigError
-from node.frames import Frame, read_frame
-from node.schema import Schema, schema_rule
+from node.task.schema import Schema, schema_rule
+from node.task.sections import Task, read_task
 
 HEADER = "id,age,ward,smoker,seen,outcome"
 COLUMNS: list[dict[str, Any]] = [

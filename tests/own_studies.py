@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from node.config import ModelSection, TrainSection
+from node.task.sections import ModelSection, TrainSection
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.choices import Clients, MechanismChoice, Rows
 from scenarios.frame.spec import Chart, Claim, Table, Verdict

@@ -9,8 +9,8 @@ from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
+from node.cli.sigint import INTERRUPTED
 from node.errors import ConfigError, UserError
-from node.starting import INTERRUPTED
 from website.tables import code, table
 
 _FOLDER = Path(__file__).resolve().parents[1] / "node"

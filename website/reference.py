@@ -10,9 +10,9 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any, get_type_hints
 
-from node.artifacts import Record, Summary
-from node.config import Task
-from node.config_values import is_shared, key_name, rule_of
+from node.runtime.artifacts import Record, Summary
+from node.task.rules import is_shared, key_name, rule_of
+from node.task.sections import Task
 from protocol.actions import Reason
 from website import words
 from website.tables import code, table

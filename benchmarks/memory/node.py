@@ -13,10 +13,10 @@ import numpy as np
 
 from benchmarks.memory.residence import OtherPeak
 from node.addresses import PeerAddress
-from node.config import Task, load_task
 from node.errors import UserError
 from node.logs import NO_LOG
 from node.options import NodeOptions
+from node.task.sections import Task, load_task
 from scenarios.frame.children import Child, Children, warm_up
 from scenarios.swarms.history import read_summary
 

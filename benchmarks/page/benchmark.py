@@ -10,7 +10,7 @@ from benchmarks.page.browser import in_browser
 from benchmarks.page.overhead import logging_cost, overhead
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError
-from node.page import FRONT, PARTS
+from node.observe.page import FRONT, PARTS
 
 SIZE_AT_MOST_KB = 500.0
 LEAST_PEERS, MOST_PEERS = 3, 64

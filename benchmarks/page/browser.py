@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from benchmarks.page.server import Served, node_view, rounds
 from benchmarks.spec import Figure, figure
 from node.errors import UserError
-from node.views import NodeView
+from node.observe.views import NodeView
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking")
 PAINT_AT_MOST_S = 1.0

@@ -21,11 +21,11 @@ from statistics import median
 from benchmarks.rounds import Endings
 from benchmarks.spec import Figure, figure
 from node.addresses import split_endpoint
-from node.artifacts import Record
-from node.config import load_task
 from node.errors import UserError
-from node.log_reporter import LogReporter
 from node.logs import Log, LogOptions, logging_to
+from node.observe.log_reporter import LogReporter
+from node.runtime.artifacts import Record
+from node.task.sections import load_task
 from scenarios.swarms.nodes import SwarmPlan, run_swarm
 from scenarios.swarms.progress import PeerProgress
 

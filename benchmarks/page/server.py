@@ -10,12 +10,12 @@ from types import TracebackType
 
 from aiohttp import web
 
-from node.access import Access
-from node.journal import Remark
-from node.listening import BACKLOG, endpoint_of, listen
-from node.page import Page
-from node.rounds import Round
-from node.views import NodeView, Peer, Swarm, TrackerView, View, Visitor
+from node.net.listening import BACKLOG, endpoint_of, listen
+from node.observe.access import Access
+from node.observe.history_reader import Round
+from node.observe.journal import Remark
+from node.observe.page import Page
+from node.observe.views import NodeView, Peer, Swarm, TrackerView, View, Visitor
 
 START = 1_790_000_000.0
 KEY = "5e" * 32

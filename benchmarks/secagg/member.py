@@ -19,12 +19,12 @@ from typing import Any
 from benchmarks.secagg.cells import CLIP, MASKED, RING, Cell
 from benchmarks.secagg.meter import Meter, cpu_seconds, settle
 from benchmarks.secagg.store import Store
-from node.back import Back
 from node.errors import UserError
-from node.peer import HEAVY_BYTES
-from node.shell import Shell
-from node.tls import make_tls
-from node.transport import Transport
+from node.net.reply_path import Back
+from node.net.tls import make_tls
+from node.net.transport import Transport
+from node.runtime.engine import HEAVY_BYTES
+from node.runtime.shell import Shell
 from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.thresholds import MaskedSettings

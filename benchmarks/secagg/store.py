@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from node.parts_file import PartsFile
+from node.storage.piece_file import PartsFile
 from protocol.wire.ids import NOBODY
 from protocol.wire.masked_messages import ResultCertificate, TotalPiece
 from protocol.wire.messages import Certificate, CertificateRequest, Message, PieceRequest, Sid, Sum

@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from node.addresses import is_loopback, split_endpoint
-from node.doors import raise_descriptors
 from node.errors import UserError
-from node.versions import SUBPROTOCOL
+from node.net.doors import raise_descriptors
+from node.net.versions import SUBPROTOCOL
 
 NICENESS = 19
 MOST_SECONDS = 1200.0

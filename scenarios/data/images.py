@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from node import partition
+from node.data import partition
 from node.errors import reason
 from scenarios.data.dataset import TEST_SHARE, UNREADABLE, Damaged, Dataset, Rows, split
 

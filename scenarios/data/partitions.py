@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.arguments import count, positive
-from node import partition
+from node.data import partition
 
 Rows = NDArray[np.int64]
 Parts = tuple[Rows, ...]

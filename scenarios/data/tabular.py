@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from node import partition
+from node.data import partition
 from node.errors import reason, shown
 from scenarios.data.dataset import TEST_SHARE, UNREADABLE, Damaged, Dataset, Rows, split
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from node.config_values import key, text
+from node.task.rules import key, text
 
 _ADDRESS = r"auto|(ray://)?[^\s/:]+:\d{1,5}"
 

@@ -8,9 +8,9 @@ from dataclasses import asdict, replace
 import torch
 
 from mechanisms.noise.randomness import SystemWords
-from node.data import Dataset, load_dataset
-from node.task import build_model
-from node.training import Trainer, read_vector
+from node.data.dataset import Dataset, load_dataset
+from node.training.build import build_model
+from node.training.trainer import Trainer, read_vector
 from scenarios.frame.folder import write_json
 from scenarios.swarms.baselines import Curve, Job
 

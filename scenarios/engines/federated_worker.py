@@ -20,9 +20,9 @@ from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import SystemWords, Words
 from mechanisms.servers.server import Federation, Indices, Step
 from node.federation import ClientNode, Gather, ServerGone, ServerNode
-from node.restraint import Restraint
-from node.task import build
-from node.training import Trainer
+from node.training.build import build
+from node.training.proximal import Restraint
+from node.training.trainer import Trainer
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts
 from scenarios.engines.inline import LocalRoom, round_line

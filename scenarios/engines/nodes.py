@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from node.cli.sigint import INTERRUPTED
 from node.errors import ConfigError
-from node.listening import DEFAULT, endpoint_of, listen
-from node.starting import INTERRUPTED
+from node.net.listening import DEFAULT, endpoint_of, listen
 from protocol.wire.limits import MAX_ORDERED
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts, Rows

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 
+from node.app import run
 from node.options import NodeOptions
-from node.runner import run
 
 
 def run_node(options: NodeOptions, listener: socket.socket) -> int:

@@ -29,12 +29,12 @@ from mechanisms.mechanism import Protection
 from mechanisms.noise.clipping import Floats, NotFinite
 from mechanisms.noise.randomness import SeededWords, Words
 from mechanisms.servers.server import Federation, Indices, Labels, ServerMechanism, Step
-from node import data as node_data
-from node.config import ModelSection, TrainSection
-from node.config_values import read_section, shared_values
+from node.data import dataset as node_data
 from node.errors import ConfigError, UserError, reason, shown
-from node.task import build
-from node.training import Trainer, read_vector, shapes
+from node.task.rules import read_section, shared_values
+from node.task.sections import ModelSection, TrainSection
+from node.training.build import build
+from node.training.trainer import Trainer, read_vector, shapes
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts
 from scenarios.federated.attackers import NOBODY, Attackers

@@ -15,7 +15,7 @@ from mechanisms.noise.clipping import clip_rows
 from mechanisms.registry import SERVER_MECHANISMS
 from mechanisms.servers.server import Federation, ServerMechanism
 from node.errors import ConfigError, reason, shown
-from node.task import import_class
+from node.training.build import import_class
 from scenarios.data import partitions
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts

@@ -1,8 +1,8 @@
 """Local training of many clients at once: k models of one shape, each on rows of its own, step by step.
 
 A client's result follows from the start, its rows and its seed; not from the block that it is trained in, up
-to the rounding of float sums. The steps are those of `node.training.Trainer` with plain SGD, so that seed
-[s, r] here trains as a node with seed s does in round r.
+to the rounding of float sums. The steps are those of `node.training.trainer.Trainer` with plain SGD, so that
+seed [s, r] here trains as a node with seed s does in round r.
 
 Torch's threads each train blocks of their own: within the operations of one block they would mostly wait for
 each other, and all the more on a busy machine.
@@ -22,7 +22,7 @@ from torch import nn
 
 from mechanisms.arguments import at_least_zero, count, positive
 from mechanisms.gradients.per_example import Loss
-from node.config import TrainSection
+from node.task.sections import TrainSection
 from scenarios.federated.gradients import Gradients, Part, Whole
 
 Floats = NDArray[np.floating]
@@ -94,12 +94,12 @@ def train_clients(
 ) -> tuple[Floats, Floats]:
     """((k, d) trained parameters, (k,) mean losses of the last epoch), at most `block` clients at a time.
 
-    `start` (d,) is where all begin, in the order of `node.training`; float32, or float64 to check by. Client
-    i trains on rows_of_clients[i] (n_i,), n_i > 0, of x (n, ...) and y (n, ...), in an order that follows
-    from seeds[i] alone. One that leaves the finite numbers ends in NaN or infinity, and hurts no other.
-    `after_batch` must be a pure function: torch's threads call it side by side. `loss` is a mean over rows.
-    Memory: for each thread about `block` vectors (d,), twice that with momentum or a proximal term, and three
-    times with both; and the result. Raises ValueError for a model that mixes rows (batch norm) or draws
+    `start` (d,) is where all begin, in the order of `node.training.trainer`; float32, or float64 to check by.
+    Client i trains on rows_of_clients[i] (n_i,), n_i > 0, of x (n, ...) and y (n, ...), in an order that
+    follows from seeds[i] alone. One that leaves the finite numbers ends in NaN or infinity, and hurts no
+    other. `after_batch` must be a pure function: torch's threads call it side by side. `loss` is a mean over
+    rows. Memory: for each thread about `block` vectors (d,), twice that with momentum or a proximal term, and
+    three times with both; and the result. Raises ValueError for a model that mixes rows (batch norm) or draws
     (dropout).
     """
     _check(start, rows_of_clients, x, y, seeds)
@@ -282,7 +282,7 @@ def _schedule(rows: Rows, training: LocalTraining, seed: Seed) -> _Schedule:
 
 
 def _starts(rows: int, training: LocalTraining) -> NDArray[np.int64]:
-    """Where an epoch's batches begin. A last single row joins the batch before, as in `node.steps`."""
+    """Where an epoch's batches begin. A last single row joins the batch before, as in a node."""
     starts = np.arange(0, rows, training.batch_size)
     alone = training.batch_size > 1 and rows > 1 and rows % training.batch_size == 1
     return starts[:-1] if alone else starts

@@ -22,7 +22,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.utils.hooks import RemovableHandle
 
 from mechanisms.gradients.per_example import Loss, check_layers
-from node.training import shapes
+from node.training.trainer import shapes
 
 _PROBE_ROWS = 2
 
@@ -98,7 +98,7 @@ Names = Mapping[str, tuple[slice, torch.Tensor]]
 
 
 class Gradients:
-    """Of the mean loss of k clients' models; the order of the d parameters is that of `node.training`.
+    """Of the mean loss of k clients' models; the d parameters are in the order of a node's.
 
     Raises ValueError for a model that mixes the rows of a batch, as batch norm does (its running statistics
     belong to no client), and for dropout, which would draw from torch's global generator.

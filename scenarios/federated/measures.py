@@ -14,7 +14,7 @@ from mechanisms.audits.membership import Losses, auc, best_threshold, halves, ra
 from mechanisms.audits.shadows import Shadows, calibrated
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import SeededWords
-from node.training import write_vector
+from node.training.trainer import write_vector
 from scenarios.federated.attackers import Backdoor
 from scenarios.federated.shadow_models import random_halves, row_losses, shadow_losses
 from scenarios.study.cells import Fact

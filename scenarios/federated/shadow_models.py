@@ -18,7 +18,7 @@ from torch.func import functional_call
 from torch.nn import functional
 
 from node.errors import UserError
-from node.training import shapes, split_vector
+from node.training.trainer import shapes, split_vector
 from scenarios.federated.clients import LocalTraining, Seed, train_clients
 
 Floats = NDArray[np.float32]

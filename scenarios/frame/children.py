@@ -28,8 +28,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from node.cli.sigint import INTERRUPTED
 from node.errors import UserError
-from node.starting import INTERRUPTED
 
 # Imported once, here: torch's first optimiser imports torch._dynamo, and digits scikit-learn (seconds each).
 PRELOAD = (

@@ -9,7 +9,9 @@ from typing import ClassVar, Self
 from torch import nn
 
 from mechanisms.mechanism import Mechanism
-from node.config import (
+from node.errors import ConfigError
+from node.runtime.privacy_budget import make_mechanism
+from node.task.sections import (
     AggregationSection,
     AgreementSection,
     DataSection,
@@ -19,9 +21,7 @@ from node.config import (
     TaskSection,
     TrainSection,
 )
-from node.errors import ConfigError
-from node.privacy import make_mechanism
-from node.training import shapes
+from node.training.trainer import shapes
 from scenarios.frame.spec import Json
 
 

@@ -23,7 +23,7 @@ from torch.func import functional_call
 
 from mechanisms.arguments import at_least_zero, count, positive
 from mechanisms.gradients.per_example import Loss
-from node.training import shapes, split_vector
+from node.training.trainer import shapes, split_vector
 
 Floats = NDArray[np.float32]
 

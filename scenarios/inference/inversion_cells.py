@@ -20,8 +20,8 @@ from torch.nn import functional
 
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
-from node.task import build
-from node.training import read_vector, shapes, split_vector
+from node.training.build import build
+from node.training.trainer import read_vector, shapes, split_vector
 from scenarios.data.dataset import Dataset
 from scenarios.federated.cell import node_rows, protection_facts
 from scenarios.federated.clients import train_clients, training_of

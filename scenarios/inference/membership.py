@@ -27,8 +27,8 @@ from mechanisms.audits.shadows import Shadows
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
-from node.task import build
-from node.training import Trainer, read_vector
+from node.training.build import build
+from node.training.trainer import Trainer, read_vector
 from scenarios.data.dataset import Dataset
 from scenarios.federated.cell import node_rows, protection_facts
 from scenarios.federated.clients import train_clients, training_of

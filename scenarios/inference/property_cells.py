@@ -19,8 +19,8 @@ from torch.nn import functional
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
-from node.task import build
-from node.training import read_vector
+from node.training.build import build
+from node.training.trainer import read_vector
 from scenarios.data.dataset import Dataset
 from scenarios.federated.cell import node_rows, protection_facts
 from scenarios.federated.clients import train_clients, training_of

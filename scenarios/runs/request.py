@@ -14,9 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from node.config import overridden
-from node.config_values import Rule, key, plain_table, read_section, text, whole
 from node.errors import ConfigError, shown
+from node.task.rules import Rule, key, plain_table, read_section, text, whole
+from node.task.sections import overridden
 from scenarios.data.sources import data_folder
 from scenarios.engines.asked import EngineChoice, RaySection
 from scenarios.engines.inline import LocalRoom

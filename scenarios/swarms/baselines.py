@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from node.config import Task
+from node.task.sections import Task
 from scenarios.frame.work import Work, do_all, rounds_done
 from scenarios.swarms.nodes import SwarmPlan
 from scenarios.swarms.progress import Display

@@ -15,14 +15,14 @@ from typing import Any, Self
 
 from mechanisms.accounting.ledger import Relation, Unit
 from mechanisms.mechanism import Mechanism
-from node.config import Task, read_task
-from node.config_values import key_name
-from node.data import load_dataset
+from node.data.dataset import load_dataset
 from node.errors import ConfigError
-from node.gate import check_gate
-from node.privacy import make_mechanism
-from node.task import build_model
-from node.training import shapes
+from node.runtime.loss_gate import check_gate
+from node.runtime.privacy_budget import make_mechanism
+from node.task.rules import key_name
+from node.task.sections import Task, read_task
+from node.training.build import build_model
+from node.training.trainer import shapes
 from scenarios.frame.spec import Json
 from scenarios.study.cells import Fact, Outcome, Room, digest_of, salt_of
 from scenarios.study.threads import one_thread

@@ -18,10 +18,10 @@ import numpy as np
 from mechanisms.mechanism import Offer
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.group_median import LEAST_GROUPS, LEAST_MEMBERS, group_median, smallest_sum
-from node.config import Task
 from node.errors import ConfigError
-from node.privacy import offer_bound
-from node.vectors import Floats
+from node.runtime.privacy_budget import offer_bound
+from node.storage.vector_files import Floats
+from node.task.sections import Task
 from scenarios.federated.poisons import scaled, sign_flipped
 from scenarios.frame.spec import Json
 from scenarios.study.cells import Fact, Outcome, Room, digest_of, salt_of

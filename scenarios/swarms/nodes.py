@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from node.addresses import PeerAddress
-from node.config import Task
 from node.errors import ConfigError, UserError
 from node.logs import NO_LOG
 from node.options import NodeOptions
+from node.task.sections import Task
 from scenarios.frame.children import Children, warm_up
 from scenarios.swarms.history import Round, Summary, Tail, by_round, read_history, read_summary
 from scenarios.swarms.progress import Display, PeerProgress

@@ -22,14 +22,14 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.loss_gate import LossGate
 from mechanisms.mechanism import Mechanism, Memory, Offer
 from mechanisms.noise.randomness import SeededWords
-from node.config import Task
-from node.data import Dataset, load_dataset
+from node.data.dataset import Dataset, load_dataset
 from node.errors import UserError
-from node.privacy import can_train, facts, make_mechanism, offer_bound, receipt_of
-from node.task import build_model
-from node.training import Trainer, shapes
-from node.vectors import Floats
-from node.weighting import Weighting, make_weighting
+from node.runtime.privacy_budget import can_train, facts, make_mechanism, offer_bound, receipt_of
+from node.runtime.weighting import Weighting, make_weighting
+from node.storage.vector_files import Floats
+from node.task.sections import Task
+from node.training.build import build_model
+from node.training.trainer import Trainer, shapes
 from scenarios.federated.clients import train_clients, training_of
 from scenarios.federated.gradients import Gradients
 from scenarios.swarms.nodes import batch_seed

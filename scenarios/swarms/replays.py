@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from node.config import Task
+from node.task.sections import Task
 from scenarios.swarms.baselines import work
 from scenarios.swarms.nodes import SwarmPlan
 from scenarios.swarms.progress import Display

@@ -15,7 +15,7 @@ from itertools import permutations
 
 import numpy as np
 
-from node.vectors import Floats
+from node.storage.vector_files import Floats
 from protocol.aggregation.additive.shares import Shares, ShareSettings
 from protocol.aggregation.additive.total import Total
 from protocol.crypto.prg import SEED_BYTES

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from mechanisms.noise.randomness import SeededWords, Words
-from node.config_values import key, read_section, real, whole
 from node.errors import ConfigError
+from node.task.rules import key, read_section, real, whole
 from scenarios.frame.spec import Json
 from scenarios.study.cells import Fact, Outcome, Room, digest_of, salt_of
 from scenarios.vertical.choices import NOTHING, EmbeddingChoice, LabelChoice, protect_of

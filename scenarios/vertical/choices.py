@@ -15,7 +15,7 @@ from mechanisms.labels.embeddings import EmbeddingDP
 from mechanisms.labels.flips import LabelDP, MemoisedLabelDP
 from mechanisms.noise.randomness import SeededWords, Words
 from node.errors import ConfigError, reason, shown
-from node.task import import_class
+from node.training.build import import_class
 from scenarios.study.cells import Fact
 from scenarios.vertical.parties import LabelSource, Protect, Rows, as_they_are
 from scenarios.vertical.wide_deep import SCALARS

@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from benchmarks.page.server import Served, node_view, rounds, tracker_view
-from node.journal import Remark
+from node.observe.journal import Remark
 from tests.browser.pages import PHONE, Window
 
 TOKEN = "fe" * 32

@@ -136,7 +136,7 @@ class Orders:
 
 def wrap(orders: Orders) -> None:
     """From now on this process counts, records, and meets its fate."""
-    from node.transport import Transport  # noqa: PLC0415  not for whoever only starts processes
+    from node.net.transport import Transport  # noqa: PLC0415  not for whoever only starts processes
 
     fate = orders.fate
     watch = Watch(fate, orders.record)
@@ -164,7 +164,7 @@ def wrap(orders: Orders) -> None:
 
 
 def _wrap_training(watch: Watch, fate: Fate) -> None:
-    from node.training import Trainer  # noqa: PLC0415  torch is not for whoever only starts processes
+    from node.training.trainer import Trainer  # noqa: PLC0415  torch is not for whoever only starts processes
 
     train = Trainer.train
 
@@ -178,7 +178,7 @@ def _wrap_training(watch: Watch, fate: Fate) -> None:
 
 
 def _wrap_spending(offers: Path) -> None:
-    from node.state import State  # noqa: PLC0415
+    from node.storage.state import State  # noqa: PLC0415
 
     spend = State.spend
 

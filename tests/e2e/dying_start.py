@@ -20,9 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from node.app import Prepared, prepare, run_as
+from node.observe.reporting import JsonReporter
 from node.options import parse_arguments
-from node.reporting import JsonReporter
-from node.runner import Prepared, prepare, run_as
 
 FINISHED = 77
 _CHANGES = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.truncate", "sqlite3.connect"}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from node import Swarm, load_task
-from node.background import Run
+from node.api.thread_runner import Run
 
 
 def main(argv: Sequence[str]) -> int:

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import aiohttp
 
-from node.versions import SUBPROTOCOL
+from node.net.versions import SUBPROTOCOL
 from protocol.crypto.node_key import NodeKey
 from protocol.wire import codec, handshake
 from protocol.wire.messages import NO_SID, Announce, Base, Hello

@@ -91,7 +91,7 @@ def get(
     endpoint: str, path: str, headers: Mapping[str, str] = MappingProxyType({}), *, tls: bool = False
 ) -> tuple[int, bytes]:
     host, _, port = endpoint.rpartition(":")
-    if tls:  # nobody signs a node's certificate but its own key: see tests/unit/node/test_tls.py
+    if tls:  # nobody signs a node's certificate but its own key: see tests/unit/node/net/test_tls.py
         trusting = ssl._create_unverified_context()
         asked: http.client.HTTPConnection = http.client.HTTPSConnection(
             host, int(port), timeout=ENOUGH_S, context=trusting

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting.ledger import Ledger, event_from_text, spent
-from node import init
-from node.ranges import rounded_scale
+from node.init import __main__ as init
+from node.init.scaling import rounded_scale
 from tests.e2e.dying_peer import Fate, Orders
 from tests.e2e.processes import Nursery, Process, free_endpoint
 from tests.e2e.swarm import fact, one_digest, rows, settings, summary

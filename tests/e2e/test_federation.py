@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from node.config import load_task
 from node.errors import UserError
+from node.task.sections import load_task
 from protocol.federation import tags
 from protocol.wire import codec
 from protocol.wire.limits import MAX_FRAME_BYTES

@@ -16,8 +16,8 @@ import msgpack
 import pytest
 
 from mechanisms.accounting.ledger import Ledger, event_from_text, spent
-from node.keyfile import new_seed
-from node.spend_file import SpendFile
+from node.storage.key_file import new_seed
+from node.storage.spend_file import SpendFile
 from protocol.crypto.node_key import NodeKey
 from tests.e2e.processes import ROOT, Nursery, Process, free_endpoint
 from tests.e2e.swarm import fact, history, one_digest, rows, settings, wait_status, write_key

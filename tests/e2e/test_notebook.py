@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 import node
 from node import ConfigError, Peer, Swarm, UserError, load_task
-from node.data import load_dataset
+from node.data.dataset import load_dataset
 from tests.e2e.processes import ROOT, free_endpoint
 
 # A connection that is accepted as its node's loop ends is closed by the garbage collector, which says so.
@@ -279,7 +279,7 @@ def test_importing_the_package_loads_nothing_else():
     code = "import sys; before = set(sys.modules); import node; print(sorted(set(sys.modules) - before))"
     said = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True)
 
-    heavy = {"torch", "numpy", "aiohttp", "asyncio", "node.config", "node.notebook"}
+    heavy = {"torch", "numpy", "aiohttp", "asyncio", "node.task.sections", "node.api.peer"}
     assert "'node'" in said
     assert not [name for name in heavy if f"'{name}'" in said]
 

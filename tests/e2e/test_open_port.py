@@ -18,7 +18,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from node.versions import SUBPROTOCOL
+from node.net.versions import SUBPROTOCOL
 from protocol.crypto.node_key import NodeKey
 from protocol.wire import codec
 from protocol.wire.limits import MAX_FRAME_BYTES

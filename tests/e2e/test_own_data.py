@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from node import check, init
+from node.check import __main__ as check
+from node.init import __main__ as init
 from tests.e2e.processes import Nursery, free_endpoint
 from tests.e2e.swarm import history, one_digest, summary
 from tests.own_data import ward

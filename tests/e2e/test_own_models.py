@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from node.config import load_task
-from node.data import load_dataset
+from node.data.dataset import load_dataset
+from node.task.sections import load_task
 from tests.e2e.processes import Nursery
 from tests.e2e.swarm import one_digest, summary
 

@@ -28,12 +28,12 @@ with Children() as children:
 """
 MOMENTS = [
     # the first module, one in the middle, one of the last
-    *((NODE, module) for module in ("node.cli", "numpy", "torch.nn", "node.runner")),
+    *((NODE, module) for module in ("node.cli.exit", "numpy", "torch.nn", "node.app")),
     *((("node.init", "--data", "a.csv"), module) for module in ("argparse", "numpy")),
-    *((CHECK, module) for module in ("node.cli", "numpy", "node.checks")),
-    *((PREDICT, module) for module in ("argparse", "numpy", "node.prediction")),
-    *((("node.key", "node.key"), module) for module in ("node.cli", "numpy")),
-    *((TRACKER, module) for module in ("asyncio", "aiohttp", "node.web")),
+    *((CHECK, module) for module in ("node.cli.exit", "numpy", "node.check.checks")),
+    *((PREDICT, module) for module in ("argparse", "numpy", "node.predict.model")),
+    *((("node.key", "node.key"), module) for module in ("node.cli.exit", "numpy")),
+    *((TRACKER, module) for module in ("asyncio", "aiohttp", "node.net.routes")),
     *((LIST, module) for module in ("argparse", "rich", "scenarios.vertical.wide_deep")),
     (("node.agree", "--data", "a.csv", "--peers", "127.0.0.1:1"), "numpy"),
     (("benchmarks", "list"), "argparse"),

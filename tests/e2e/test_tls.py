@@ -8,7 +8,7 @@ import ssl
 import pytest
 
 from node.addresses import split_endpoint
-from node.tls import vouched_for
+from node.net.tls import vouched_for
 from tests.e2e.processes import Nursery, free_endpoint
 from tests.e2e.swarm import Swarm, history, one_digest
 

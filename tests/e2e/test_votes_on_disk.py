@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from node.errors import UserError
-from node.state import State
+from node.storage.state import State
 from protocol.actions import OpenVote
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import of_keys

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.encoding import FARTHEST, encode
-from node.frames import read_frame
+from node.data.arrow_tables import read_frame
+from node.data.encoding import FARTHEST, encode
 from tests.own_data import COLUMNS, TABLE, schema, told
 
 NAMES = ["outcome", *(column["name"] for column in COLUMNS)]

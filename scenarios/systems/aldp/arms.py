@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from node.config import load_task
-from node.task import import_class
+from node.task.sections import load_task
+from node.training.build import import_class
 from scenarios.study.cells import Cell
 from scenarios.study.sweep import Sweep
 from scenarios.swarms.cells import SwarmCell, changed_task

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from node.config import ModelSection, PrivacySection, TrainSection
-from node.config_values import read_section
-from node.task import import_class
+from node.task.rules import read_section
+from node.task.sections import ModelSection, PrivacySection, TrainSection
+from node.training.build import import_class
 from scenarios.inference.inversion_cells import InversionCell
 from scenarios.inference.membership import MembershipCell
 from scenarios.inference.property_cells import FEATURES, PropertyCell

@@ -12,9 +12,9 @@ from typing import Any
 
 from mechanisms.servers.nbafl import constant_of
 from mechanisms.servers.server import Federation
-from node.config import ModelSection, load_task
 from node.errors import ConfigError
-from node.task import import_class
+from node.task.sections import ModelSection, load_task
+from node.training.build import import_class
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.choices import Clients, MechanismChoice, Rows
 from scenarios.study.cells import Cell

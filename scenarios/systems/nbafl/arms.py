@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mechanisms.servers.nbafl import TABLE_CONSTANTS, TABLE_EPSILONS, delta_of
-from node.config import ModelSection, TrainSection
+from node.task.sections import ModelSection, TrainSection
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.choices import Clients, MechanismChoice, Rows
 from scenarios.study.sweep import Sweep

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mechanisms.accounting import gaussian
-from node.config import ModelSection, TrainSection
+from node.task.sections import ModelSection, TrainSection
 from scenarios.federated.attackers import Attackers, Backdoor, FreeRide, LabelFlip, Scaling, SignFlip
 from scenarios.federated.cell import FederatedCell
 from scenarios.federated.choices import Clients, MechanismChoice, Rows

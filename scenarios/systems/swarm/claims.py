@@ -13,8 +13,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from node.config import Task, load_task
 from node.errors import ConfigError
+from node.task.sections import Task, load_task
 from scenarios.frame.spec import Claim, Json, Request, Scenario, Table, Verdict
 from scenarios.swarms.baselines import Curve, run_baselines
 from scenarios.swarms.history import AGGREGATED, PHASES

@@ -4,7 +4,7 @@ from importlib import import_module
 
 import pytest
 
-from node.importing import import_class
+from node.task.import_path import import_class
 
 FORMER = (
     (

@@ -6,16 +6,16 @@ import io
 
 import numpy as np
 
-from node.data import load_dataset
-from node.gate import make_gate
-from node.known_tracker import KnownTracker
+from node.app import prepare
+from node.data.dataset import load_dataset
+from node.net.tls import make_tls
+from node.observe.reporting import JsonReporter
 from node.options import parse_arguments
-from node.peer import Engine
-from node.plan import Plan
-from node.reporting import JsonReporter
-from node.runner import prepare
-from node.state import State
-from node.tls import make_tls
+from node.runtime.engine import Engine
+from node.runtime.known_tracker import KnownTracker
+from node.runtime.loss_gate import make_gate
+from node.runtime.plan import Plan
+from node.storage.state import State
 from protocol.actions import Completed
 from protocol.crypto.node_key import NodeKey
 from protocol.swarm.node import Session

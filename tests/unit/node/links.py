@@ -12,14 +12,14 @@ from itertools import repeat
 import aiohttp
 from aiohttp import WSMsgType, web
 
-from node.doors import BOUNDS
-from node.intake import Intake
-from node.link import LIMITS
-from node.server import Server
-from node.tls import make_tls
-from node.transport import Transport
-from node.versions import SUBPROTOCOL, Mixed
-from node.visits import Visits
+from node.net.doors import BOUNDS
+from node.net.intake import Intake
+from node.net.link import LIMITS
+from node.net.server import Server
+from node.net.tls import make_tls
+from node.net.transport import Transport
+from node.net.versions import SUBPROTOCOL, Mixed
+from node.net.visits import Visits
 from protocol.crypto.node_key import NodeKey
 from protocol.wire import codec, handshake
 from protocol.wire import masked_messages as masked

@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-MODULES = ["node", "node.rows", "node.notebook", "node.swarm"]
+MODULES = ["node", "node.data.in_memory", "node.api.peer", "node.api.swarm"]
 
 
 @pytest.mark.parametrize("name", MODULES)

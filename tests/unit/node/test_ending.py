@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from node.ending import until_over
+from node.signals import until_over
 from protocol.actions import Failed, Reason, Spend
 from protocol.swarm.phases import Event
 from tests.unit.node.alone import Alone, ended, words
@@ -31,7 +31,7 @@ class AtOnce(ThreadPoolExecutor):
 
 
 def completes(node):
-    """What a session is when it has come to its end, as node.peer is told of it."""
+    """What a session is when it has come to its end, as node.runtime.engine is told of it."""
 
     def event(now):
         end(node)

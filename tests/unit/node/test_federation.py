@@ -13,15 +13,15 @@ import pytest
 import torch
 
 from mechanisms.noise.randomness import SystemWords
-from node.config import load_task
-from node.data import load_dataset
+from node.data.dataset import load_dataset
 from node.errors import UserError
 from node.federation import ClientNode, ServerGone, ServerNode
-from node.listening import DEFAULT, endpoint_of, listen
 from node.models import MLP
-from node.restraint import Held, Restraint
-from node.task import build_model
-from node.training import Interrupted, Trainer, read_vector
+from node.net.listening import DEFAULT, endpoint_of, listen
+from node.task.sections import load_task
+from node.training.build import build_model
+from node.training.proximal import Held, Restraint
+from node.training.trainer import Interrupted, Trainer, read_vector
 from protocol.federation import tags
 from protocol.wire import codec
 from protocol.wire.limits import MAX_FRAME_BYTES

@@ -13,10 +13,12 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from node import check, init, predict
-from node.modelfile import KEY
+from node.app import run
+from node.check import __main__ as check
+from node.init import __main__ as init
 from node.options import parse_arguments
-from node.runner import run
+from node.predict import __main__ as predict
+from node.training.model_file import KEY
 from tests.own_data import ward
 
 ALONE = ("--peers", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--set", "aggregation.group_timeout_s=0.05")

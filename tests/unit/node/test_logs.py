@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from node.cli import guarded
+from node.cli.exit import guarded
 from node.errors import ConfigError
-from node.journal import PAGE
-from node.log_reporter import LogReporter
 from node.logs import NO_LOG, Log, LogOptions, complain, logging_to
+from node.observe.fan_out import Reporters, SilentReporter
+from node.observe.journal import PAGE
+from node.observe.log_reporter import LogReporter
+from node.observe.reporting import JsonReporter, PlainReporter
 from node.options import read_options
-from node.reporters import Reporters, SilentReporter
-from node.reporting import JsonReporter, PlainReporter
 from protocol.actions import Note, Notice
 from protocol.wire.messages import Base
-from tests.unit.node.test_reporting import RECORD, SUMMARY, SUMS
+from tests.unit.node.observe.test_reporting import RECORD, SUMMARY, SUMS
 
 JSON = LogOptions("json", "info")
 HERE = "127.0.0.1:9001"

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from node.addresses import is_loopback, split_endpoint
-from node.allow import read_allow_list
 from node.errors import ConfigError, UserError, shown
 from node.options import PeerAddress, parse_arguments, read_options
+from node.storage.allow_list import read_allow_list
 
 KEY = "ab" * 32
 OTHER = "cd" * 32

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from node import cli, key, tracker
+from node import key, tracker
 from node.__main__ import main
-from node.database import Database, create_database
+from node.app import prepare, run
+from node.cli import exit as how_it_ends
 from node.errors import UserError
-from node.listening import listen
 from node.logs import NO_LOG, complain
+from node.net.listening import listen
 from node.options import parse_arguments
-from node.outfolder import Lock
-from node.runner import prepare, run
+from node.storage.database import Database, create_database
+from node.storage.folder_lock import Lock
 from node.system_errors import database_advice, refusal
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -72,7 +73,7 @@ def test_a_full_disk_is_no_fault_of_the_program(capsys):
             file.write("x")
         return 0
 
-    line = told(capsys, 1, lambda: cli.guarded(fill, False, complain(NO_LOG, "node")))
+    line = told(capsys, 1, lambda: how_it_ends.guarded(fill, False, complain(NO_LOG, "node")))
     assert line == f"error: No space left on device; make room there; {KEPT}"
 
 

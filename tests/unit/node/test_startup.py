@@ -68,7 +68,7 @@ def test_a_wrong_argument_is_told_before_anything_heavy_is_loaded(tmp_path, modu
 @pytest.mark.parametrize("data", ["nowhere.csv", "notes.doc"])
 def test_wrong_data_are_told_before_torch_is_loaded(tmp_path, data):
     code = f"""
-        from node.init import main
+        from node.init.__main__ import main
         assert main(["--data", {data!r}]) == 2
     """
     assert loaded(code, ("torch", "dp_accounting"), tmp_path) == []
@@ -77,11 +77,11 @@ def test_wrong_data_are_told_before_torch_is_loaded(tmp_path, data):
 def test_a_round_with_privacy_loads_neither_torchs_compiler_nor_sympy(tmp_path):
     code = """
         import threading
-        from node.config import load_task
-        from node.data import load_dataset
-        from node.privacy import make_mechanism
-        from node.task import build_model
-        from node.training import Trainer, shapes
+        from node.task.sections import load_task
+        from node.data.dataset import load_dataset
+        from node.runtime.privacy_budget import make_mechanism
+        from node.training.build import build_model
+        from node.training.trainer import Trainer, shapes
         from mechanisms.noise.randomness import SystemWords
 
         task = load_task("digits", ["privacy.mechanism=dp-sgd", "privacy.epsilon=8", "train.epochs=1"])

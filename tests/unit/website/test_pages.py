@@ -11,9 +11,9 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from node.artifacts import Record, Summary
-from node.config import Task
-from node.config_values import key_name
+from node.runtime.artifacts import Record, Summary
+from node.task.rules import key_name
+from node.task.sections import Task
 from protocol.actions import Action, Reason
 from protocol.wire.codec import _TYPES
 from tests.tables import tables

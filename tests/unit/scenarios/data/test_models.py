@@ -4,10 +4,10 @@ import torch
 from torch.nn import functional
 
 from benchmarks.clients_sequential import train_one_by_one
-from node.config import ModelSection
-from node.data import Dataset
-from node.task import build
-from node.training import read_vector
+from node.data.dataset import Dataset
+from node.task.sections import ModelSection
+from node.training.build import build
+from node.training.trainer import read_vector
 from scenarios.data.models import SmallCNN
 from scenarios.federated.clients import LocalTraining, train_clients
 from scenarios.federated.gradients import Gradients, Product

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from node import partition
+from node.data import partition
 from scenarios.data.partitions import Parts, dirichlet, iid, natural, pieces, quantity, shards
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from node.config import load_task
-from node.data import load_dataset
+from node.data.dataset import load_dataset
 from node.errors import ConfigError
+from node.task.sections import load_task
 from scenarios.data import images
 from scenarios.data.dataset import Damaged
 from scenarios.data.images import FEMNIST_FILE, MNIST_FILES, read_idx, read_images, read_labels

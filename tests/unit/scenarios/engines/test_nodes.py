@@ -11,7 +11,7 @@ import pytest
 
 from mechanisms.noise.clipping import Floats
 from node.errors import ConfigError, UserError
-from node.training import Diverged, Interrupted
+from node.training.trainer import Diverged, Interrupted
 from protocol.wire.limits import MAX_ORDERED
 from scenarios.data import sources
 from scenarios.engines.engine import Place

@@ -18,7 +18,7 @@ from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import Words
 from mechanisms.servers.server import Indices
 from node.errors import ConfigError, UserError
-from node.training import Trainer
+from node.training.trainer import Trainer
 from scenarios.data.dataset import Dataset
 from scenarios.engines.inline import LocalRoom, load
 from scenarios.federated.cell import (

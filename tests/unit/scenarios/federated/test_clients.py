@@ -13,10 +13,10 @@ from torch.nn import functional
 
 from benchmarks.clients_sequential import train_one_by_one
 from mechanisms.noise.randomness import SystemWords
-from node.config import TrainSection
-from node.data import Dataset
+from node.data.dataset import Dataset
 from node.models import MLP
-from node.training import Trainer, read_vector
+from node.task.sections import TrainSection
+from node.training.trainer import Trainer, read_vector
 from scenarios.federated import clients
 from scenarios.federated.clients import LocalTraining, best_block, train_clients
 from scenarios.federated.gradients import Gradients, Product, Whole

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from mechanisms.audits.membership import Losses
 from mechanisms.noise.randomness import SeededWords
-from node.config import TrainSection
+from node.task.sections import TrainSection
 from scenarios.data.dataset import Dataset
 from scenarios.data.models import Logistic
 from scenarios.engines.inline import LocalRoom, load

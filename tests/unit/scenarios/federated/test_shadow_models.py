@@ -14,7 +14,7 @@ from mechanisms.audits.membership import Losses
 from mechanisms.audits.shadows import Shadows
 from node.errors import UserError
 from node.models import MLP
-from node.training import read_vector, write_vector
+from node.training.trainer import read_vector, write_vector
 from scenarios.federated.clients import LocalTraining, train_clients
 from scenarios.federated.shadow_models import random_halves, row_losses, shadow_losses
 from scenarios.study.threads import one_thread

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from mechanisms.audits import membership
-from node.config import PrivacySection
 from node.errors import ConfigError
+from node.task.sections import PrivacySection
 from scenarios.data.dataset import Dataset
 from scenarios.engines.inline import load
 from scenarios.inference.cell import AttackCell

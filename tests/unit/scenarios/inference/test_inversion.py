@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from node.models import MLP
-from node.training import read_vector, shapes, split_vector, write_vector
+from node.training.trainer import read_vector, shapes, split_vector, write_vector
 from scenarios.inference.inversion import (
     first_layer_input,
     gradient_of_step,

@@ -2,7 +2,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from node.data import load_dataset
+from node.data.dataset import load_dataset
 from scenarios.engines.baseline_worker import train_baseline, train_curve, union_of_shards
 from scenarios.frame.spec import Request
 from scenarios.swarms.baselines import Curve, Job, jobs

@@ -12,11 +12,11 @@ import torch
 
 from mechanisms.accounting.gaussian import classic_noise_multiplier
 from mechanisms.accounting.ledger import Gaussian, Ledger, spent
-from node.config import load_task
-from node.data import load_dataset
+from node.data.dataset import load_dataset
 from node.errors import ConfigError, UserError
-from node.privacy import facts, make_mechanism
-from node.training import shapes
+from node.runtime.privacy_budget import facts, make_mechanism
+from node.task.sections import load_task
+from node.training.trainer import shapes
 from scenarios.engines.inline import LocalRoom
 from scenarios.study.cells import Outcome
 from scenarios.study.threads import one_thread

@@ -12,8 +12,8 @@ import pytest
 
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.group_median import group_median
-from node.config import load_task
 from node.errors import ConfigError
+from node.task.sections import load_task
 from scenarios.engines.inline import LocalRoom
 from scenarios.study.cells import Outcome
 from scenarios.study.sweep import Sweep

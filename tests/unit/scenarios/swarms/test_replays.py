@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from node.config import load_task
+from node.task.sections import load_task
 from scenarios.engines.replay_worker import replay, run_replay
 from scenarios.swarms.history import amount
 from scenarios.swarms.nodes import SwarmPlan

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from node.config import load_task
 from node.errors import ConfigError
+from node.task.sections import load_task
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.sealing import derive
 from protocol.vectors.pieces import PIECE_WORDS

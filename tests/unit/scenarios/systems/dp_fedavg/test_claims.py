@@ -13,7 +13,7 @@ import pytest
 
 from mechanisms.accounting import renyi
 from mechanisms.servers.server import Federation
-from node.config import ModelSection
+from node.task.sections import ModelSection
 from scenarios.catalogue import SCENARIOS
 from scenarios.data import sources
 from scenarios.engines.inline import LocalRoom

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from node.config import ModelSection
+from node.task.sections import ModelSection
 from scenarios.data import sources
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset

@@ -1,0 +1,77 @@
+"""`python -m node.agree TASK ...`: peers agree on scales and lists by secure sums, before they learn."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from node.cli.exit import guarded, print_error, task_comes_first
+from node.cli.sigint import leave
+from node.errors import ConfigError, shown
+from node.logs import complain, logging_to
+from node.options import NodeOptions, parse_arguments, reachable_path
+
+_USAGE = """\
+usage: python -m node.agree TASK --data PATH (--peers HOST:PORT,... | --tracker KEY@URL)
+                            [--write FILE.toml] [--force] [any other option of python -m node]
+
+Peers agree on means, spreads and category lists over the rows of all of them, by one secure sum of counts,
+sums and squares: nobody sees another's. TASK is a FILE.toml with public ranges, the same at every peer, as
+python -m node.init --agree writes it. With privacy on, every peer's sums have noise, for one row; a share of
+the task's budget ([agreement] share) pays for it. Every peer writes the same task, to be learned with then.
+
+  --write FILE.toml   where the agreed task goes. Default: TASK-agreed.toml beside TASK
+  --force             replace that file if it is there
+
+exit status: 0 agreed, 1 no agreement, 2 bad arguments or data, 130 interrupted
+
+example, at each of three peers, each with data of its own:
+  python -m node.agree ward.toml --data ward.csv --peers 10.0.0.5:9001,10.0.0.7:9001,10.0.0.9:9001 --open
+  python -m node.check ward-agreed.toml --data ward.csv"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """The exit status: 0 agreed, 1 no agreement, 2 bad arguments or data, 130 interrupted."""
+    return guarded(lambda: _main(argv), "--debug" in argv, print_error)
+
+
+def _main(argv: Sequence[str]) -> int:
+    if not task_comes_first(argv, _USAGE):
+        return 0 if argv else 2
+    written, rest = _written(argv[0], argv[1:])
+    options = parse_arguments(["--task", argv[0], *rest])
+    with logging_to(sys.stderr, options.log):
+        return guarded(lambda: _agree(options, written), options.debug, complain(options.log, "node"))
+
+
+def _agree(options: NodeOptions, written: Path) -> int:
+    from node.agree.run import agree  # noqa: PLC0415 - loads torch: not before the arguments are right
+
+    return agree(options, written)
+
+
+def _written(task: str, argv: Sequence[str]) -> tuple[Path, list[str]]:
+    """Where the agreed task goes, and the options that are the node's own."""
+    rest, target, force = [], None, False
+    words = iter(argv)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name == "--write":
+            target = value if equals else next(words, "")
+        elif word == "--force":
+            force = True
+        else:
+            rest.append(word)
+    path = Path(task)
+    own = str(path.with_name(f"{path.stem}-agreed.toml")) if target is None else target
+    written = reachable_path(own, "--write")
+    if written.suffix != ".toml":
+        raise ConfigError(f"--write {shown(own)} is refused; allowed: a FILE.toml")
+    if written.exists() and not force:
+        raise ConfigError(f"--write {shown(own)} is there already; give another, or --force to replace it")
+    return written, rest
+
+
+if __name__ == "__main__":
+    leave(main(sys.argv[1:]))

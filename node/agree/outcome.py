@@ -1,0 +1,211 @@
+"""From the sums of a swarm to a task that all its peers come to: scales, lists, the budget that is left.
+
+With n rows that have a value, and u = (value - middle) / half of a public range,
+
+    mean = middle + half sum(u) / n          std = half sqrt(sum(u^2) / n - (sum(u) / n)^2)
+
+Sums are known to within a standard error, `doubt`, that is public: the noise of all peers, and the rounding
+of secure sums. What is smaller than that is not believed. Every peer works from the same bits (the agreed
+base), so all come to the same task.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from node.agree.survey import Part, array_ranges, parts, range_of
+from node.data.report import Entry, counted
+from node.init.scaling import Range, rounded_scale
+from node.task.schema import (
+    ArraySchema,
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    NumberColumn,
+    NumberTarget,
+    Schema,
+    TableSchema,
+)
+from node.task.sections import AgreementSection, Task
+
+_Ranged = TypeVar("_Ranged", NumberColumn, NumberTarget)
+
+_SURE = 4.0
+"""Standard errors: what is so far from nothing is believed, where a mistake costs a feature."""
+_LEAST_SURE = 0.25
+"""Of a mean, in halves of the range: beyond it the range alone is used."""
+_WIDTHS: Mapping[str, str] = {"node.models:Linear": "inputs", "node.models:MLP": "sizes"}
+"""Models whose first layer can be made as wide as another schema's rows, and the argument that says it."""
+
+
+@dataclass(frozen=True)
+class Totals:
+    """(d,) sums over all peers' rows, and the standard error of each."""
+
+    sums: NDArray[np.float64]
+    doubt: float
+    peers: int
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """A task that can be learned with, and what to say of each column."""
+
+    task: Task
+    entries: tuple[Entry, ...]
+
+
+def totals(
+    mean: NDArray[np.float32], peers: int, section: AgreementSection, noise_std: float, bound: float
+) -> Totals:
+    """From the agreed mean (d,) of the sums of so many `peers`, each divided by `section.records`.
+
+    `noise_std` of one peer's sum; `bound`: what no coordinate of an offer exceeded. The rounding of fixed
+    point is that of protocol.aggregation.fixed_point (a sum is off by less than n / s, s = 2^31 / (n bound)),
+    that of float32 twice 2^-24 of a sum.
+    """
+    sums = mean.astype(np.float64) * peers * section.records
+    rounding = section.records * bound * peers**2 * 2.0**-31 + float(np.abs(sums).max()) * 2.0**-23
+    return Totals(sums, math.hypot(noise_std * math.sqrt(peers), rounding), peers)
+
+
+def agreed(task: Task, found: Totals) -> Agreed:
+    """`task` with scales and lists as the sums have them, and without the part of the budget that they cost.
+
+    Where the task's own model can not be made as wide as shorter lists want it, lists stay as they are.
+    """
+    schema = task.data.schema
+    if schema is None:
+        raise ValueError("a task without a schema has nothing to agree on")
+    chosen, entries = _schema(schema, found, task.agreement.least_records, wider=True)
+    arguments = _fitted(task, schema, chosen)
+    if arguments is None:
+        chosen, entries = _schema(schema, found, task.agreement.least_records, wider=False)
+        arguments = task.model.args
+    share = task.agreement.share if task.privacy.mechanism != "none" else 0.0
+    left = replace(
+        task,
+        model=replace(task.model, args=arguments),
+        data=replace(task.data, schema=chosen),
+        privacy=replace(
+            task.privacy, epsilon=task.privacy.epsilon * (1 - share), delta=task.privacy.delta * (1 - share)
+        ),
+        agreement=AgreementSection(),
+    )
+    return Agreed(left, (_rows(found), *entries))
+
+
+def _fitted(task: Task, before: Schema, after: Schema) -> Mapping[str, Any] | None:
+    """The model's arguments for rows of another width; None where they are not known."""
+    (old, *rest), (new, *_) = before.shape, after.shape
+    if old == new:
+        return task.model.args
+    name = _WIDTHS.get(task.model.cls)
+    value = task.model.args.get(name) if name else None
+    match value:
+        case int() if value == old and not rest:
+            return {**task.model.args, str(name): new}
+        case [first, *others] if first == old and not rest:
+            return {**task.model.args, str(name): [new, *others]}
+    return None
+
+
+def _rows(found: Totals) -> Entry:
+    total, doubt = found.sums[0], found.doubt
+    rows, error = max(0.0, total), float(f"{max(1.0, doubt):.2g}")
+    return Entry("", "all rows", f"about {rows:,.0f} of {found.peers} peers, give or take {error:,.0f}")
+
+
+def _schema(
+    schema: Schema, found: Totals, least_records: int, wider: bool
+) -> tuple[Schema, tuple[Entry, ...]]:
+    """The schema as the totals have it; without `wider` its rows stay as wide as they are."""
+    _, *rest = parts(schema)
+    target, entries = schema.target, []
+    if isinstance(target, NumberTarget):
+        part, *rest = rest
+        target, entry = _number(target, part, found)
+        entries.append(entry)
+    match schema:
+        case TableSchema():
+            columns: list[Column] = []
+            for column, part in zip(schema.columns, rest, strict=True):
+                chosen, entry = _column(column, part, found, least_records, wider)
+                columns.append(chosen)
+                entries.append(entry)
+            return TableSchema("table", target, tuple(columns)), tuple(entries)
+        case ArraySchema():
+            scaled, entry = _array(schema, rest, found)
+            return replace(scaled, target=target), (*entries, entry)
+
+
+def _column(
+    column: Column, part: Part, found: Totals, least_records: int, wider: bool
+) -> tuple[Column, Entry]:
+    match column:
+        case NumberColumn():
+            number, entry = _number(column, part, found)
+            return (replace(number, missing=True) if wider and _missing(part, found) else number), entry
+        case BooleanColumn():
+            marked = column.missing or (wider and _missing(part, found))
+            return replace(column, missing=marked), Entry(column.name, "boolean", "")
+        case CategoryColumn():
+            return _category(column, part, found, least_records, wider)
+
+
+def _missing(part: Part, found: Totals) -> bool:
+    """Whether some rows have no value there."""
+    return bool(found.sums[0] - found.sums[part.start] > max(0.5, _SURE * math.sqrt(2) * found.doubt))
+
+
+def _number(item: _Ranged, part: Part, found: Totals) -> tuple[_Ranged, Entry]:
+    """With the mean and spread of all rows that have a value."""
+    there, total, squares = found.sums[part.place].tolist()
+    mean, std, remark = _scale(range_of(item), there, total, squares, found.doubt)
+    told = f"mean {mean:g}, std {std:g}" + (f" ({remark})" if remark else "")
+    return replace(item, mean=mean, std=std), Entry(item.name or "", item.kind, told)
+
+
+def _scale(
+    extent: Range, there: float, total: float, squares: float, doubt: float
+) -> tuple[float, float, str]:
+    """(mean, standard deviation, what to say) of `there` values with these sums of u and of u^2."""
+    if there < 2 or doubt > _LEAST_SURE * there:
+        return *extent.scale, "from its range alone: too few rows for what the sums let be seen"
+    u = min(1.0, max(-1.0, total / there))
+    least = doubt / there
+    variance = min(1.0, squares / there - u * u)
+    mean, std = rounded_scale(extent.middle + extent.half * u, extent.half * math.sqrt(max(variance, least)))
+    return mean, std, "its spread is smaller, but not seen: narrow the range" if variance < least else ""
+
+
+def _category(
+    column: CategoryColumn, part: Part, found: Totals, least_records: int, wider: bool
+) -> tuple[CategoryColumn, Entry]:
+    """With the values that enough rows have, in all."""
+    enough = max(float(least_records), found.doubt)
+    counts = found.sums[part.place]
+    kept = tuple(value for value, count in zip(column.values, counts, strict=True) if count >= enough)
+    if not wider or not kept:
+        why = "kept: the model has a width of its own" if kept else f"kept: none is seen {enough:,.0f} times"
+        return column, Entry(column.name, f"category of {len(column.values)} values", why)
+    dropped = len(column.values) - len(kept)
+    told = f"{counted(dropped, 'value')} with fewer than {enough:,.0f} rows count as other" if dropped else ""
+    return replace(column, values=kept), Entry(column.name, f"category of {len(kept)} values", told)
+
+
+def _array(schema: ArraySchema, places: Sequence[Part], found: Totals) -> tuple[ArraySchema, Entry]:
+    """With the mean and spread of each place; all values of a row count the same."""
+    rows, scales = float(found.sums[0]), []
+    for part, extent in zip(places, array_ranges(schema), strict=True):
+        total, squares = found.sums[part.place].tolist()
+        scales.append(_scale(extent, rows, total, squares, found.doubt))
+    told = "; ".join(sorted({remark for _, _, remark in scales if remark}))
+    means, stds = tuple(mean for mean, _, _ in scales), tuple(std for _, std, _ in scales)
+    return replace(schema, mean=means, std=stds), Entry("x", counted(len(scales), "scale"), told)

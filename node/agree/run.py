@@ -1,0 +1,256 @@
+r"""The life of an agreement: an ordinary node, whose one update is the sums of its rows.
+
+survey --> offer --> Completed: the swarm's mean of sums --> the same task at every peer, written down
+             \---> Failed: tried again, as far as the share of the budget goes
+
+Noise, where privacy is on, is in the sums before they are stored or offered: an offer that did not leave is
+offered again as it is, one that left is spent, and another try draws and charges anew.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from torch import nn
+
+from mechanisms.mechanism import Mechanism, Unprotected
+from mechanisms.noise.randomness import SystemWords
+from mechanisms.record_sums import FINEST, RecordSums, record_sums
+from node.agree.outcome import Agreed, agreed, totals
+from node.agree.survey import Sums, norm, parts, survey
+from node.agree.task_file import agreed_text
+from node.app import Prepared, allowed, check_others, run_as
+from node.cli.sigint import INTERRUPTED
+from node.data.report import Report
+from node.errors import ConfigError, UserError, reason, shown
+from node.observe.reporting import JsonReporter, PlainReporter
+from node.options import NodeOptions
+from node.runtime.artifacts import Folder, Record, Summary
+from node.runtime.engine import Engine
+from node.runtime.privacy_budget import offer_bound
+from node.runtime.weighting import Uniform
+from node.signals import until_done_or_interrupted
+from node.storage.vector_files import Floats
+from node.storage.whole_files import replace_file
+from node.task.rules import shared_values
+from node.task.schema import Schema
+from node.task.sections import Task, canonical_parameters, read_task
+from node.training.local_tensors import Array
+from node.training.model_file import Card, Tensors
+from node.training.trainer import Evaluation, Trained, Vector
+from protocol.wire.messages import Base
+
+ROUNDS = 10
+"""How often a group is sought before a node gives up; with --rounds so often."""
+
+
+class Surveyor:
+    """A node's sums as its update: (d,) sums over its rows, each divided by `agreement.records`."""
+
+    once = True
+
+    def __init__(self, sums: Sums, records: int, mechanism: RecordSums | None) -> None:
+        self._sums = sums
+        self._records = records
+        self._mechanism = mechanism
+
+    def vector(self) -> Vector:
+        """Zeros: nothing is known."""
+        return np.zeros(len(self._sums), np.float32)
+
+    def train(self, working: Vector, round_number: int, stop: threading.Event) -> Trained:
+        """`working` (d,) and the sums beside it, noised anew."""
+        begun = time.perf_counter()
+        if self._mechanism is None:
+            released = self._sums * FINEST
+        else:
+            released = self._mechanism.released(self._sums, SystemWords())
+        return Trained(
+            working + (released / self._records).astype(np.float32), 0.0, time.perf_counter() - begun
+        )
+
+    def evaluate(self, vector: Vector) -> Evaluation:
+        """1 where something is agreed on, else 0; there is no loss."""
+        return Evaluation(float(vector.any()), 0.0, {})
+
+    def own_loss(self, vector: Vector) -> float:
+        """There is none."""
+        return 0.0
+
+    def tensors(self, vector: Vector) -> dict[str, Array]:
+        """Nothing is written but the task."""
+        return {}
+
+    def module(self, vector: Vector) -> nn.Module:
+        """There is none."""
+        return nn.Identity()
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def resume(self, stored: Tensors) -> None:
+        """Nothing is kept."""
+
+
+class AgreementFolder(Folder):
+    """A folder of state and history, without models."""
+
+    def models(
+        self,
+        tensors_of: object,
+        base: Base,
+        vectors: tuple[Floats, Floats],
+        privacy: Mapping[str, object] | None,
+    ) -> None:
+        """What is agreed on is a task, not a model."""
+
+
+class AgreementReporter(PlainReporter):
+    """A line for each event, without what only learning has."""
+
+    def round_ended(self, record: Record, rounds: int) -> None:
+        """Whether it came to an agreement."""
+        missing = f" (missing {', '.join(key[:8] for key in record.missing)})" if record.missing else ""
+        came = f"{record.participants} peers agreed" if record.reason is None else f"none ({record.reason})"
+        self._say(f"agreement, try {record.round} of up to {rounds}: {came}{missing}")
+
+    def finished(self, summary: Summary) -> None:
+        """What came of it is told by whoever writes it down."""
+
+
+def agree(options: NodeOptions, written: Path) -> int:
+    """Agree with the other peers, and write the task to `written`; the exit status. Raises UserError."""
+    prepared = prepare_agreement(options)
+    ends: list[tuple[Base, Floats]] = []
+
+    async def live(engine: Engine, _: object) -> bool:
+        interrupted = await until_done_or_interrupted(engine, options.drain_timeout_s)
+        ends.append(engine.agreed)
+        return interrupted
+
+    reporter = JsonReporter(sys.stdout) if options.json else AgreementReporter(sys.stdout)
+    status = run_as(prepared, None, reporter, live)
+    base, mean = ends[-1]
+    if base.generation == 0:
+        if status == INTERRUPTED:
+            return status
+        raise UserError(
+            "no agreement, for the reasons above: nothing is written; start all peers again, each with the "
+            "--out that it had, which knows what was spent (docs/data.md says what if that was all)"
+        )
+    noise_std = prepared.mechanism.noise_std if isinstance(prepared.mechanism, RecordSums) else 0.0
+    section = options.task.agreement
+    found = agreed(options.task, totals(mean, base.members, section, noise_std, prepared.bound))
+    save(written, agreed_text(options.task, found, base, written))
+    _tell(found, base, written, options)
+    return status
+
+
+def _tell(found: Agreed, base: Base, written: Path, options: NodeOptions) -> None:
+    """What was agreed on, for the owner."""
+    if options.json:
+        told = {"file": str(written), "peers": base.members, "digest": base.digest.hex()}
+        print(json.dumps({"event": "agreed", **told}), flush=True)
+        return
+    headline = f"agreed with {base.members} peers (digest {base.digest.hex()[:16]}, the same at all of them)"
+    data = f" --data {options.data}" if options.data is not None else ""
+    lines = Report(headline, found.entries, ()).lines()
+    print(
+        "\n".join([*lines, f"{written} is written", f"next: python -m node.check {written}{data}"]),
+        flush=True,
+    )
+
+
+def save(path: Path, text: str) -> None:
+    """Write the task, if it is one; ConfigError if it can not be written."""
+    read_task(tomllib.loads(text))
+    try:
+        replace_file(path, (text.encode(),), durable=True)
+    except OSError as error:
+        raise ConfigError(f"--write {shown(str(path))} can not be written: {reason(error)}") from None
+
+
+def prepare_agreement(options: NodeOptions) -> Prepared:
+    """Read schema and rows, add them up; ConfigError for whatever is wrong."""
+    check_others(options)
+    task, section = options.task, options.task.agreement
+    path, schema = _path_of(options), _schema_of(task)
+    mechanism = _mechanism_of(task, schema)
+    private = mechanism if isinstance(mechanism, RecordSums) else None
+    unit = FINEST if private is None else private.unit
+    sums = survey(path, schema, unit, section.records)
+    plain = replace(task.aggregation, clip=1.0, weighting="uniform", sample_cap=None, loss_gate=None)
+    bound = offer_bound(replace(task, aggregation=plain), mechanism)
+    return Prepared(
+        options=replace(options, task=replace(task, aggregation=plain)),
+        data=f"{path.name}: {int(sums[0] * unit)} rows",
+        accuracy_of="agreement",
+        what=f"agreement on {len(sums)} sums",
+        notes={"schema": "its names, ranges and lists are public to all peers; no noise covers them"},
+        folder=partial(AgreementFolder, card=Card({}, None, (), ())),
+        trainer=Surveyor(sums, section.records, private),
+        dimension=len(sums),
+        parameters=_parameters(task, len(sums), bound),
+        mechanism=mechanism,
+        # Not the task's own: the agreed task has what is left of the budget, and its ledger begins anew.
+        spends_for=f"agreement on {task.task.name}",
+        weighting=Uniform(),
+        bound=bound,
+        allow=allowed(options),
+        last_round=lambda done: done + (options.rounds or ROUNDS),
+        generations=1,
+    )
+
+
+def _path_of(options: NodeOptions) -> Path:
+    """This node's own rows; ConfigError for others."""
+    source = options.task.data.source
+    path = options.data if options.data is not None else Path(source) if source is not None else None
+    if not isinstance(path, Path) or options.shard is not None:
+        raise ConfigError(
+            "node.agree needs a file of this node's own rows; allowed: --data PATH, without --shard"
+        )
+    return path
+
+
+def _schema_of(task: Task) -> Schema:
+    if task.data.schema is None:
+        raise ConfigError(
+            f"task {shown(task.task.name)} has no data.schema, so there is nothing to agree on; "
+            "python -m node.init --agree writes one"
+        )
+    parts(task.data.schema)
+    return task.data.schema
+
+
+def _mechanism_of(task: Task, schema: Schema) -> Mechanism:
+    """The noise of a share of the task's budget; ConfigError where that is for something else than a row."""
+    section, privacy = task.agreement, task.privacy
+    if privacy.mechanism == "none":
+        return Unprotected()
+    if privacy.mechanism != "dp-sgd":
+        raise ConfigError(
+            f"privacy.mechanism = {shown(privacy.mechanism)} does not go with node.agree: it covers a whole "
+            "data set, and sums with noise for one row would not; allowed: 'dp-sgd' or 'none', or learn with "
+            "the public ranges as they are"
+        )
+    budget = (section.share * privacy.epsilon, section.share * privacy.delta)
+    return record_sums(*budget, section.tries, norm(schema), section.records)
+
+
+def _parameters(task: Task, size: int, bound: float) -> str:
+    """What all peers of an agreement must have in common: the whole task, and how it is agreed on."""
+    agreed_on = json.loads(canonical_parameters(task, [("sums", (size,))], bound))
+    agreed_on["agreement"] = shared_values(task.agreement)
+    return json.dumps(agreed_on, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,199 @@
+"""What a node adds up of its own rows, so that a swarm can agree on scales and lists: counts, sums, squares.
+
+Every row adds a vector of numbers from -1 to 1, each rounded to a public unit by itself, before it is added:
+so the sums of two data sets that differ in one row differ by that row's vector exactly, whose L2 norm is at
+most `norm`. By part of the schema, in its order:
+
+- all rows: 1
+- number, date, a target that is a number: 1, u, u^2, where u = (value - middle) / half of the public range;
+  nothing where there is no value
+- yes or no: 1, where there is a value
+- category: 1 for its value, if the list has it
+- an array's values: the row's means of u and of u^2, for each number of mean and std
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from node.data.arrow_tables import Frame
+from node.data.columns import Floats, numbers_of
+from node.data.encoding import category_codes, category_words, number_values, targets, truth_values
+from node.data.npz import finite
+from node.data.reading import Y, read_npz, read_table
+from node.errors import ConfigError, shown
+from node.init.scaling import Range
+from node.task.schema import (
+    ArraySchema,
+    BooleanColumn,
+    CategoryColumn,
+    Column,
+    NumberColumn,
+    NumberTarget,
+    Schema,
+    TableSchema,
+)
+
+Sums = NDArray[np.int64]
+Ranged = NumberColumn | NumberTarget
+_NUMBER = 3  # sums of a column of numbers: how many there are, u, u^2
+
+
+@dataclass(frozen=True)
+class Part:
+    """Where the sums of one thing stand, and how many of them one row can move by 1 at once."""
+
+    start: int
+    width: int
+    moved: int
+
+    @property
+    def place(self) -> slice:
+        """Within all sums."""
+        return slice(self.start, self.start + self.width)
+
+
+def parts(schema: Schema) -> tuple[Part, ...]:
+    """All rows, the target if it is a number, then each column, or each of an array's mean and std.
+
+    ConfigError for a schema without what they need: public ranges.
+    """
+    found: list[Part] = []
+    for width, moved in _sizes(schema):
+        start = found[-1].start + found[-1].width if found else 0
+        found.append(Part(start, width, moved))
+    if len(found) == 1:
+        raise ConfigError("data.schema has no number and no category to agree on: learn with it as it is")
+    return tuple(found)
+
+
+def _sizes(schema: Schema) -> Iterator[tuple[int, int]]:
+    """How many sums each part has, and how many of them a row moves."""
+    yield 1, 1
+    if isinstance(schema.target, NumberTarget):
+        range_of(schema.target)
+        yield _NUMBER, _NUMBER
+    match schema:
+        case TableSchema():
+            for column in schema.columns:
+                yield _column(column)
+        case ArraySchema(kind="array"):
+            yield from ((2, 2) for _ in array_ranges(schema))
+
+
+def _column(column: Column) -> tuple[int, int]:
+    match column:
+        case NumberColumn():
+            range_of(column)
+            return _NUMBER, _NUMBER
+        case BooleanColumn():
+            return 1, 1
+        case CategoryColumn():
+            return len(column.values), 1
+
+
+def range_of(item: Ranged) -> Range:
+    """Its public range; ConfigError where it has none."""
+    if item.low is None or item.high is None:
+        raise ConfigError(
+            f"data.schema: {shown(item.name)} has no low and high, so nothing bounds what one row adds to a "
+            "sum; give a public range, as python -m node.init --agree writes it"
+        )
+    return Range(item.low, item.high)
+
+
+def array_ranges(schema: ArraySchema) -> tuple[Range, ...]:
+    """One for each of mean and std; ConfigError where there is none."""
+    if schema.low is None or schema.high is None:
+        raise ConfigError(
+            "data.schema has no low and high, so nothing bounds what one row adds to a sum; give a public "
+            "range, as python -m node.init --agree writes it"
+        )
+    pairs = tuple(map(Range, schema.low, schema.high))
+    return pairs * len(schema.mean) if len(pairs) == 1 else pairs
+
+
+def norm(schema: Schema) -> float:
+    """What no row's vector is longer than, in the L2 norm."""
+    return math.sqrt(sum(part.moved for part in parts(schema)))
+
+
+def survey(path: Path, schema: Schema, unit: float, most: int) -> Sums:
+    """(d,) sums of a file's rows that have a target, in `unit`, a power of two up to 1.
+
+    ConfigError for what does not fit the schema, or has more than `most` rows.
+    """
+    sums = _table(path, schema, unit) if isinstance(schema, TableSchema) else _array(path, schema, unit)
+    rows = int(sums[0] * unit)
+    if rows > most:
+        raise ConfigError(
+            f"data {shown(str(path))} has {rows} rows; allowed by agreement.records: at most {most}; raise "
+            "it at all peers"
+        )
+    return sums
+
+
+def _table(path: Path, schema: TableSchema, unit: float) -> Sums:
+    frame = read_table(path, schema)
+    _, kept, _ = targets(schema.target, frame)
+    one = round(1 / unit)
+    found = [np.array([len(kept) * one])]
+    if isinstance(schema.target, NumberTarget):
+        values, _ = numbers_of(frame.columns[schema.target.name or ""])
+        found.append(_moments(range_of(schema.target).scaled(values[kept]), unit))
+    for column in schema.columns:
+        match column:
+            case NumberColumn():
+                found.append(_moments(range_of(column).scaled(number_values(column, frame)[kept]), unit))
+            case BooleanColumn():
+                found.append(np.array([np.sum(~np.isnan(truth_values(column, frame)[kept]))]) * one)
+            case CategoryColumn():
+                found.append(_counts(column, frame, kept) * one)
+    return np.concatenate(found).astype(np.int64)
+
+
+def _moments(scaled: Floats, unit: float) -> Sums:
+    """(3,) how many there are, the sum, and that of the squares, each rounded row by row."""
+    there = scaled[~np.isnan(scaled)]
+    return np.array([len(there) * round(1 / unit), _added(there, unit), _added(there * there, unit)])
+
+
+def _added(values: Floats, unit: float) -> int:
+    """The sum of (n,) numbers from -1 to 1, each as a whole number of units."""
+    return int(np.rint(values / unit).astype(np.int64).sum())
+
+
+def _counts(column: CategoryColumn, frame: Frame, kept: NDArray[np.int64]) -> Sums:
+    codes = category_codes(column, category_words(column, frame))[kept]
+    size = len(column.values)
+    return np.bincount(codes[codes >= 0], minlength=size + 1)[:size]
+
+
+def _array(path: Path, schema: ArraySchema, unit: float) -> Sums:
+    x, y = read_npz(schema, path)
+    found = [np.array([len(x) * round(1 / unit)])]
+    if isinstance(schema.target, NumberTarget):
+        values = finite(path, schema.target.name or Y, y).astype(np.float64)
+        found.append(_moments(range_of(schema.target).scaled(values), unit))
+    own = len(schema.mean) > 1
+    for place, extent in enumerate(array_ranges(schema)):
+        rows = (x[:, place] if own else x).reshape(len(x), -1)
+        means, squares = _row_means(rows, extent)
+        found.append(np.array([_added(means, unit), _added(squares, unit)]))
+    return np.concatenate(found).astype(np.int64)
+
+
+def _row_means(rows: NDArray[np.generic], extent: Range, block: int = 4096) -> tuple[Floats, Floats]:
+    """(n,) of each row (n, m): the means of u and of u^2."""
+    means, squares = np.empty(len(rows)), np.empty(len(rows))
+    for start in range(0, len(rows), block):
+        part = extent.scaled(rows[start : start + block].astype(np.float64))
+        means[start : start + block] = part.mean(axis=1)
+        squares[start : start + block] = (part * part).mean(axis=1)
+    return means, squares

@@ -1,0 +1,1 @@
+"""A node or a swarm from Python."""

@@ -1,0 +1,247 @@
+"""A whole swarm in one program: to try a task before other parties are there, and to teach."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from statistics import mean
+from types import TracebackType
+from typing import Self
+
+from torch import nn
+
+from node.addresses import parse_peer
+from node.api.peer import TaskLike, close, data_of, finished, task_of
+from node.api.streams import Reading, Stream
+from node.api.thread_runner import Run
+from node.data.in_memory import Rows
+from node.errors import ConfigError, UserError
+from node.net.listening import DEFAULT, endpoint_of, listen
+from node.options import NodeOptions, parse_arguments
+from node.runtime.artifacts import Record, Summary
+from node.task.sections import Task
+from protocol.wire.limits import MAX_MEMBERS
+
+_ANY_PEER = "127.0.0.1:1"  # in place of the peers' addresses, which are known once they listen
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a swarm came to: each peer's summary and rounds, in the peers' order, and the agreed model."""
+
+    summaries: tuple[Summary, ...]
+    records: tuple[tuple[Record, ...], ...]
+    model: nn.Module
+
+    @property
+    def accuracy(self) -> float:
+        """The mean of the peers' accuracies; with shards all test on the same rows."""
+        return mean(summary.accuracy for summary in self.summaries)
+
+    @property
+    def agreed(self) -> bool:
+        """Whether all peers ended with one model, bit for bit."""
+        return len({summary.base_digest for summary in self.summaries}) == 1
+
+    def __str__(self) -> str:
+        """A line for each peer."""
+        lines = [
+            f"peer {number}: {summary.aggregated} of {summary.rounds} rounds aggregated, "
+            f"{summary.accuracy_of} accuracy {100 * summary.accuracy:.1f} %, base {summary.base_digest[:16]}"
+            for number, summary in enumerate(self.summaries)
+        ]
+        return "\n".join(lines)
+
+
+class Swarm:
+    """Some nodes in this program, each with a thread, a socket on loopback, and data of its own.
+
+    They are real nodes, and say to each other what nodes on several machines say. They share this process:
+    its memory, so that nothing is hidden from it, and its interpreter, so that many peers with small models
+    are slower than as many processes would be (`python -m scenarios run swarm` makes those).
+
+    >>> results = Swarm.local(3, "digits", rounds=1).run()
+    >>> results.agreed, len(results.summaries)
+    (True, 3)
+    """
+
+    def __init__(self, options: Sequence[NodeOptions], out: Path | None) -> None:
+        """As `local` makes it: what each peer was asked for, but for addresses and folder."""
+        self._options = tuple(options)
+        self._out = out
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._runs: tuple[Run, ...] = ()
+        self._records: Stream[tuple[int, Record]] = Stream()
+        self._lock = threading.Lock()
+        self._left = len(self._options)
+        self._error: BaseException | None = None
+
+    @classmethod
+    def local(
+        cls,
+        peers: int,
+        task: TaskLike,
+        data: object = None,
+        *,
+        rounds: int | None = None,
+        out: str | Path | None = None,
+        seed: int = 0,
+    ) -> Swarm:
+        """A swarm of `peers` nodes; nothing begins yet.
+
+        Args:
+            peers: how many, from the task's aggregation.min_participants to 64.
+            task: as for a Peer.
+            data: None: the task's own, divided among the peers as `--shard` does. A file, a pair (x, y), a
+                torch data set: divided so as well. A list of as many of these as there are peers: one each.
+            rounds: None: the task's train.rounds.
+            out: where each peer has a folder, `0`, `1`, ... None: a temporary one, removed at the end.
+            seed: peer i trains on its rows in the order of `seed` + i.
+
+        Raises:
+            ConfigError: what is asked for can not be.
+        """
+        read = task_of(task)
+        least = read.aggregation.min_participants
+        if not least <= peers <= MAX_MEMBERS:
+            raise ConfigError(
+                f"a swarm of {peers} peers is refused; allowed: {least} (aggregation.min_participants) to "
+                f"{MAX_MEMBERS}"
+            )
+        last = [] if rounds is None else [f"--rounds={rounds}"]
+        return cls(
+            [
+                replace(options, shard=part.shard, data=part.data, task=part.task)
+                for number, part in enumerate(_parts(read, data, peers))
+                for options in [parse_arguments([f"--peers={_ANY_PEER}", f"--seed={seed + number}", *last])]
+            ],
+            None if out is None else Path(out),
+        )
+
+    def rounds(self) -> Reading[tuple[int, Record]]:
+        """(peer, record) of every round of every peer, at its end. Starts the swarm; for `async for`.
+
+        Leaving the loop ends all peers. Raises what ended one of them, at the end.
+        """
+        self._start()
+        return self._records.read(self.stop)
+
+    def run(self) -> Results:
+        """Learn to the last round. Also inside a running event loop, which stands still meanwhile.
+
+        Raises the UserError of a peer that can not go on; the others are ended then. Ctrl-C ends all cleanly.
+        """
+        self._start()
+        try:
+            self._records.wait()
+        except KeyboardInterrupt:
+            self.close()
+            raise
+        return self.results
+
+    async def run_async(self) -> Results:
+        """As `run`, for `await`."""
+        async for _ in self.rounds():
+            pass
+        return self.results
+
+    def stop(self) -> None:
+        """End all peers soon and cleanly. From anywhere."""
+        for run in self._runs:
+            run.stop()
+
+    def close(self) -> None:
+        """Stop, and wait until threads, ports and the temporary folder are gone."""
+        for run in self._runs:
+            run.stop()
+        for run in self._runs:
+            close(run)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def results(self) -> Results:
+        """What came of it. Waits for the end of a swarm that was stopped; UserError while it learns."""
+        if not self._runs:
+            raise UserError("the swarm has not begun: run() or rounds() starts it")
+        runs = [finished(run) for run in self._runs]
+        summaries = tuple(run.summary for run in runs if run.summary is not None)
+        model = runs[0].module
+        if model is None or len(summaries) < len(runs):
+            raise UserError("there are no results: the swarm ended before it had begun")
+        return Results(summaries, tuple(run.records.values() for run in runs), model)
+
+    # -- start and end -----------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        if self._runs:
+            return
+        listeners = [listen(DEFAULT) for _ in self._options]
+        endpoints = [endpoint_of(listener, None) for listener in listeners]
+        folder = self._out or self._temporary()
+        peers = tuple(parse_peer(endpoint, "--peers") for endpoint in endpoints)
+        self._runs = tuple(
+            Run(
+                replace(options, peers=peers, listen=endpoints[number], out=folder / str(number)),
+                listeners[number],
+                partial(self._heard, number),
+                self._one_ended,
+            )
+            for number, options in enumerate(self._options)
+        )
+        for run in self._runs:
+            run.start()
+
+    def _temporary(self) -> Path:
+        self._folder = tempfile.TemporaryDirectory(prefix="murmuration-")
+        return Path(self._folder.name)
+
+    def _heard(self, number: int, record: Record) -> None:
+        self._records.put((number, record))
+
+    def _one_ended(self, error: BaseException | None) -> None:
+        """In the thread of a node, at its end: one that fails ends all, the last one tidies up."""
+        with self._lock:
+            self._left -= 1
+            self._error = self._error or error
+            is_last = not self._left
+        if error is not None:
+            self.stop()
+        if is_last:
+            if self._folder is not None:
+                self._folder.cleanup()
+            self._records.end(self._error)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one peer learns from."""
+
+    task: Task
+    data: Path | Rows | None
+    shard: tuple[int, int] | None
+
+
+def _parts(task: Task, data: object, peers: int) -> list[_Part]:
+    """One for each peer: its own of a list, else a shard."""
+    if isinstance(data, list):
+        if len(data) != peers:
+            raise ConfigError(
+                f"data is a list of {len(data)} for {peers} peers; allowed: one for each, or a single file, "
+                "pair (x, y) or data set, which is divided among them"
+            )
+        return [_Part(task, data_of(own), None) for own in data]
+    common = data_of(data)
+    if isinstance(common, Path):
+        task, common = replace(task, data=replace(task.data, source=str(common))), None
+    return [_Part(task, common, (number, peers)) for number in range(peers)]

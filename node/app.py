@@ -1,0 +1,437 @@
+"""A whole node in one process: everything that can be wrong is found before anything is written."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from pathlib import Path
+
+import torch
+from prometheus_client import CollectorRegistry
+from torch import nn
+
+from mechanisms.mechanism import Mechanism
+from mechanisms.noise.randomness import SystemWords
+from node.addresses import is_loopback
+from node.cli.sigint import INTERRUPTED, begun
+from node.data.dataset import load_dataset
+from node.data.report import counted
+from node.errors import ConfigError, UserError
+from node.logs import Log
+from node.net.listening import check_names, endpoint_of, listen, listen_where_possible
+from node.net.routes import answers
+from node.net.tls import make_tls, protection, url
+from node.observe.access import FILE as TOKEN_FILE
+from node.observe.access import Access, access_of, kept_token
+from node.observe.fan_out import Reporters
+from node.observe.health import health, missing_of
+from node.observe.history_reader import Rounds
+from node.observe.journal import PAGE, Journal
+from node.observe.log_reporter import LogReporter
+from node.observe.page import Page
+from node.observe.prometheus import Figures, RoundFigures, new_registry, node_families
+from node.observe.reporting import Reporter, make_reporter
+from node.observe.sd_notify import READY, notify
+from node.observe.snapshot import NodeSight
+from node.options import NodeOptions
+from node.rejoin.electors import elector_name, endpoints_of
+from node.runtime.artifacts import Folder
+from node.runtime.engine import Engine
+from node.runtime.group_guarantees import check_length, masked_settings, withstands
+from node.runtime.known_tracker import FILE as TRACKER_FILE
+from node.runtime.known_tracker import KnownTracker
+from node.runtime.loss_gate import check_gate, gate_words, make_gate
+from node.runtime.plan import Plan
+from node.runtime.privacy_budget import introduction, make_mechanism, offer_bound
+from node.runtime.shell import Clock
+from node.runtime.weighting import Weighting, make_weighting
+from node.signals import deserted_text, until_done_or_interrupted
+from node.storage.allow_list import read_allow_list
+from node.storage.folder_lock import HISTORY, KEY, Lock, check_folder, tidy_folder
+from node.storage.key_file import new_seed, read_key, write_key
+from node.storage.spend_file import SpendFile
+from node.storage.state import State
+from node.task.sections import Task, canonical_parameters
+from node.training.build import build_model
+from node.training.devices import thread_count
+from node.training.initial_weights import loaded_names
+from node.training.local_tensors import own_words
+from node.training.model_file import Card, task_table
+from node.training.trainer import Learner, Trainer, shapes
+from protocol.aggregation.additive.shares import ShareSettings
+from protocol.crypto.node_key import NodeKey
+from protocol.quorum.electorate import Electorate, of_names
+from protocol.swarm.node import Session
+from protocol.swarm.node_state import Settings
+from protocol.wire.codec import parameters_hash
+from protocol.wire.ids import Key
+
+Agreed = Callable[[], nn.Module]
+"""A copy of the model, with the agreed base in it."""
+Live = Callable[[Engine, Agreed], Awaitable[bool]]
+"""Lives an engine's life to its end (`node.signals`); whether somebody ended it early."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What was read and checked before anything was written."""
+
+    options: NodeOptions
+    data: str
+    """One line of what was understood of the data."""
+    accuracy_of: str
+    what: str
+    """What the words of the vector are, such as `65 parameters`."""
+    notes: Mapping[str, str]
+    """What else the owner reads at the start."""
+    folder: Callable[[Path], Folder]
+    trainer: Learner
+    dimension: int
+    parameters: str
+    mechanism: Mechanism
+    spends_for: str
+    """What the key's spend file calls that which this node spends for (node.storage.spend_file)."""
+    weighting: Weighting
+    bound: float
+    """What no coordinate of anybody's offer exceeds; beyond it, an offer is cut."""
+    allow: frozenset[bytes] | None
+    last_round: Callable[[int], int]
+    """From the round that a folder has come to, to the last one of this start."""
+    generations: int | None
+    """As of `node.runtime.plan.Plan`."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What is told of a node, to whom, and what is counted."""
+
+    journal: Journal
+    access: Access
+    registry: CollectorRegistry
+
+
+def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
+    """Run a node to its last round; the exit status. `listener`: an already listening socket, if any.
+
+    Raises UserError, one line, for what the user can mend.
+    """
+
+    async def live(engine: Engine, _: Agreed) -> bool:
+        return await until_done_or_interrupted(engine, options.drain_timeout_s)
+
+    return run_as(prepare(options), listener, make_reporter(options.json), live)
+
+
+def run_as(prepared: Prepared, listener: socket.socket | None, reporter: Reporter, live: Live) -> int:
+    """A node that tells `reporter` what it does, and whose life is `live`; the exit status."""
+    options = prepared.options
+    begun()
+    seed = None if _key_file_exists(options) else new_seed()
+    key = NodeKey(seed) if seed is not None else _existing_key(options)
+    out = options.out or Path("runs") / f"{options.task.task.name}-{key.public.hex()[:8]}"
+    key_file = options.key or out / KEY
+    listening = listener or _listen(options, key)
+    try:
+        lock = Lock(out)
+        try:
+            check_folder(out, key_file, has_key=seed is None)
+            tidy_folder(out, key_file)
+            if seed is not None:
+                write_key(key_file, seed)
+            return _run_in(prepared, key, lock, key_file, listening, reporter, live)
+        except ConfigError:
+            lock.undo()
+            raise
+        finally:
+            lock.release()
+    finally:
+        listening.close()
+
+
+def prepare(options: NodeOptions) -> Prepared:
+    """Read the task's data and model, the allow-list, the names; ConfigError for whatever is wrong."""
+    check_others(options)
+    task = options.task
+    endpoints = [peer.endpoint for peer in options.peers]
+    torch.set_num_threads(thread_count(task.train.threads, options.listen, endpoints, options.tracker))
+    dataset = load_dataset(task, options.data, options.shard)
+    model = build_model(task, dataset)
+    named = shapes(model, task.train.parameters)
+    mechanism = make_mechanism(task, named, len(dataset.train_y))
+    check_gate(task, mechanism)
+    bound = offer_bound(task, mechanism)
+    trainer = Trainer(model, task.train, dataset, options.seed, mechanism.gradient, SystemWords())
+    dimension = sum(prod(shape) for _, shape in named)
+    row = tuple(dataset.train_x.shape[1:])
+    card = Card(task_table(task), dataset.classes, row, trainer.own_names)
+    return Prepared(
+        options=options,
+        data=dataset.description,
+        accuracy_of=dataset.accuracy_name,
+        what=f"{dimension} parameters",
+        notes={**_schema_words(task), **own_words(trainer.own_names, trainer.device)},
+        folder=partial(Folder, card=card),
+        trainer=trainer,
+        dimension=dimension,
+        parameters=canonical_parameters(task, named, bound, trainer.digests(loaded_names(task.model))),
+        mechanism=mechanism,
+        spends_for=task.task.name,
+        weighting=make_weighting(task.aggregation, len(dataset.train_y), bound),
+        bound=bound,
+        allow=allowed(options),
+        last_round=lambda _: options.rounds or task.train.rounds,
+        generations=None,
+    )
+
+
+def check_others(options: NodeOptions) -> None:
+    """ConfigError for names of other machines that mean nothing here."""
+    check_names("--peers", (peer.endpoint for peer in options.peers))
+    check_names("--tracker", [options.tracker] if options.tracker else [])
+
+
+def allowed(options: NodeOptions) -> frozenset[bytes] | None:
+    """The keys that may take part: the list, and whoever is pinned; None for anyone."""
+    pinned = frozenset(peer.key for peer in options.peers if peer.key is not None)
+    if options.allow is not None:
+        return read_allow_list(options.allow) | pinned
+    return pinned if pinned and len(pinned) == len(options.peers) else None
+
+
+def _key_path(options: NodeOptions) -> Path | None:
+    if options.key is not None:
+        return options.key
+    return options.out / KEY if options.out is not None else None
+
+
+def _key_file_exists(options: NodeOptions) -> bool:
+    path = _key_path(options)
+    try:
+        return path is not None and path.exists()
+    except OSError:  # reading it will say why
+        return True
+
+
+def _existing_key(options: NodeOptions) -> NodeKey:
+    path = _key_path(options)
+    key = read_key(path) if path is not None else None
+    if key is None:
+        raise ConfigError(f"the key file {path} is gone; start again")
+    return key
+
+
+def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:
+    if options.listen is not None:
+        return listen(options.listen)
+    listener = listen_where_possible(options.peers, key.public)
+    others = [peer.endpoint for peer in options.peers] + ([options.tracker] if options.tracker else [])
+    far = next((endpoint for endpoint in others if not is_loopback(endpoint)), None)
+    if far is not None and is_loopback(endpoint_of(listener, None)):
+        listener.close()
+        raise ConfigError(
+            f"{far} is another machine: say where it can reach this node with --listen HOST:PORT"
+        )
+    return listener
+
+
+def _pins(options: NodeOptions, tracker: KnownTracker) -> dict[str, Key]:
+    """Who must answer where."""
+    pins = {peer.endpoint: peer.key for peer in options.peers if peer.key is not None}
+    introducer = None if options.tracker is None else tracker.key_at(options.tracker)
+    return pins if options.tracker is None or introducer is None else {**pins, options.tracker: introducer}
+
+
+def _settings(
+    prepared: Prepared, key: NodeKey, endpoint: str, plan: Plan, pins: Mapping[str, Key]
+) -> Settings:
+    options, section = prepared.options, prepared.options.task.aggregation
+    return Settings(
+        key=key,
+        endpoint=endpoint,
+        task=options.task.task.name,
+        parameters=prepared.parameters,
+        dimension=prepared.dimension,
+        shares=ShareSettings(section.shares, prepared.bound, section.max_share_value),
+        masked=masked_settings(section, prepared.bound),
+        min_participants=section.min_participants,
+        seeds=tuple(peer.endpoint for peer in options.peers if peer.endpoint != endpoint),
+        tracker=options.tracker,
+        pins=pins,
+        allow=prepared.allow,
+        group_timeout_s=section.group_timeout_s,
+        shares_timeout_s=section.shares_timeout_s,
+        sums_timeout_s=section.sums_timeout_s,
+        instance=os.urandom(16),
+        # Where enough is agreed by a base, rounds are tries: each node has a last one of its own.
+        last_round=plan.rounds if plan.generations is None else sys.maxsize,
+        slots=prepared.weighting.slots,
+        electorate=_first_electorate(options, endpoint),
+        weak=section.weak,
+        amnesty_s=section.amnesty_s,
+    )
+
+
+def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
+    """Who decides on the first model: the peers that are named, any so many nodes; None: the tracker says."""
+    least = options.task.aggregation.quorum
+    if least is not None:
+        return Electorate(least=least)
+    return None if options.tracker else of_names({endpoint, *(peer.endpoint for peer in options.peers)})
+
+
+def _expected(options: NodeOptions, endpoint: str) -> int:
+    """How many a group will have: all of --peers and oneself; with a tracker at least as many as it needs."""
+    least = options.task.aggregation.min_participants
+    return max(least, len({endpoint, *(peer.endpoint for peer in options.peers)}))
+
+
+def _run_in(
+    prepared: Prepared,
+    key: NodeKey,
+    lock: Lock,
+    key_file: Path,
+    listener: socket.socket,
+    reporter: Reporter,
+    live: Live,
+) -> int:
+    options, out = prepared.options, lock.folder
+    endpoint = endpoint_of(listener, options.listen)
+    words = prepared.dimension + prepared.weighting.slots
+    check_length(options.task.aggregation, _expected(options, endpoint), words)
+    state = _open_state(prepared, key, out, key_file)
+    try:
+        bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
+        access = access_of(endpoint, bound, where, lambda: kept_token(out / TOKEN_FILE))
+        registry = new_registry()
+        told = (reporter, LogReporter(Log("node")), RoundFigures(registry))
+        journal = Journal(Reporters(told), Clock().now)
+        shown = access.shown(out / TOKEN_FILE, on_terminal=sys.stdout.isatty() and not options.json)
+        journal.started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown})
+        watched = Watched(journal, access, registry)
+        return asyncio.run(_live(prepared, key, endpoint, state, out, listener, watched, live))
+    finally:
+        if state.offers:
+            lock.keep()
+        state.close()
+
+
+def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> State:
+    """What survives a crash; where there is a budget, with what the key has spent elsewhere and before."""
+    spending = None
+    if prepared.mechanism.guarantee is not None:
+        spending = SpendFile(key_file, key.public, prepared.spends_for)
+        spending.check_writable()
+    task, initial = prepared.options.task.task.name, prepared.trainer.vector()
+    return State(out, task, parameters_hash(prepared.parameters), initial, key.public, spending)
+
+
+def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, state: State) -> dict[str, str]:
+    """What the owner sees first."""
+    options = prepared.options
+    who = "keys on the list" if prepared.allow is not None else "anyone who reaches this address"
+    expected = _expected(options, endpoint)
+    at_least = "" if options.peers else f"with {expected} peers, "
+    resumed = f", resumes after round {state.round}" if state.round else ""
+    return {
+        "node": f"{key.public.hex()} at {endpoint}",
+        "task": f"{options.task.task.name}, {prepared.what}{resumed}",
+        "data": prepared.data,
+        "may join": who,
+        "links": protection(options.tls, endpoint),
+        "sums": f"{at_least}{withstands(options.task.aggregation, expected).text}",
+        **prepared.weighting.words,
+        **introduction(prepared.mechanism),
+        **_recovered_words(state),
+        **_gone_words(state),
+        **gate_words(options.task),
+        **prepared.notes,
+        "out": str(out),
+    }
+
+
+def _recovered_words(state: State) -> dict[str, str]:
+    """That the folder did not know all that was spent: it is an older copy, or a new one."""
+    if not state.recovered:
+        return {}
+    return {"spent before": f"{counted(state.recovered, 'offer')} that this folder did not know of: counted"}
+
+
+def _gone_words(state: State) -> dict[str, str]:
+    """Whom this node does without, by its owner's word."""
+    if not state.gone:
+        return {}
+    groups = [link.group for link in state.line.whole] + [kept.group for kept in state.sessions.values()]
+    endpoints = endpoints_of(groups)
+    names = ", ".join(elector_name(elector, endpoints) for elector in sorted(state.gone))
+    return {"gone for good": f"{names}, by this owner's word; --gone none of node.rejoin takes it back"}
+
+
+def _schema_words(task: Task) -> dict[str, str]:
+    """That the schema is not a secret, though it may have been made from somebody's data."""
+    if task.data.schema is None:
+        return {}
+    return {"schema": "its names, scales and categories are public to all peers; no noise covers them"}
+
+
+def _plan(prepared: Prepared, key: NodeKey, endpoint: str, state: State) -> Plan:
+    options = prepared.options
+    return Plan(
+        rounds=prepared.last_round(state.round),
+        task=options.task.task.name,
+        key=key.public.hex(),
+        accuracy_of=prepared.accuracy_of,
+        parameters=prepared.parameters,
+        aggregation=options.task.aggregation,
+        expected=_expected(options, endpoint),
+        generations=prepared.generations,
+    )
+
+
+async def _live(
+    prepared: Prepared,
+    key: NodeKey,
+    endpoint: str,
+    state: State,
+    out: Path,
+    listener: socket.socket,
+    watched: Watched,
+    live: Live,
+) -> int:
+    options, journal, access = prepared.options, watched.journal, watched.access
+    plan = _plan(prepared, key, endpoint, state)
+    tracker = KnownTracker(options.tracker_key, out / TRACKER_FILE)
+    settings = _settings(prepared, key, endpoint, plan, _pins(options, tracker))
+    state.begin_epoch()  # before anything is announced
+    session = Session(settings, state.standing, state.past, os.urandom(32))
+    folder = prepared.folder(out)
+    if prepared.trainer.own_names:
+        prepared.trainer.resume(folder.private())
+    gate = make_gate(options.task, prepared.trainer, state)
+    tls = make_tls(key, options.tls, endpoint, session.may_answer)
+    parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal)
+    peer = Engine(plan, session, state, *parts, tls, tracker, key)
+    sight = NodeSight(peer.sight, journal, Rounds(out / HISTORY))
+    page, figures = Page(sight, access), Figures(watched.registry, sight.view, node_families, access)
+    healthy = health(missing_of(peer.sight, peer.stopping), lambda: peer.sight.waiting_nameless)
+    await peer.transport.start(listener, answers(healthy, figures.routes, page.routes))
+    notify(READY)
+    try:
+        interrupted = await live(peer, lambda: prepared.trainer.module(state.base_vector))
+    finally:
+        await page.close()
+        await peer.transport.close()
+    journal.finished(await peer.summarise())
+    return _status(peer, plan, interrupted)
+
+
+def _status(peer: Engine, plan: Plan, interrupted: bool) -> int:
+    """The exit status. Raises UserError for a node that ended because nobody is there any more."""
+    if peer.is_deserted:
+        raise UserError(deserted_text(plan, peer.round))
+    return INTERRUPTED if interrupted else 0

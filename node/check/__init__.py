@@ -1,0 +1,1 @@
+"""`python -m node.check`: what would fail, said before anything starts."""

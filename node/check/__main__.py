@@ -1,0 +1,62 @@
+"""`python -m node.check TASK ...`: what would fail, told before a run. One line a check."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from node.cli.exit import guarded, print_error, task_comes_first
+from node.cli.sigint import leave
+from node.errors import ConfigError, UserError
+from node.options import NodeOptions, parse_arguments
+
+_USAGE = """\
+usage: python -m node.check TASK [--data PATH | --shard I/N] [--peers HOST:PORT,... | --tracker KEY@URL]
+                            [any other option of python -m node]
+
+Tells before a run what would fail: data against task, model, privacy budget against rounds, memory, ports,
+keys, allow-list, peers that answer and their clocks. Takes the very options that the node is to get; nothing
+is written, and no round is begun. TASK is a built-in task or a FILE.toml.
+
+Each line begins with ok, warning or problem. exit status: 0 no problem, 2 a problem.
+
+examples:
+  python -m node.check ward.toml --data ward.csv
+  python -m node.check ward.toml --data ward.csv --peers 127.0.0.1:9001,127.0.0.1:9002,127.0.0.1:9003"""
+
+_NOBODY = "127.0.0.1:1"
+"""Stands for peers that were not named: a node's options need some."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """The exit status: 0 no problem, 2 a problem or bad arguments, 130 interrupted."""
+    return guarded(lambda: _main(argv), "--debug" in argv, print_error)
+
+
+def _main(argv: Sequence[str]) -> int:
+    if not task_comes_first(argv, _USAGE):
+        return 0 if argv else 2
+    named = {part.partition("=")[0] for part in argv[1:]} & {"--peers", "--tracker"}
+    options = _options(argv, bool(named))
+    from node.check.checks import check_all  # noqa: PLC0415 - loads torch: not before the arguments are right
+
+    problems = 0
+    for finding in check_all(options, met=bool(named)):
+        problems += finding.level == "problem"
+        print("\n".join(finding.lines()), flush=True)
+    print(
+        f"{problems} problem{'' if problems == 1 else 's'}" if problems else "nothing found that would fail"
+    )
+    return 2 if problems else 0
+
+
+def _options(argv: Sequence[str], met: bool) -> NodeOptions:
+    """The node's own options; what is wrong with them is a problem as any other."""
+    try:
+        return parse_arguments(["--task", *argv, *([] if met else ["--peers", _NOBODY])])
+    except UserError as error:
+        raise ConfigError(f"before anything could be checked: {error}") from None
+
+
+if __name__ == "__main__":
+    leave(main(sys.argv[1:]))

@@ -1,0 +1,329 @@
+"""The checks of `python -m node.check`, each a few lines of what a node would do first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import prod, sqrt
+from pathlib import Path
+from typing import Literal
+
+from mechanisms.accounting.ledger import Ledger, spent
+from mechanisms.mechanism import Mechanism
+from node.check.probe import Meeting, meet_all
+from node.data.dataset import Dataset, load_dataset, own_rows
+from node.data.report import Report, counted
+from node.data.sources import read_source
+from node.errors import UserError, one_line, shown
+from node.free_memory import free_bytes
+from node.init.proposal import LOUD_NOISE
+from node.net.listening import listen
+from node.net.tls import WrongPeer, covers, make_dialling
+from node.options import NodeOptions
+from node.runtime.known_tracker import FILE as TRACKER_FILE
+from node.runtime.known_tracker import KnownTracker
+from node.runtime.privacy_budget import can_train, make_mechanism, offer_bound
+from node.storage.allow_list import read_allow_list
+from node.storage.folder_lock import KEY
+from node.storage.key_file import read_key
+from node.task.sections import Task, canonical_parameters
+from node.training.build import build_model
+from node.training.trainer import Shapes, shapes
+from protocol.swarm.meeting.clock_skew import skew_words
+from protocol.swarm.meeting.discovery import OTHER_KEY
+from protocol.wire.ids import Key
+from protocol.wire.limits import MAX_PARAMETERS_CHARS
+
+Level = Literal["ok", "warning", "problem"]
+
+_VECTORS = 14
+"""Of d parameters that a node holds at its peak: models, offer, masks, totals, optimiser state."""
+_CHUNK_BYTES = 16 << 24
+"""What gradients of single rows take at most, beside one row's."""
+_PIECES_BYTES = 4 << 20
+"""Of one other member, on their way."""
+_TORCH_BYTES = 400 << 20
+_CLOCK_S = 60
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line for a person: what was checked, how it stands, what to do; and a table behind it."""
+
+    level: Level
+    what: str
+    text: str
+    table: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """The line, then the table."""
+        return [f"{self.level:<8} {self.what}: {one_line(self.text)}", *(f"  {line}" for line in self.table)]
+
+
+def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
+    """Every finding, as it is made. `met`: whether peers or a tracker were named."""
+    yield Finding("ok", "task", f"{options.task.task.name}, {counted(_rounds(options), 'round')}")
+    dataset = None
+    try:
+        dataset, finding = _data(options)
+        yield finding
+    except UserError as error:
+        yield Finding("problem", "data", str(error))
+    if dataset is not None:
+        yield from _learning(options, dataset)
+    here, place = _place(options, met)
+    if place is not None:
+        yield place
+    yield from _keys(options)
+    if met:
+        yield from _peers(options, here)
+
+
+def _rounds(options: NodeOptions) -> int:
+    return options.rounds or options.task.train.rounds
+
+
+# -- data, model, privacy, memory --------------------------------------------------------------------------
+
+
+def _data(options: NodeOptions) -> tuple[Dataset, Finding]:
+    """The rows as the node would have them."""
+    path = options.data or (Path(options.task.data.source or "") if options.shard is None else None)
+    if not isinstance(path, Path) or options.task.data.source == "digits":
+        dataset = load_dataset(options.task, options.data, options.shard)
+        return dataset, Finding("ok", "data", dataset.description)
+    if options.data is None and options.task.data.source is None:
+        load_dataset(options.task, None, None)  # says what is missing
+    source = read_source(path, options.task)
+    dataset = own_rows(source, options.task)
+    level, hint = _doubts(source.report)
+    return dataset, Finding(level, "data", dataset.description + hint, source.report.lines()[1:])
+
+
+def _doubts(report: Report) -> tuple[Level, str]:
+    """A warning where a column says nothing, or a class has no row."""
+    empty = [entry.column for entry in report.entries if entry.remark.startswith("NO VALUE")]
+    if empty:
+        return "warning", f"; no value at all in {', '.join(empty)}: is the column named or filled otherwise?"
+    if any("without a row" in entry.remark for entry in report.entries):
+        return "warning", "; some classes have no row here: that is fine if other peers have them"
+    return "ok", ""
+
+
+def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
+    """Model, budget and memory for these rows."""
+    task = options.task
+    try:
+        model = build_model(task, dataset)
+        named = shapes(model, task.train.parameters)
+        mechanism = make_mechanism(task, named, len(dataset.train_y))
+    except UserError as error:
+        yield Finding("problem", "model", str(error))
+        return
+    yield _model(task, named, mechanism)
+    yield _budget(options, mechanism)
+    yield from _noise(task, named, mechanism)
+    yield _memory(options, named, dataset, mechanism)
+
+
+def _model(task: Task, named: Shapes, mechanism: Mechanism) -> Finding:
+    size = sum(prod(shape) for _, shape in named)
+    told = len(canonical_parameters(task, named, offer_bound(task, mechanism)))
+    if told > MAX_PARAMETERS_CHARS:
+        return Finding(
+            "problem",
+            "model",
+            f"names of tensors and schema come to {told} characters, which nodes tell each other; allowed: "
+            f"at most {MAX_PARAMETERS_CHARS}; choose fewer columns, shorter names or fewer tensors",
+        )
+    return Finding("ok", "model", f"{task.model.cls}, {size} parameters, takes these rows")
+
+
+def _budget(options: NodeOptions, mechanism: Mechanism) -> Finding:
+    guarantee, rounds = mechanism.guarantee, _rounds(options)
+    if guarantee is None:
+        return Finding("ok", "budget", "no privacy mechanism, nothing is counted")
+    budget = f"epsilon {guarantee.stated:g} at delta {guarantee.delta:g}"
+    lasts = rounds_within(mechanism, rounds)
+    if lasts < rounds:
+        return Finding(
+            "warning",
+            "budget",
+            f"{budget} lasts {lasts} of {rounds} rounds, after which this node offers nothing and learns "
+            f"from the others; raise privacy.epsilon, or run the {options.task.train.rounds} of the task",
+        )
+    events = (*mechanism.per_training, *mechanism.per_offer) * rounds
+    cost = spent(Ledger.of(events), guarantee.delta).epsilon
+    return Finding("ok", "budget", f"{budget} lasts all {rounds} rounds, which cost {cost:.3g}")
+
+
+def rounds_within(mechanism: Mechanism, rounds: int) -> int:
+    """How many of `rounds` rounds a fresh ledger allows, by bisection: what is spent only grows."""
+    events = (*mechanism.per_training, *mechanism.per_offer)
+    low, high = 0, rounds
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = can_train(mechanism, Ledger.of(events * (middle - 1)), ())
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
+
+
+def _noise(task: Task, named: Shapes, mechanism: Mechanism) -> Iterator[Finding]:
+    """A warning where noise in private steps will drown what there is to learn."""
+    rule = mechanism.gradient
+    if rule is None:
+        return
+    size = sum(prod(shape) for _, shape in named)
+    noise = rule.noise_multiplier * sqrt(size) / task.train.batch_size
+    if noise > LOUD_NOISE:
+        yield Finding(
+            "warning",
+            "noise",
+            f"a step's noise is {noise:.2g} times what one row can move it, so little will be learned; take "
+            "a larger privacy.epsilon or train.batch_size, a smaller model, or more rows",
+        )
+    else:
+        yield Finding("ok", "noise", f"a step's noise is {noise:.2g} times what one row can move it")
+
+
+def _memory(options: NodeOptions, named: Shapes, dataset: Dataset, mechanism: Mechanism) -> Finding:
+    section = options.task.aggregation
+    members = max(section.min_participants, len(options.peers))
+    size = sum(prod(shape) for _, shape in named)
+    tensors = (dataset.train_x, dataset.train_y, dataset.test_x, dataset.test_y)
+    rows = sum(part.numel() * part.element_size() for part in tensors)
+    single = 0 if mechanism.gradient is None else max(_CHUNK_BYTES, 16 * size)
+    waiting = members * (_PIECES_BYTES + (4 * size if section.shares == "float" else 0))
+    needed, free = 2 * rows + 4 * _VECTORS * size + single + waiting + _TORCH_BYTES, free_bytes()
+    text = f"about {_gib(needed)} ({_gib(rows)} of rows, {size} parameters, {members} peers)"
+    if free is None:
+        return Finding("ok", "memory", f"{text}; how much is free is not known here")
+    if needed > free:
+        return Finding("problem", "memory", f"{text}, but {_gib(free)} is free; take fewer rows")
+    return Finding("warning" if needed > free / 2 else "ok", "memory", f"{text}; {_gib(free)} is free")
+
+
+def _gib(size: float) -> str:
+    return f"{size / 2**30:.2f} GiB"
+
+
+# -- port, keys, peers -------------------------------------------------------------------------------------
+
+
+def _place(options: NodeOptions, met: bool) -> tuple[str | None, Finding | None]:
+    """Where the node would listen, and whether it can."""
+    if options.listen is not None:
+        refused = _refused(options.listen)
+        told = Finding("problem", "port", refused) if refused else None
+        return options.listen, told or Finding("ok", "port", f"{options.listen} can be listened on")
+    if not met or not options.peers:
+        return None, None
+    free = next((peer.endpoint for peer in options.peers if _refused(peer.endpoint) is None), None)
+    if free is None:
+        text = (
+            "no entry of --peers can be listened on here: any free port is taken, unless --listen names one"
+        )
+        return None, Finding("warning", "port", text)
+    return free, Finding("ok", "port", f"{free} of --peers can be listened on")
+
+
+def _refused(endpoint: str) -> str | None:
+    """Why `endpoint` can not be listened on; None if it can."""
+    try:
+        listen(endpoint).close()
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def _keys(options: NodeOptions) -> Iterator[Finding]:
+    path = options.key or (options.out / KEY if options.out is not None else None)
+    if path is not None:
+        yield _key(path)
+    if options.allow is not None:
+        yield _allow(options, options.allow)
+
+
+def _key(path: Path) -> Finding:
+    try:
+        key = read_key(path)
+    except UserError as error:
+        return Finding("problem", "key", str(error))
+    if key is not None:
+        return Finding("ok", "key", f"{key.public.hex()} in {path}, readable by its owner alone")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not os.access(folder, os.W_OK):
+        return Finding("problem", "key", f"{path} is not there and {folder} can not be written; name another")
+    return Finding("ok", "key", f"{path} is made at the first start; python -m node.key {path} makes it now")
+
+
+def _allow(options: NodeOptions, path: Path) -> Finding:
+    try:
+        keys = read_allow_list(path)
+    except UserError as error:
+        return Finding("problem", "allow-list", str(error))
+    least = options.task.aggregation.min_participants
+    if len(keys) + 1 < least:
+        text = f"{path} names {counted(len(keys), 'key')}; a round needs {least} peers, this one among them"
+        return Finding("problem", "allow-list", f"{text}: add the others' keys")
+    return Finding("ok", "allow-list", f"{path} names {counted(len(keys), 'key')}")
+
+
+def _peers(options: NodeOptions, here: str | None) -> Iterator[Finding]:
+    """How many there are, and whether those that answer fit; a tracker is a peer that only answers."""
+    least = options.task.aggregation.min_participants
+    others = sorted({peer.endpoint for peer in options.peers} - {here})
+    if options.peers and len(others) + 1 < least:
+        text = f"{counted(len(others), 'other')} in --peers; a round needs {least} peers, this one among them"
+        yield Finding("problem", "peers", f"{text}: name the others")
+    try:
+        pins = _pins(options)
+    except UserError as error:
+        yield Finding("problem", "tracker", str(error))
+        return
+    tls = make_dialling(options.tls, lambda endpoint: frozenset(pins.get(endpoint, ())))
+    asked = [options.tracker] if options.tracker else others
+    for endpoint, found in zip(asked, meet_all(asked, tls), strict=True):
+        yield _answer(endpoint, _without_tls(found, pins.get(endpoint)), options)
+
+
+def _pins(options: NodeOptions) -> dict[str, tuple[Key]]:
+    """Whose key each must have, the tracker by the rule of a node: as pinned, else as kept in --out."""
+    pins = {peer.endpoint: (peer.key,) for peer in options.peers if peer.key is not None}
+    if options.tracker is not None:
+        key = options.tracker_key
+        if key is None and options.out is not None:
+            key = KnownTracker(None, options.out / TRACKER_FILE).key_at(options.tracker)
+        pins |= {} if key is None else {options.tracker: (key,)}
+    return pins
+
+
+def _without_tls(found: Meeting | str | WrongPeer, pin: tuple[Key] | None) -> Meeting | str | WrongPeer:
+    """WrongPeer for who says itself that its key is another; under TLS that was seen before."""
+    said = found.key if isinstance(found, Meeting) else None
+    if pin is None or said is None or pin[0].hex().startswith(said):
+        return found
+    return WrongPeer(f"{OTHER_KEY}{said[:16]}..., not {pin[0].hex()[:16]}...")
+
+
+def _answer(endpoint: str, found: Meeting | str | WrongPeer, options: NodeOptions) -> Finding:
+    if isinstance(found, WrongPeer):
+        named = "--peers" if options.tracker is None else "the KEY of --tracker"
+        text = f"{found}; correct {named}, or find out who listens there"
+        return Finding("problem", f"peer {endpoint}", text)
+    if isinstance(found, str):
+        return Finding("warning", f"peer {endpoint}", found)
+    task = options.task.task.name
+    if found.task is not None and found.task != task:
+        return Finding(
+            "problem",
+            f"peer {endpoint}",
+            f"runs the task {shown(found.task)}; take {task!r} there, or that one here",
+        )
+    if found.ahead_s is not None and abs(found.ahead_s) > _CLOCK_S:
+        text = f"{skew_words(found.ahead_s, 'this one')}; set both by a time server"
+        return Finding("warning", f"peer {endpoint}", text)
+    clock = "" if found.ahead_s is None else ", its clock agrees to within a minute"
+    how = " under TLS" if covers(options.tls, endpoint) else ""
+    return Finding("ok", f"peer {endpoint}", f"answers{how}{clock}")

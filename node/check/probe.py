@@ -1,0 +1,106 @@
+"""What a node or tracker that runs already says of itself to who just asks."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+from node.addresses import split_endpoint
+from node.errors import reason
+from node.net.tls import Dialling, WrongPeer, not_met
+
+PATIENCE_S = 3.0
+"""To be reached, and as long again for the whole answer."""
+_MOST_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """An answer: the task that it runs, if it says so, its key in hex, and by how many seconds it is ahead.
+
+    Clocks are read off the Date of an answer, to a second.
+    """
+
+    task: str | None
+    key: str | None
+    ahead_s: float | None
+
+
+def meet_all(endpoints: Sequence[str], tls: Dialling) -> list[Meeting | str | WrongPeer]:
+    """What each says, in their order. All are asked at once: who does not answer holds up nobody else."""
+
+    def met(endpoint: str) -> Meeting | str | WrongPeer:
+        try:
+            return meet(endpoint, tls)
+        except WrongPeer as error:
+            return error
+
+    with ThreadPoolExecutor(max(1, len(endpoints))) as pool:
+        return list(pool.map(met, endpoints))
+
+
+def meet(endpoint: str, tls: Dialling) -> Meeting | str:
+    """Ask "host:port" for its status; a sentence, with what to do, if it says nothing.
+
+    Under TLS where a node would be; raises WrongPeer if another answers than may.
+    """
+    host, port = split_endpoint(endpoint)
+    context = tls.dialling(endpoint)
+    with closing(http.client.HTTPConnection(host, port, timeout=PATIENCE_S)) as connection:
+        try:
+            connection.connect()
+        except OSError as error:
+            return (
+                f"nobody answers ({reason(error)}); start it, or look at address and firewall (fine for a "
+                "peer that is not started yet)"
+            )
+        # A socket's time limit is one for each read: a byte now and then would be waited for without end.
+        end = threading.Timer(PATIENCE_S, connection.sock.shutdown, (socket.SHUT_RDWR,))
+        end.start()
+        try:
+            if context is not None:
+                _under_tls(connection, context, endpoint, tls)
+            connection.request("GET", "/v1/status")
+            answer = connection.getresponse()
+            body, date = answer.read(_MOST_BYTES), answer.headers["Date"]
+        except WrongPeer:
+            raise
+        except (OSError, http.client.HTTPException):
+            return f"{not_met(under_tls=context is not None)}, unless it is another program"
+        finally:
+            end.cancel()
+    return Meeting(_said(body, "task"), _said(body, "key"), _ahead(date))
+
+
+def _under_tls(
+    connection: http.client.HTTPConnection, context: ssl.SSLContext, endpoint: str, tls: Dialling
+) -> None:
+    """Go on under TLS, if it is who may answer; else nothing is said."""
+    link = context.wrap_socket(connection.sock)
+    connection.sock = link
+    tls.check(endpoint, link)
+
+
+def _said(body: bytes, name: str) -> str | None:
+    try:
+        status = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    value = status.get(name) if isinstance(status, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def _ahead(date: str | None) -> float | None:
+    try:
+        return None if date is None else parsedate_to_datetime(date).timestamp() - time.time()
+    except ValueError:
+        return None

@@ -1,0 +1,1 @@
+"""What command lines share: layers of settings, errors, interrupts."""

@@ -1,0 +1,218 @@
+"""Where an option's value comes from: command line, then environment, then a file, then its default.
+
+Every option of a parser can be given in all three ways. In the environment `--log-level` is PREFIX_LOG_LEVEL,
+in the file `log-level`. Each value goes through the parser as if it had been typed, and keeps the name of the
+place where it was written, so that a complaint can say it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from node.cli.overrides import Override, leaves, parse_override
+from node.errors import ConfigError, reason, shown
+from node.storage.regular_files import check_regular
+
+CONFIG = "config"
+OVERRIDES = "overrides"
+_TASK_KEYS = "set"
+_MOST_BYTES = 1 << 20
+Place = Callable[[str], str]
+_SWITCHES = {"true": True, "1": True, "false": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Layered:
+    """The options by their names in the parser, None for what nobody gave and has no default.
+
+    `where` says for each that was given where that was: "--listen", "MURMURATION_NODE_LISTEN" or
+    "listen in node.toml". `overrides` are all values of --set, the weakest first.
+    """
+
+    values: argparse.Namespace
+    where: Mapping[str, str]
+    overrides: tuple[Override, ...]
+
+    def place(self, name: str) -> str:
+        """Where `name`, as the parser calls it, was given; its option, where it was not."""
+        return self.where.get(name, f"--{name.replace('_', '-')}")
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """What one place gave: values by destination, and the name of the place for each."""
+
+    values: Mapping[str, Any]
+    where: Mapping[str, str]
+    overrides: tuple[Override, ...]
+
+
+def add_config(group: argparse._ActionsContainer, prefix: str) -> None:
+    """The option that names the file."""
+    group.add_argument(
+        f"--{CONFIG}",
+        metavar="FILE.toml",
+        help="a file with options, by their names without the dashes. An option "
+        f"on the command line comes before {prefix}_OPTION in the environment, that before the file, and "
+        "the file before the default. Default: none",
+    )
+
+
+def layered(
+    parser: argparse.ArgumentParser, argv: Sequence[str], environ: Mapping[str, str], prefix: str
+) -> Layered:
+    """What is asked for, from all layers. `prefix`: what the environment's names begin with.
+
+    ConfigError names the place of what is wrong. --help prints and raises SystemExit(0).
+    """
+    actions = {name: action for action in parser._actions if (name := _long_name(action)) is not None}
+    flags = _flags(parser, argv, actions)
+    env = _from_environment(parser, environ, prefix, actions)
+    path = flags.values.get(CONFIG) or env.values.get(CONFIG)
+    layers = (*([] if path is None else [_from_file(parser, Path(path), actions)]), env, flags)
+    values = {action.dest: action.default for action in actions.values()}
+    where: dict[str, str] = {}
+    for layer in layers:
+        values |= layer.values
+        where |= layer.where
+    overrides = tuple(override for layer in layers for override in layer.overrides)
+    return Layered(argparse.Namespace(**values), where, overrides)
+
+
+def _long_name(action: argparse.Action) -> str | None:
+    """The option without its dashes; None for --help and arguments without a name."""
+    names = [option[2:] for option in action.option_strings if option.startswith("--")]
+    return names[0] if names and action.dest != "help" else None
+
+
+def _parsed(
+    parser: argparse.ArgumentParser, argv: Sequence[str], actions: Mapping[str, argparse.Action]
+) -> dict[str, Any]:
+    """What `argv` itself gives, by destination, without any default."""
+    nothing = argparse.Namespace(**{action.dest: None for action in actions.values()})
+    given = vars(parser.parse_args(argv, nothing))
+    return {dest: value for dest, value in given.items() if value is not None}
+
+
+def _flags(
+    parser: argparse.ArgumentParser, argv: Sequence[str], actions: Mapping[str, argparse.Action]
+) -> _Layer:
+    values = _parsed(parser, argv, actions)
+    written = values.pop(OVERRIDES, [])
+    where = {action.dest: f"--{name}" for name, action in actions.items() if action.dest in values}
+    return _Layer(values, where, tuple(parse_override(text, "--set") for text in written))
+
+
+def _from_environment(
+    parser: argparse.ArgumentParser,
+    environ: Mapping[str, str],
+    prefix: str,
+    actions: Mapping[str, argparse.Action],
+) -> _Layer:
+    """PREFIX_OPTION=value, and PREFIX_SET_section__key=value for a task key."""
+    names = {f"{prefix}_{name.upper().replace('-', '_')}": name for name in actions}
+    values: dict[str, Any] = {}
+    where: dict[str, str] = {}
+    overrides: list[Override] = []
+    for variable in sorted(name for name in environ if name.startswith(f"{prefix}_")):
+        task_key = variable.removeprefix(f"{prefix}_{_TASK_KEYS.upper()}_")
+        if task_key != variable and OVERRIDES in _destinations(actions):
+            written = f"{task_key.replace('__', '.')}={environ[variable]}"
+            overrides.append(parse_override(written, variable))
+        elif variable not in names or names[variable] == _TASK_KEYS:
+            raise _unknown("variable", variable, list(names))
+        else:
+            given = _one(parser, names[variable], environ[variable], variable, actions)
+            values |= given
+            where |= dict.fromkeys(given, variable)
+    return _Layer(values, where, tuple(overrides))
+
+
+def _from_file(parser: argparse.ArgumentParser, path: Path, actions: Mapping[str, argparse.Action]) -> _Layer:
+    """The options in a TOML file, and the task keys under its [set]."""
+    values: dict[str, Any] = {}
+    where: dict[str, str] = {}
+    overrides: list[Override] = []
+    for name, value in _table(path).items():
+        place = f"{name} in {path}"
+        if name == _TASK_KEYS and OVERRIDES in _destinations(actions):
+            overrides += _task_keys(value, place)
+        elif name not in actions or name in (_TASK_KEYS, CONFIG):
+            raise _unknown("key", place, [known for known in actions if known != CONFIG], name)
+        else:
+            given = _one(parser, name, _as_text(value, place), place, actions)
+            values |= given
+            where |= dict.fromkeys(given, place)
+    return _Layer(values, where, tuple(overrides))
+
+
+def _destinations(actions: Mapping[str, argparse.Action]) -> set[str]:
+    return {action.dest for action in actions.values()}
+
+
+def _one(
+    parser: argparse.ArgumentParser,
+    name: str,
+    text: str,
+    place: str,
+    actions: Mapping[str, argparse.Action],
+) -> dict[str, Any]:
+    """One option as the parser takes it, or ConfigError that begins with `place`."""
+    if actions[name].nargs == 0:  # a switch
+        if text.lower() not in _SWITCHES:
+            raise ConfigError(f"{place}: {shown(text)} is refused; allowed: true or false")
+        return {actions[name].dest: _SWITCHES[text.lower()]}
+    try:
+        return _parsed(parser, [f"--{name}={text}"], actions)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def _table(path: Path) -> dict[str, Any]:
+    """The parsed file; ConfigError if it can not be read, is too large, or is not TOML."""
+    try:
+        check_regular(path)
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"--config {shown(str(path))} can not be read: {reason(error)}") from None
+    if len(content) > _MOST_BYTES:
+        raise ConfigError(f"--config {shown(str(path))} is refused: more than {_MOST_BYTES >> 20} MiB")
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"--config {shown(str(path))} is not valid TOML: {reason(error)}") from None
+
+
+def _as_text(value: object, place: str) -> str:
+    """A value of the file as it would be typed: lists with commas, switches as true or false."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str() | int() | float():
+            return str(value)
+        case list() if all(isinstance(item, str) for item in value):
+            return ",".join(value)
+    raise ConfigError(f"{place}: {shown(value)} is refused; allowed: text, a number, true or false")
+
+
+def _task_keys(value: object, place: str) -> Iterator[Override]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{place}: {shown(value)} is refused; allowed: a table, as in [set.train]")
+    for path, leaf in leaves(value):
+        if len(path) < 2:
+            allowed = "a key of a section, as in [set.train]"
+            raise ConfigError(f"{place}: {path[0]} is no section; allowed: {allowed}")
+        yield Override(path, leaf, f"{_TASK_KEYS}.{'.'.join(path)}{place.removeprefix(_TASK_KEYS)}")
+
+
+def _unknown(kind: str, shown_name: str, allowed: list[str], name: str | None = None) -> ConfigError:
+    near = difflib.get_close_matches(name or shown_name, allowed, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return ConfigError(f"{shown_name} is not a known {kind}{hint}; allowed: {', '.join(sorted(allowed))}")

@@ -1,0 +1,1 @@
+"""Rows of one's own: files, schemas, encodings, parts."""

@@ -1,0 +1,178 @@
+"""Tables of any columns, as they stand in a CSV (packed or not) or Parquet file, by pyarrow.
+
+Limits come first: rows and bytes are counted while a file is read piece by piece, and text stays
+dictionary-encoded, so that what is packed well on disk does not unfold in memory.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from node.data.csv_head import header_of, read_head, separator_of
+from node.errors import ConfigError, one_line, reason, shown
+from node.storage.regular_files import check_regular
+
+MOST_ROWS = 50_000_000
+MOST_BYTES = 8 << 30
+"""Of one file, unpacked."""
+MOST_COLUMNS = 10_000
+_BLOCK_BYTES = 8 << 20
+_BATCH_ROWS = 1 << 16
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+_WHY = ", to train and to validate"
+_UNREADABLE = (OSError, EOFError, ValueError, MemoryError, csv.Error, zlib.error, pa.ArrowException)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one file may hold: at most so many rows, and bytes when it is unpacked; at least so many rows."""
+
+    rows: int
+    bytes: int
+    least_rows: int = 2
+
+
+LIMITS = Limits(MOST_ROWS, MOST_BYTES)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Columns (n,) as they were read, by name; text is dictionary-encoded. `left_out` can not be read."""
+
+    path: Path
+    columns: dict[str, pa.ChunkedArray]
+    rows: int
+    left_out: dict[str, str]
+    """Columns of kinds that are no values (lists, records), with what they are."""
+
+
+def read_frame(path: Path, wanted: Sequence[str] | None, limits: Limits = LIMITS) -> Frame:
+    """The table in `path` (.csv, .tsv, .txt, each also .gz, or .parquet); `wanted` columns, None for all.
+
+    Raises ConfigError, one line: unreadable, too large, a column that is not there.
+    """
+    read = _read_parquet if path.suffix.lower() == ".parquet" else _read_text
+    try:
+        return read(path, wanted, limits)
+    except _UNREADABLE as error:
+        fail(path, f" can not be read: {_told(error)}")
+
+
+def fail(path: Path, text: str) -> NoReturn:
+    """Raise the ConfigError about the data in `path`."""
+    raise ConfigError(f"data file {shown(str(path))}{text}")
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
+        return f"it is not UTF-8 text ({reason(error)}); save it as UTF-8"
+    return reason(error)
+
+
+def _read_text(path: Path, wanted: Sequence[str] | None, limits: Limits) -> Frame:
+    head = read_head(path)
+    separator = separator_of(head)
+    lines = csv.reader(io.StringIO(head, newline=""), delimiter=separator)
+    header = header_of(path, next(lines, []))
+    chosen = _chosen(path, header, wanted)
+    reader = pa_csv.open_csv(
+        pa.input_stream(str(path), compression="gzip" if path.suffix.lower() == ".gz" else None),
+        read_options=pa_csv.ReadOptions(
+            use_threads=False, block_size=_BLOCK_BYTES, column_names=header, skip_rows=lines.line_num
+        ),
+        parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+        convert_options=pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(header, _TEXT), strings_can_be_null=False, include_columns=chosen
+        ),
+    )
+    with reader:
+        return _frame(path, chosen, reader, limits, {})
+
+
+def _chosen(path: Path, header: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
+    """`wanted`, if each is a column."""
+    if len(header) > MOST_COLUMNS:
+        fail(path, f" has {len(header)} columns; allowed: at most {MOST_COLUMNS}")
+    check_columns(path, header, wanted or ())
+    return list(header if wanted is None else wanted)
+
+
+def check_columns(path: Path, header: Sequence[str], wanted: Sequence[str]) -> None:
+    """ConfigError for a column that a schema asks for and that is not there."""
+    for name in wanted:
+        if name not in header:
+            fail(
+                path,
+                f" has no column {shown(name)}, which the task's schema asks for; it has "
+                f"{shown(', '.join(header))}; add the column, or rename the one that it is",
+            )
+
+
+def _read_parquet(path: Path, wanted: Sequence[str] | None, limits: Limits) -> Frame:
+    check_regular(path)
+    with pq.ParquetFile(path) as file:
+        schema, metadata = file.schema_arrow, file.metadata
+        unpacked = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+        _check(path, metadata.num_rows, unpacked, limits)
+    kinds = {field.name: field.type for field in schema}
+    if len(kinds) < len(schema):
+        fail(path, " has two columns of the same name; each needs a name of its own")
+    header = header_of(path, list(kinds))
+    chosen = _chosen(path, header, wanted)
+    plain = [name for name in chosen if _is_plain(kinds[name])]
+    left_out = {name: one_line(str(kinds[name])) for name in chosen if name not in plain}
+    text = [name for name in plain if _is_text(kinds[name])]
+    with pq.ParquetFile(path, read_dictionary=text) as file:
+        batches = file.iter_batches(_BATCH_ROWS, columns=plain, use_threads=False)
+        return _frame(path, plain, batches, limits, left_out)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether a column of this kind holds one value a row that means something here."""
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = (
+        *(pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, pa.types.is_integer),
+        *(pa.types.is_floating, pa.types.is_decimal, pa.types.is_date, pa.types.is_timestamp),
+    )
+    return any(test(inner) for test in tests)
+
+
+def _frame(
+    path: Path,
+    names: Sequence[str],
+    batches: Iterable[pa.RecordBatch],
+    limits: Limits,
+    left_out: dict[str, str],
+) -> Frame:
+    """All batches, counted as they come."""
+    kept, rows, size = [], 0, 0
+    for batch in batches:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        _check(path, rows, size, limits)
+        kept.append(batch)
+    if rows < limits.least_rows:
+        fail(
+            path, f" has {rows} rows; at least {limits.least_rows} are needed{_WHY * (limits.least_rows > 1)}"
+        )
+    table = pa.Table.from_batches(kept).unify_dictionaries()
+    return Frame(path, {name: table[name] for name in names}, rows, left_out)
+
+
+def _check(path: Path, rows: int, size: int, limits: Limits) -> None:
+    for count, most, what in ((rows, limits.rows, "rows"), (size, limits.bytes, "bytes")):
+        if count > most:
+            fail(path, f" has more than {most} {what}; allowed: at most that many; take a part of it")

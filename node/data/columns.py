@@ -1,0 +1,143 @@
+"""What the cells of one column say: words, numbers, days or yes and no; and which of them is none of these.
+
+The rules are those of every peer, whatever its file's format: docs/data.md.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from node.data.cells import MISSING_WORDS, no_numbers, number
+
+_YES = frozenset({"true", "yes", "t", "y", "1"})
+_NO = frozenset({"false", "no", "f", "n", "0"})
+_LONGEST_YEAR = 4
+_DAY_S = 86_400
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Text as a list of different words and each row's place in it, -1 where there is no value: (n,)."""
+
+    words: list[str]
+    codes: NDArray[np.int64]
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Where there is no value: (n,)."""
+        return self.codes < 0
+
+    def counts(self) -> NDArray[np.int64]:
+        """How many rows have each word."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.words)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Bad:
+    """The first cell that is not what its column holds: `row` counts from 1, without the header."""
+
+    row: int
+    word: str
+
+
+def words_of(column: pa.ChunkedArray) -> Words:
+    """The cells as text (NFC) without white space around it; what stands for no value is no word.
+
+    Numbers that are whole are written without a point, days as 2026-01-31.
+    """
+    flat = _as_text(column)
+    encoded = flat if pa.types.is_dictionary(flat.type) else pc.dictionary_encode(flat)
+    array = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    if isinstance(array, pa.ChunkedArray):  # no chunk at all, or several that do not fit one array
+        array = array.unify_dictionaries().chunk(0)
+    codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return _trimmed([word or "" for word in array.dictionary.to_pylist()], codes)
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return column
+    plain = column.cast(kind)
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return pa.chunked_array([[_number_word(value) for value in plain.cast(pa.float64()).to_pylist()]])
+    return plain.cast(pa.string())
+
+
+def _number_word(value: float | None) -> str | None:
+    if value is None or math.isnan(value):
+        return None
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+
+
+def _trimmed(words: list[str], codes: NDArray[np.int64]) -> Words:
+    """Words without white space around them, each once, in the order of their first row."""
+    places: dict[str, int] = {}
+    new = np.full(len(words) + 1, -1, np.int64)  # the last one is where code -1 looks
+    for place, word in enumerate(words):
+        bare = unicodedata.normalize("NFC", word).strip()
+        if bare not in MISSING_WORDS:
+            new[place] = places.setdefault(bare, len(places))
+    return Words(list(places), new[codes])
+
+
+def numbers_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
+    """(n,) numbers, NaN where there is none; and the first cell that is no number as `cells` has it."""
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        values = column.cast(pa.float64(), safe=False).to_numpy()
+        outside = np.flatnonzero(no_numbers(values) & ~np.isnan(values))
+        bad = Bad(int(outside[0]) + 1, f"{values[outside[0]]:g}") if len(outside) else None
+        return values, bad
+    return parsed(words_of(column), number)
+
+
+def days_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
+    """(n,) days since 1970-01-01, NaN where there is no value; and the first cell that is no date."""
+    return parsed(words_of(column), days)
+
+
+def truths_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
+    """(n,) 1 for yes and 0 for no, NaN where there is no value; and the first cell that is neither."""
+    return parsed(words_of(column), truth)
+
+
+def parsed(words: Words, read: Callable[[str], float | None]) -> tuple[Floats, Bad | None]:
+    """(n,) what `read` makes of each word, NaN where there is none; and the first one that it refuses."""
+    values = [read(word) for word in words.words]
+    table = np.array([math.nan if value is None else value for value in values] + [math.nan])
+    refused = np.array([value is None for value in values] + [False])
+    wrong = np.flatnonzero(refused[words.codes])
+    bad = Bad(int(wrong[0]) + 1, words.words[words.codes[wrong[0]]]) if len(wrong) else None
+    return table[words.codes], bad
+
+
+def truth(word: str) -> float | None:
+    """1 or 0 for a word that says yes or no, in any case; None for another."""
+    lower = word.lower()
+    return 1.0 if lower in _YES else 0.0 if lower in _NO else None
+
+
+def days(word: str) -> float | None:
+    """Days since 1970-01-01 of an ISO 8601 date, with or without a time; None if it is none.
+
+    A time without a zone is taken as UTC.
+    """
+    if not word.isascii() or not word[:_LONGEST_YEAR].isdigit() or "-" not in word:
+        return None
+    try:
+        moment = datetime.fromisoformat(word)
+    except ValueError:
+        return None
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return aware.timestamp() / _DAY_S

@@ -1,0 +1,144 @@
+"""A node's rows: its part of a set that all peers have in common, or data of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+
+from node.data import partition
+from node.data.in_memory import Rows
+from node.data.report import Report
+from node.data.sources import Source, read_source, source_of
+from node.errors import ConfigError, one_line, shown
+from node.task.sections import BUILT_IN_SOURCES, Task
+
+_LABEL_SKEW = 0.5  # the Dirichlet parameter of the partition into shards
+_SMALLEST_PART = 8  # rows
+_SPLIT, _PARTITION = 1, 2  # streams of random numbers under task.seed
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The rows of one node, as tensors on the CPU.
+
+    `train_x` and `test_x` are float32 (n, ...). With `classes` the targets are int64 (n,) in
+    0..classes-1, without they are float32 (n,) to be regressed on. `accuracy_name` says what
+    the test rows are: the swarm's common "test" rows, or a "validation" part of one's own.
+    `description` is one line of what was understood of the data.
+    """
+
+    train_x: torch.Tensor
+    train_y: torch.Tensor
+    test_x: torch.Tensor
+    test_y: torch.Tensor
+    accuracy_name: Literal["test", "validation"]
+    classes: int | None
+    description: str
+
+
+def load_dataset(task: Task, data: Path | Rows | None, shard: tuple[int, int] | None) -> Dataset:
+    """The rows that this node learns from.
+
+    `shard` (part, parts) takes a part of the task's own data; `data` is a file of one's own. With
+    neither, data.source is taken as a file of one's own. Raises ConfigError, status 2.
+    """
+    source = task.data.source
+    match data, shard, source:
+        case Rows(), None, _:
+            return own_rows(source_of(data), task)
+        case Rows(), (part, parts), _:
+            return _shard(source_of(data), task, part, parts)
+        case Path(), None, _:
+            return own_rows(read_source(data, task), task)
+        case None, (part, parts), str():
+            return _shard(_read(source, task), task, part, parts)
+        case None, None, str() if source not in BUILT_IN_SOURCES:
+            return own_rows(read_source(Path(source), task), task)
+        case None, None, str():
+            raise ConfigError(
+                f"task {shown(task.task.name)} divides its data among the peers; give --shard I/N for this "
+                "node's part, such as 0/5, or --data FILE for data of your own"
+            )
+        case None, _, _:
+            raise ConfigError(
+                f"task {shown(task.task.name)} has no data of its own; give --data FILE.csv, another file "
+                "or a folder of images, without --shard, or name a data.source in the task"
+            )
+    raise ConfigError("--data and --shard contradict each other; give one of them")
+
+
+def _read(source: str, task: Task) -> Source:
+    """The rows of a task's own source."""
+    return _digits() if source == "digits" else read_source(Path(source), task)
+
+
+def _digits() -> Source:
+    """Scikit-learn's handwritten digits, shipped with it: pixels (1797, 64) from 0 to 1."""
+    from sklearn.datasets import load_digits  # noqa: PLC0415  seconds to import, needed here only
+
+    bunch = load_digits()
+    pixels = (bunch.data / 16).astype(np.float32)
+    content = "images of 8 x 8 pixels, 10 classes"
+    report = Report(f"digits: {len(pixels)} rows, {content}", (), ())
+    return Source(pixels, bunch.target.astype(np.int64), 10, "digits", content, report)
+
+
+def _rng(task: Task, stream: int) -> np.random.Generator:
+    """Random numbers that every node with this task draws alike."""
+    return np.random.default_rng([task.task.seed, stream])
+
+
+def _shard(source: Source, task: Task, part: int, parts: int) -> Dataset:
+    """Part `part` of `parts` of the training rows, and the test rows that all parts share."""
+    kept, held_out = partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT))
+    most = len(kept) // _SMALLEST_PART
+    if parts > most:
+        raise ConfigError(
+            f"--shard {part}/{parts} is refused: {source.label} has {len(kept)} rows to train on, enough for "
+            f"{most} parts of at least {_SMALLEST_PART}"
+        )
+    own = kept[_parts(source, kept, parts, _rng(task, _PARTITION))[part]]
+    line = (
+        f"{source.label}: {len(source.y)} rows, {source.content}; part {part} of {parts} has {len(own)} to "
+        f"train on, {len(held_out)} test rows are common to all"
+    )
+    return _dataset(source, own, held_out, "test", line)
+
+
+def _parts(
+    source: Source, kept: partition.Rows, parts: int, rng: np.random.Generator
+) -> list[partition.Rows]:
+    """Places in `kept` of each part: unlike in their labels, or even where there are none."""
+    if source.classes is None:
+        return partition.even(len(kept), parts, rng)
+    return partition.dirichlet(
+        source.y[kept].astype(np.int64), parts, _LABEL_SKEW, rng, min_rows=_SMALLEST_PART
+    )
+
+
+def own_rows(source: Source, task: Task) -> Dataset:
+    """All of a node's own rows, some of them held back for validation."""
+    kept, held_out = partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT))
+    line = (
+        f"{source.label}: {len(source.y)} rows, {source.content}; {len(kept)} to train on, "
+        f"{len(held_out)} held back for validation"
+    )
+    return _dataset(source, kept, held_out, "validation", line)
+
+
+def _dataset(
+    source: Source,
+    train: partition.Rows,
+    test: partition.Rows,
+    accuracy_name: Literal["test", "validation"],
+    description: str,
+) -> Dataset:
+    """The chosen rows as tensors."""
+    train_x, test_x = (torch.from_numpy(source.x[rows]) for rows in (train, test))
+    train_y, test_y = (torch.from_numpy(source.y[rows]) for rows in (train, test))
+    line = one_line(description)
+    return Dataset(train_x, train_y, test_x, test_y, accuracy_name, source.classes, line)

@@ -1,0 +1,250 @@
+"""Rows of a table as numbers, by the task's schema alone: every peer's encoding is the same.
+
+- number, date: (value - mean) / std, cut to +-10; no value is 0, the mean
+- boolean: 1 for yes, -1 for no, 0 for no value
+- category: 1 for its own value, or for the last feature if it is none of the list; no value is all 0
+- with `missing`, a further feature is 1 where there is no value
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from node.data.arrow_tables import Frame, fail
+from node.data.cells import A_NUMBER, number
+from node.data.columns import Bad, Floats, Words, days_of, numbers_of, truths_of, words_of
+from node.data.report import Entry, counted
+from node.errors import ConfigError, shown
+from node.task.schema import (
+    ArraySchema,
+    BooleanColumn,
+    CategoryColumn,
+    ClassTarget,
+    Column,
+    NumberColumn,
+    TableSchema,
+    Target,
+)
+
+FARTHEST = 10.0
+"""Standard deviations from the mean; what lies beyond is cut to it."""
+MOST_ENCODED_BYTES = 32 << 30
+
+Labels = NDArray[np.int64] | NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """`x` (n, ...) float32; `y` (n,) int64 class numbers, or float32 numbers to regress on."""
+
+    x: NDArray[np.float32]
+    y: Labels
+    entries: tuple[Entry, ...]
+    remarks: tuple[str, ...]
+
+
+def encode(schema: TableSchema, frame: Frame) -> Encoded:
+    """The rows of `frame` that have a target; ConfigError names the first column and value that is wrong."""
+    y, kept, entry = targets(schema.target, frame)
+    x, entries = features(schema, frame)
+    without = frame.rows - len(kept)
+    remarks = (f"{counted(without, 'row')} left out: no value in {shown(schema.target.name)}",)
+    return Encoded(x[kept] if without else x, y, (entry, *entries), remarks if without else ())
+
+
+def features(schema: TableSchema, frame: Frame) -> tuple[NDArray[np.float32], list[Entry]]:
+    """(n, features) of all rows, with a target or without; and what to say of each column."""
+    check_size(frame.path, frame.rows, schema.shape)
+    x = np.zeros((frame.rows, *schema.shape), np.float32)
+    entries, start = [], 0
+    for column in schema.columns:
+        part = x[:, start : start + column.width]
+        entries.append(_fill(part, column, frame))
+        start += column.width
+    return x, entries
+
+
+def check_size(path: object, rows: int, shape: tuple[int, ...]) -> None:
+    """ConfigError for rows that would take more memory, encoded, than any machine is expected to have."""
+    size = 4 * rows * prod(shape)
+    if size > MOST_ENCODED_BYTES:
+        raise ConfigError(
+            f"data {shown(str(path))} has {rows} rows of {prod(shape)} features, {size >> 30} GiB encoded; "
+            f"allowed: at most {MOST_ENCODED_BYTES >> 30} GiB; take fewer rows or columns"
+        )
+
+
+def standardise(x: NDArray[np.float32], schema: ArraySchema) -> None:
+    """(x - mean) / std in place, cut to +-10; `x` (n, ...), mean and std by the schema's first axis."""
+    for place in range(schema.shape[0]):
+        part = x[:, place]
+        if schema.low is not None and schema.high is not None:
+            low, high = (values[place if len(values) > 1 else 0] for values in (schema.low, schema.high))
+            np.clip(part, low, high, out=part)
+        mean, std = (values[place if len(values) > 1 else 0] for values in (schema.mean, schema.std))
+        part -= np.float32(mean)
+        part /= np.float32(std)
+        np.clip(part, -FARTHEST, FARTHEST, out=part)
+
+
+def targets(target: Target, frame: Frame) -> tuple[Labels, NDArray[np.int64], Entry]:
+    """(labels of the rows that have one, those rows' numbers, what to say)."""
+    column = _cells(frame, target.name or "", "the target")
+    if isinstance(target, ClassTarget):
+        return _classes(target, words_of(column), frame)
+    wanted = f"{A_NUMBER}; mend it, or leave the row out"
+    values = cut(_checked(*numbers_of(column), frame, target.name or "", wanted), target.low, target.high)
+    kept = np.flatnonzero(~np.isnan(values))
+    scaled = ((values[kept] - target.mean) / target.std).astype(np.float32)
+    _enough(frame, len(kept), target.name)
+    return scaled, kept, Entry(target.name or "", "target, a number", "learned as (value - mean) / std")
+
+
+def _cells(frame: Frame, name: str, what: str) -> pa.ChunkedArray:
+    if name in frame.left_out:
+        fail(frame.path, f", column {shown(name)}: {frame.left_out[name]} is no kind of value for {what}")
+    return frame.columns[name]
+
+
+def _classes(
+    target: ClassTarget, words: Words, frame: Frame
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Entry]:
+    table = np.array([class_number(target, word) for word in words.words] + [-1])
+    labels = table[words.codes]
+    unknown = np.flatnonzero((labels < 0) & ~words.missing)
+    if len(unknown):
+        row, word = int(unknown[0]), words.words[words.codes[unknown[0]]]
+        fail(
+            frame.path,
+            f", row {row + 1}, column {shown(target.name)}: {shown(word)} is no class of the task; allowed: "
+            f"{shown(', '.join(target.values))}; mend it, or have it added to the schema by all",
+        )
+    kept = np.flatnonzero(labels >= 0)
+    _enough(frame, len(kept), target.name)
+    return labels[kept], kept, Entry(target.name or "", "target, classes", class_counts(target, labels[kept]))
+
+
+def class_number(target: ClassTarget, word: str) -> int:
+    """The class that `word` names, -1 for none; 1.0 is the same as 1."""
+    if word in target.values:
+        return target.values.index(word)
+    value = number(word)
+    whole = str(int(value)) if value is not None and value.is_integer() else None
+    return target.values.index(whole) if whole in target.values else -1
+
+
+def class_counts(target: ClassTarget, labels: NDArray[np.int64]) -> str:
+    """`yes 12, no 30`, at most six of them, and which have no row here."""
+    counts = np.bincount(labels, minlength=len(target.values))
+    told = ", ".join(f"{shown(name)} {counts[place]}" for place, name in enumerate(target.values[:6]))
+    more = f", and {len(target.values) - 6} more" if len(target.values) > 6 else ""
+    absent = int((counts == 0).sum())
+    return told + more + (f"; without a row: {absent}" if absent else "")
+
+
+def _enough(frame: Frame, rows: int, name: str | None) -> None:
+    if rows < 2:
+        fail(frame.path, f" has {rows} rows with a value in {shown(name)}; at least 2 are needed")
+
+
+def _checked(values: Floats, bad: Bad | None, frame: Frame, name: str, wanted: str) -> Floats:
+    """`values`, unless there is a bad one."""
+    if bad is not None:
+        fail(frame.path, f", row {bad.row}, column {shown(name)}: {shown(bad.word)} is not {wanted}")
+    return values
+
+
+def _fill(part: NDArray[np.float32], column: Column, frame: Frame) -> Entry:
+    """Write the features of `column` into `part` (n, width), which is 0; what to say of it."""
+    match column:
+        case NumberColumn():
+            return _fill_numbers(part, column, frame)
+        case BooleanColumn():
+            return _fill_truths(part, column, frame)
+        case CategoryColumn():
+            return _fill_categories(part, column, category_words(column, frame))
+
+
+def number_values(column: NumberColumn, frame: Frame) -> Floats:
+    """(n,) of a column of numbers or dates (days), NaN where there is none; ConfigError for a bad cell."""
+    read: Callable[[pa.ChunkedArray], tuple[Floats, Bad | None]]
+    read, wanted = (
+        (numbers_of, A_NUMBER) if column.kind == "number" else (days_of, "a date such as 2026-01-31")
+    )
+    cells = _cells(frame, column.name, "a feature")
+    return _checked(*read(cells), frame, column.name, f"{wanted}; mend it, or leave it empty")
+
+
+def cut(values: Floats, low: float | None, high: float | None) -> Floats:
+    """(n,) with what lies outside a public range at its edge; NaN stays."""
+    return values if low is None else np.clip(values, low, high)
+
+
+def _fill_numbers(part: NDArray[np.float32], column: NumberColumn, frame: Frame) -> Entry:
+    values = number_values(column, frame)
+    inside = cut(values, column.low, column.high)
+    outside = int((~np.isnan(values) & (inside != values)).sum())
+    scaled = (inside - column.mean) / column.std
+    missing = np.isnan(scaled)
+    far = int((np.abs(scaled) > FARTHEST).sum())
+    part[:, 0] = np.where(missing, 0.0, np.clip(scaled, -FARTHEST, FARTHEST))
+    told = (
+        _filled(part, missing, column.missing, "filled with the mean"),
+        f"{outside} outside {column.low:g} to {column.high:g}, cut" if outside else "",
+        f"{far} beyond {FARTHEST:g} std, cut" if far else "",
+    )
+    return Entry(column.name, column.kind, "; ".join(filter(None, told)))
+
+
+def truth_values(column: BooleanColumn, frame: Frame) -> Floats:
+    """(n,) 1 for yes and 0 for no, NaN where there is no value; ConfigError for a bad cell."""
+    wanted = "yes or no (true, t, y, 1 or false, f, n, 0); mend it, or leave it empty"
+    return _checked(*truths_of(_cells(frame, column.name, "a feature")), frame, column.name, wanted)
+
+
+def category_words(column: CategoryColumn, frame: Frame) -> Words:
+    """The words of a column of text; ConfigError for one that holds none."""
+    return words_of(_cells(frame, column.name, "a feature"))
+
+
+def category_codes(column: CategoryColumn, words: Words) -> NDArray[np.int64]:
+    """(n,) places in the column's list, the place behind it for another word, -1 for none."""
+    places = {value: place for place, value in enumerate(column.values)}
+    return np.array([places.get(word, len(places)) for word in words.words] + [-1])[words.codes]
+
+
+def _fill_truths(part: NDArray[np.float32], column: BooleanColumn, frame: Frame) -> Entry:
+    values = truth_values(column, frame)
+    missing = np.isnan(values)
+    part[:, 0] = np.where(missing, 0.0, 2 * values - 1)
+    return Entry(column.name, "boolean", _filled(part, missing, column.missing, "taken as neither"))
+
+
+def _filled(part: NDArray[np.float32], missing: NDArray[np.bool_], marked: bool, how: str) -> str:
+    """Mark missing values where the schema has a feature for that; what to say of them."""
+    if marked:
+        part[:, 1] = missing
+    count = int(missing.sum())
+    if count == len(missing):
+        return f"NO VALUE in any row, {how}"
+    return f"{count} missing, {how}" + (" and marked" if marked else "") if count else ""
+
+
+def _fill_categories(part: NDArray[np.float32], column: CategoryColumn, words: Words) -> Entry:
+    chosen, places = category_codes(column, words), column.values
+    there = np.flatnonzero(chosen >= 0)
+    part[there, chosen[there]] = 1.0
+    other, missing = int((chosen == len(places)).sum()), int(words.missing.sum())
+    strange = next((word for word in words.words if word not in places), None)
+    told = f"{other} of other values such as {shown(strange)}" if other else ""
+    absent = f"{missing} missing, all features 0" if missing else ""
+    if missing == len(chosen):
+        absent = "NO VALUE in any row"
+    kind = f"category of {len(places)} values"
+    return Entry(column.name, kind, "; ".join(filter(None, (told, absent))))

@@ -1,0 +1,165 @@
+"""A folder of images by class: FOLDER/CLASS/anything.png, as numbers of one shape.
+
+Every image is turned upright, made grey or RGB, and scaled to the schema's height and width with bilinear
+filtering; pixels are 0 to 1 before the schema's mean and std.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from node.data.encoding import Encoded, check_size, class_counts, standardise
+from node.data.report import Entry, counted
+from node.errors import ConfigError, reason, shown
+from node.task.schema import ArraySchema, ClassTarget
+
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp"})
+MOST_PIXELS = 40_000_000
+"""Of one image; a small file can unfold to any size."""
+MOST_IMAGES = 5_000_000
+_FORMATS = ("PNG", "JPEG", "WEBP", "BMP")
+_EIGHT_BIT = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"})
+_UNREADABLE = (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """What lies in a folder of images: the files of each class, sorted, and how many files are none."""
+
+    path: Path
+    classes: dict[str, list[Path]]
+    others: int
+
+    @property
+    def count(self) -> int:
+        """Images in all."""
+        return sum(map(len, self.classes.values()))
+
+
+def list_folder(path: Path) -> Folder:
+    """The images in `path`, one folder a class; raises ConfigError."""
+    try:
+        folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and entry.name[0] != ".")
+        found = {folder.name: sorted(_files(folder)) for folder in folders}
+    except OSError as error:
+        raise ConfigError(f"data folder {shown(str(path))} can not be read: {reason(error)}") from None
+    classes = {name: [file for file in files if _is_image(file)] for name, files in found.items()}
+    classes = {name: files for name, files in classes.items() if files}
+    if len(classes) < 1 or sum(map(len, classes.values())) < 2:
+        raise ConfigError(
+            f"data folder {shown(str(path))} has no images by class; allowed: a folder for each class, with "
+            f"two images or more in all ({', '.join(sorted(SUFFIXES))})"
+        )
+    return Folder(path, classes, sum(map(len, found.values())) - sum(map(len, classes.values())))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (entry for entry in folder.iterdir() if entry.is_file() and entry.name[0] != ".")
+
+
+def _is_image(file: Path) -> bool:
+    return file.suffix.lower() in SUFFIXES
+
+
+def read_images(schema: ArraySchema, path: Path) -> Encoded:
+    """The images under `path`; files that can not be read are left out, and counted.
+
+    Raises ConfigError for a class that the schema does not have, and for too many images.
+    """
+    folder, target = list_folder(path), schema.target
+    if not isinstance(target, ClassTarget):
+        raise ConfigError("data.schema.target.kind = 'number' is refused for images; allowed: 'classes'")
+    _check_classes(folder, target)
+    check_size(path, folder.count, schema.shape)
+    x = np.empty((folder.count, *schema.shape), np.float32)
+    labels, faults = _fill(x, folder, target)
+    standardise(x[: len(labels)], schema)
+    if len(labels) < 2:
+        raise ConfigError(f"data folder {shown(str(path))}: {len(labels)} images can be read; {faults[0]}")
+    entry = Entry(
+        "image", f"{' x '.join(map(str, schema.shape))} numbers", "pixels 0 to 1, then mean and std"
+    )
+    entries = (Entry("class", "folder", class_counts(target, labels)), entry)
+    return Encoded(x[: len(labels)], labels, entries, tuple(_remarks(folder, faults)))
+
+
+def _check_classes(folder: Folder, target: ClassTarget) -> None:
+    for name in folder.classes:
+        if name not in target.values:
+            allowed = shown(", ".join(target.values))
+            raise ConfigError(
+                f"data folder {shown(str(folder.path))}: the folder {shown(name)} is no class of the task; "
+                f"allowed: {allowed}; rename it, or have it added to the schema by all"
+            )
+    if folder.count > MOST_IMAGES:
+        raise ConfigError(f"data folder {shown(str(folder.path))} has more than {MOST_IMAGES} images")
+
+
+def _fill(x: NDArray[np.float32], folder: Folder, target: ClassTarget) -> tuple[NDArray[np.int64], list[str]]:
+    """Write the images into `x` (n, c, h, w), those that can be read first; their labels, and the faults."""
+    labels: list[int] = []
+    faults: list[str] = []
+    for name, files in folder.classes.items():
+        for file in files:
+            try:
+                x[len(labels)] = read_image(file, x.shape[1:])
+            except _UNREADABLE as error:
+                faults.append(f"{shown(f'{name}/{file.name}')}: {reason(error)}")
+            else:
+                labels.append(target.values.index(name))
+    return np.array(labels, np.int64), faults
+
+
+def _remarks(folder: Folder, faults: Sequence[str]) -> Iterator[str]:
+    if folder.others:
+        yield f"{counted(folder.others, 'file')} left out: not {', '.join(sorted(SUFFIXES))}"
+    if faults:
+        yield f"{counted(len(faults), 'image')} left out, can not be read: {faults[0]}"
+
+
+def read_image(file: Path, shape: Sequence[int]) -> NDArray[np.float32]:
+    """One image as (channels, height, width), 0 to 1. Its size is looked at before it is decoded.
+
+    Raises ValueError or OSError: no such image, too large, more than 8 bits a pixel's channel.
+    """
+    channels, height, width = shape
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # ours is the lower limit
+        with Image.open(file, formats=_FORMATS) as image:
+            _check_image(image)
+            upright = ImageOps.exif_transpose(image)
+            plain = upright.convert("L" if channels == 1 else "RGB")
+            scaled = plain.resize((width, height), Image.Resampling.BILINEAR)
+    pixels = np.asarray(scaled, np.float32).reshape(height, width, channels)
+    return np.moveaxis(pixels / np.float32(255), 2, 0)
+
+
+def _check_image(image: Image.Image) -> None:
+    wide, high = image.size
+    if wide * high > MOST_PIXELS:
+        raise ValueError(f"{wide} x {high} pixels; allowed: at most {MOST_PIXELS} in all")
+    if image.mode not in _EIGHT_BIT:
+        raise ValueError(f"pixels of kind {image.mode}; save it with 8 bits a channel")
+
+
+def size_of(files: Sequence[Path]) -> Counter[tuple[int, int, bool]]:
+    """How often each (width, height, colour) occurs among `files`, by their headers alone."""
+    found: Counter[tuple[int, int, bool]] = Counter()
+    for file in files:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+                with Image.open(file, formats=_FORMATS) as image:
+                    _check_image(image)
+                    found[(*image.size, image.mode not in {"1", "L", "LA"})] += 1
+        except _UNREADABLE:
+            continue
+    return found

@@ -1,0 +1,75 @@
+"""Rows that are in memory already: a pair of arrays, or a data set as torch knows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from node.data.cells import FINITE, no_numbers
+from node.data.numeric_tables import Table
+from node.errors import ConfigError, reason, shown
+
+_ALLOWED = "a pair (x, y) of arrays with shapes (n, ...) and (n,), or a data set whose items are such pairs"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A node's own rows: features `x` (n, ...) float32 and targets `y` (n,) float64, all finite, n >= 2."""
+
+    x: NDArray[np.float32]
+    y: NDArray[np.float64]
+
+    @property
+    def table(self) -> Table:
+        """As a file with the same rows would be read."""
+        return Table(self.x, self.y, ("x",), "y")
+
+
+def rows_of(data: object) -> Rows:
+    """`data` as Rows. Targets that are all whole numbers will be class labels, as in a file.
+
+    A pair is a tuple of two things that numpy makes arrays of: arrays, tensors on the CPU, lists, data
+    frames. Anything else with a length and items, such as a torch Dataset, is read item by item. Raises
+    ConfigError.
+
+    >>> rows_of(([[0.5, 1.0], [1.5, 2.0]], [0, 1])).x.shape
+    (2, 2)
+    """
+    x, y = data if isinstance(data, tuple) and len(data) == 2 else _items(data)
+    features, targets = _array("x", x), _array("y", y)
+    if features.ndim < 2 or targets.shape != features.shape[:1]:
+        raise ConfigError(
+            f"data: x is {features.shape} and y is {targets.shape}; allowed: shapes (n, ...) and (n,)"
+        )
+    if len(features) < 2:
+        raise ConfigError(f"data has {len(features)} rows; at least 2 are needed, to train and to validate")
+    return Rows(features.astype(np.float32), targets.astype(np.float64))
+
+
+def _items(data: object) -> tuple[object, object]:
+    """The items of a data set as two stacks."""
+    try:
+        items = [data[number] for number in range(len(data))]  # type: ignore[index,arg-type]
+        pairs = [(np.asarray(x), np.asarray(y)) for x, y in items]
+        return np.stack([x for x, _ in pairs]), np.stack([y for _, y in pairs])
+    except Exception as error:  # noqa: BLE001 - whatever a data set of the user's raises
+        raise ConfigError(
+            f"data = {shown(data)} can not be read ({reason(error)}); allowed: {_ALLOWED}"
+        ) from None
+
+
+def _array(name: str, values: object) -> NDArray:
+    """`values` as an array of numbers, as node.data.cells has them."""
+    try:
+        array = np.asarray(values)
+    except Exception as error:  # noqa: BLE001 - a tensor on a device, one that needs a gradient, a ragged list
+        raise ConfigError(f"data: {name} is no array ({reason(error)}); allowed: {_ALLOWED}") from None
+    if array.dtype.kind not in "biuf":
+        raise ConfigError(f"data: {name} holds {array.dtype}, not numbers; allowed: {_ALLOWED}")
+    bad = np.argwhere(no_numbers(array))
+    if len(bad):
+        place = tuple(int(index) for index in bad[0])
+        raise ConfigError(f"data: {name}{list(place)} = {array[place]:g} is not {FINITE}")
+    return array

@@ -1,0 +1,161 @@
+"""Arrays in an npz file, for whoever reads one: training, checking, predicting, the first look.
+
+What an array says of itself is compared with what its member of the archive holds, with what that can unfold
+to, and with the memory that is free, before anything is allocated; nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+from tokenize import TokenError
+from typing import IO, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from node.data.cells import FINITE, no_numbers
+from node.errors import ConfigError, reason, shown
+from node.free_memory import free_bytes
+from node.storage.regular_files import check_regular
+
+MOST_BYTES = 16 << 30
+"""Of all arrays that are asked for, unpacked; less where less memory is free."""
+_MOST_INFLATED = 1032
+"""Times its packed size: what deflate can unfold to (https://zlib.net/zlib_tech.html); with a little more
+for the packed end of a short member."""
+_SLACK_BYTES = 4096
+_PACKINGS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+_ENCRYPTED = 1
+_VERSIONS = {(1, 0), (2, 0), (3, 0)}
+_SHOWN = 40  # characters of a kind
+_NUMBERS, _TEXT = "biuf", "US"
+_UNREADABLE = (
+    *(OSError, EOFError, ValueError, MemoryError, RuntimeError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+
+
+def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray]:
+    """The arrays called `names`, of numbers or text; ConfigError, one line, for whatever is wrong."""
+    try:
+        return _read(path, names)
+    except _UNREADABLE as error:
+        _fail(path, f" can not be read: {reason(error)}")
+
+
+def array_names(path: Path) -> list[str]:
+    """Which arrays there are; [] for a file that is none, which is told when it is read."""
+    try:
+        check_regular(path)
+        with zipfile.ZipFile(path) as members:
+            return _names(members)
+    except _UNREADABLE:
+        return []
+
+
+def _read(path: Path, names: Sequence[str]) -> dict[str, NDArray]:
+    check_regular(path)
+    with path.open("rb") as file:
+        if not zipfile.is_zipfile(file):
+            _fail(path, " is not an npz file; numpy.savez makes one")
+        with zipfile.ZipFile(file) as members:
+            found = {name: _member(path, members, name) for name in names}
+            free = free_bytes()
+            left = MOST_BYTES if free is None else max(0, min(MOST_BYTES, free))
+            for name, member in found.items():
+                left -= _checked(path, members, name, member, left)
+            arrays: dict[str, NDArray] = {}
+            for name, member in found.items():
+                with members.open(member) as data:
+                    arrays[name] = np.lib.format.read_array(data, allow_pickle=False)
+            return arrays
+
+
+def _fail(path: Path, text: str) -> NoReturn:
+    raise ConfigError(f"data file {shown(str(path))}{text}")
+
+
+def _names(members: zipfile.ZipFile) -> list[str]:
+    """In the order of the file."""
+    return [name.removesuffix(".npy") for name in members.namelist() if name.endswith(".npy")]
+
+
+def _member(path: Path, members: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+    """Where an array lies; ConfigError for one that is not there, or there twice."""
+    there = _names(members)
+    if name not in there:
+        _fail(path, f" has no array {shown(name)}; it has {shown(', '.join(there))}")
+    if there.count(name) > 1:
+        _fail(path, f" has two arrays {shown(name)}; allowed: one of each name")
+    return members.getinfo(f"{name}.npy")
+
+
+def _checked(path: Path, members: zipfile.ZipFile, name: str, member: zipfile.ZipInfo, left: int) -> int:
+    """The bytes of an array that may be read; ConfigError for one that may not. `left`: what is free."""
+    where = f": array {shown(name)}"
+    if member.compress_type not in _PACKINGS or member.flag_bits & _ENCRYPTED:
+        _fail(path, f"{where} is encrypted, or not packed as numpy.savez does; save it with that")
+    with members.open(member) as data:
+        shape, dtype = _declared(data)
+        held = member.file_size - data.tell()
+    if dtype.hasobject:
+        _fail(
+            path,
+            f"{where} holds Python objects, which are not read; allowed: numbers, or text for labels; save "
+            "it as such, as with array.astype(str)",
+        )
+    if dtype.kind not in _NUMBERS + _TEXT or dtype.itemsize == 0:
+        _fail(path, f"{where} holds {str(dtype)[:_SHOWN]}; allowed: numbers or text")
+    size = prod(shape) * dtype.itemsize
+    _check_size(path, f"{where} says that it has {size} bytes", size, held, member)
+    if size > left:
+        _fail(path, f"{where} has {size} bytes; allowed: at most {left}, by what is free; take fewer rows")
+    return size
+
+
+def _check_size(path: Path, says: str, size: int, held: int, member: zipfile.ZipInfo) -> None:
+    """ConfigError unless what an array says is what the archive says, and what its packed bytes can hold."""
+    most = member.compress_size
+    if member.compress_type == zipfile.ZIP_DEFLATED:
+        most = _MOST_INFLATED * member.compress_size + _SLACK_BYTES
+    if size != held or size > most:
+        _fail(path, f"{says}, and the file holds {min(held, most)} for it; take the file as it was written")
+
+
+def _declared(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and kind as an array's header announces them; ValueError for a header that is none."""
+    version = np.lib.format.read_magic(member)
+    if version not in _VERSIONS:
+        raise ValueError(f"an array of version {version}")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, _, dtype = read(member)
+    except (SyntaxError, TokenError) as error:  # numpy reads it as Python
+        raise ValueError("the header of an array is none") from error
+    if any(length < 0 for length in shape):
+        raise ValueError(f"an array of shape {shape}")
+    return shape, dtype
+
+
+def finite(path: Path, name: str, array: NDArray) -> NDArray:
+    """`array`, if it holds numbers, as node.data.cells has them."""
+    if array.dtype.kind not in _NUMBERS:
+        _fail(path, f": array {shown(name)} holds {array.dtype}, not numbers")
+    bad = np.argwhere(no_numbers(array))
+    if len(bad):
+        place = tuple(int(index) for index in bad[0])
+        _fail(path, f": {name}{list(place)} = {array[place]:g} is not {FINITE}")
+    return array
+
+
+def labels(path: Path, name: str, array: NDArray) -> NDArray:
+    """`array`, if it can name classes: finite numbers, or text. ConfigError."""
+    if array.dtype.kind in _TEXT:
+        return array
+    if array.dtype.kind not in _NUMBERS:
+        _fail(path, f": array {shown(name)} holds {array.dtype}; allowed: numbers or text")
+    return finite(path, name, array)

@@ -1,0 +1,165 @@
+"""Data of a user's own under a schema: which reader, and what the schema asks of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from node.data.arrow_tables import MOST_BYTES, MOST_ROWS, Frame, Limits, check_columns, fail, read_frame
+from node.data.cells import number
+from node.data.columns import words_of
+from node.data.encoding import (
+    Encoded,
+    Labels,
+    check_size,
+    class_counts,
+    class_number,
+    cut,
+    encode,
+    features,
+    standardise,
+    targets,
+)
+from node.data.formats import kind_of
+from node.data.images import read_images
+from node.data.npz import array_names, finite, labels, read_arrays
+from node.data.report import Entry
+from node.errors import ConfigError, shown
+from node.task.schema import ArraySchema, ClassTarget, Schema, TableSchema
+
+X, Y = "x", "y"
+
+
+def read_with_schema(path: Path, schema: Schema) -> Encoded:
+    """The rows of `path`, encoded; ConfigError, one line, for what does not fit."""
+    match schema:
+        case TableSchema():
+            return encode(schema, read_table(path, schema))
+        case ArraySchema() if schema.kind == "images":
+            _expect(
+                path, "images", path.is_dir() or not path.exists(), "a folder with a folder for each class"
+            )
+            return read_images(schema, path)
+        case ArraySchema():
+            return _encoded_npz(schema, path)
+
+
+def read_table(path: Path, schema: TableSchema) -> Frame:
+    """The columns that the schema names, not encoded yet; ConfigError for what does not fit."""
+    _expect_table(path)
+    return read_frame(path, [schema.target.name or "", *(column.name for column in schema.columns)])
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Rows for a trained model: `x` (n, ...), and `y` (n,) as in training, None unless all rows have it."""
+
+    x: NDArray[np.float32]
+    y: Labels | None
+
+
+def read_unseen(path: Path, schema: Schema) -> Unseen:
+    """All rows of `path`, whether they have a target or not; ConfigError for what does not fit.
+
+    Images still lie in folders by class.
+    """
+    match schema:
+        case TableSchema():
+            return _unseen_table(path, schema)
+        case ArraySchema(kind="array") if (schema.target.name or Y) not in array_names(path):
+            return Unseen(_scaled(schema, path, read_arrays(path, (X,))[X]), None)
+    encoded = read_with_schema(path, schema)
+    return Unseen(encoded.x, encoded.y)
+
+
+def _unseen_table(path: Path, schema: TableSchema) -> Unseen:
+    _expect_table(path)
+    frame = read_frame(path, None, Limits(MOST_ROWS, MOST_BYTES, 1))
+    check_columns(path, list(frame.columns), [column.name for column in schema.columns])
+    x, _ = features(schema, frame)
+    if schema.target.name not in frame.columns:
+        return Unseen(x, None)
+    words = words_of(frame.columns[schema.target.name])
+    if words.missing.any() or frame.rows < 2:
+        return Unseen(x, None)
+    return Unseen(x, targets(schema.target, frame)[0])
+
+
+def _expect_table(path: Path) -> None:
+    _expect(path, "table", kind_of(path) in {"table", "parquet"}, ".csv, .tsv, .txt or .parquet")
+
+
+def _expect(path: Path, kind: str, fits: bool, allowed: str) -> None:
+    if not fits:
+        raise ConfigError(
+            f"data {shown(str(path))} does not fit data.schema.kind = {kind!r}; allowed: {allowed}"
+        )
+
+
+def read_npz(schema: ArraySchema, path: Path) -> tuple[NDArray, NDArray]:
+    """x (n, ...) of finite numbers and y (n,), neither encoded yet; ConfigError for what does not fit."""
+    _expect(path, "array", kind_of(path) == "npz", ".npz")
+    name = schema.target.name or Y
+    arrays = read_arrays(path, (X, name))
+    x, y = arrays[X], arrays[name]
+    if y.shape != x.shape[:1]:
+        fail(path, f": {X} is {x.shape} and {name} is {y.shape}; allowed: as many targets as rows")
+    if len(x) < 2:
+        fail(path, f" has {len(x)} rows; at least 2 are needed, to train and to validate")
+    return _fitting(schema, path, x), y
+
+
+def _encoded_npz(schema: ArraySchema, path: Path) -> Encoded:
+    name = schema.target.name or Y
+    x, y = read_npz(schema, path)
+    rows = x.astype(np.float32)
+    standardise(rows, schema)
+    labels, remark = _labels(schema, path, name, y)
+    entries = (Entry(name, f"target, {schema.target.kind}", remark), Entry(X, str(x.dtype), "mean and std"))
+    return Encoded(rows, labels, entries, ())
+
+
+def _fitting(schema: ArraySchema, path: Path, x: NDArray) -> NDArray:
+    """Rows (n, ...), if they are as the schema says and finite."""
+    if x.shape[1:] != schema.shape:
+        shape = f"(n, {', '.join(map(str, schema.shape))})"
+        fail(path, f": {X} is {x.shape}; allowed by data.schema.shape: {shape}")
+    check_size(path, len(x), schema.shape)
+    return finite(path, X, x)
+
+
+def _scaled(schema: ArraySchema, path: Path, x: NDArray) -> NDArray[np.float32]:
+    """Rows (n, ...) by the schema, in an array of their own."""
+    rows = _fitting(schema, path, x).astype(np.float32)
+    standardise(rows, schema)
+    return rows
+
+
+def _labels(
+    schema: ArraySchema, path: Path, name: str, y: NDArray
+) -> tuple[NDArray[np.int64] | NDArray[np.float32], str]:
+    target = schema.target
+    if not isinstance(target, ClassTarget):
+        values = cut(finite(path, name, y), target.low, target.high)
+        return ((values - target.mean) / target.std).astype(np.float32), "learned as (value - mean) / std"
+    words, places = np.unique(labels(path, name, y), return_inverse=True)
+    table = [class_number(target, label_word(word)) for word in words]
+    if -1 in table:
+        bad = label_word(words[table.index(-1)])
+        fail(
+            path,
+            f", array {shown(name)}: {shown(bad)} is no class of the task; allowed: "
+            f"{shown(', '.join(target.values))}; mend it, or have it added to the schema by all",
+        )
+    numbers = np.array(table, np.int64)[places]
+    return numbers, class_counts(target, numbers)
+
+
+def label_word(label: object) -> str:
+    """A label of an npz as text: whole numbers without a point."""
+    text = label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label).strip()
+    value = number(text)
+    return str(int(value)) if value is not None and value.is_integer() else text

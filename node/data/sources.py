@@ -1,0 +1,121 @@
+"""All rows of a source, understood: by the task's schema, or as plain numbers where it has none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from node.data.in_memory import Rows
+from node.data.numeric_tables import Table, read_table
+from node.data.report import Entry, Report, counted
+from node.errors import ConfigError, shown
+from node.task.schema import ArraySchema, ClassTarget, Schema, TableSchema
+from node.task.sections import Task
+
+_MOST_CLASSES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """All rows of a source, not yet divided: x (n, ...), y (n,) integers or floats."""
+
+    x: NDArray[np.float32]
+    y: NDArray[np.int64] | NDArray[np.float32]
+    classes: int | None
+    label: str
+    """"digits", or the file's name."""
+    content: str
+    """What its rows are, in a few words."""
+    report: Report
+
+
+def read_source(path: Path, task: Task) -> Source:
+    """The rows in `path`, a file or a folder; raises ConfigError."""
+    schema = task.data.schema
+    if schema is not None:
+        return _with_schema(path, schema)
+    if path.is_dir() and not path.suffix:
+        raise ConfigError(
+            f"data folder {shown(str(path))} needs a task that says which classes there are and how large "
+            "images are: python -m node.init makes one"
+        )
+    return _plain(path, task)
+
+
+def _plain(path: Path, task: Task) -> Source:
+    """The rows of a file of numbers; targets that are all whole numbers are class labels."""
+    table = read_table(path, task.data.features, task.data.target)
+    return _understood(f"data file {shown(str(path))}", path.name, table)
+
+
+def source_of(rows: Rows) -> Source:
+    """Rows in memory, read as a file of them would be."""
+    return _understood("data", "rows in memory", rows.table)
+
+
+def _understood(what: str, label: str, table: Table) -> Source:
+    """A table's rows; `what` names it in an error, `label` in its description."""
+    y, classes = _targets(what, table)
+    kind = f"classes 0 to {classes - 1}" if classes else "any number, accuracy is R^2"
+    content = f"{_features(table)}, target {shown(table.target)} ({kind})"
+    headline = f"{label}: {counted(len(y), 'row')}, numbers as they are (the task has no schema)"
+    entries = [Entry(name, _shape_of(table), "") for name in table.features]
+    report = Report(headline, (Entry(table.target, "target", kind), *entries), ())
+    return Source(table.x, y, classes, label, content, report)
+
+
+def _shape_of(table: Table) -> str:
+    return "number" if table.x.ndim == 2 else f"{' x '.join(map(str, table.x.shape[1:]))} numbers"
+
+
+def _targets(what: str, table: Table) -> tuple[NDArray[np.int64] | NDArray[np.float32], int | None]:
+    """The targets (n,), and the number of classes if they are labels."""
+    whole = np.all(table.y == np.floor(table.y))
+    if not whole:
+        return table.y.astype(np.float32), None
+    for label in (table.y.min(), table.y.max()):
+        if not 0 <= label < _MOST_CLASSES:
+            raise ConfigError(
+                f"{what}: target {shown(table.target)} holds the label {label:.0f}; "
+                f"allowed: 0 to K-1, K at most {_MOST_CLASSES} (whole numbers are read as class labels)"
+            )
+    labels = table.y.astype(np.int64)
+    return labels, max(2, int(labels.max()) + 1)
+
+
+def _features(table: Table) -> str:
+    """The features in a few words."""
+    names = table.features
+    if table.x.ndim > 2 or len(names) == 1:
+        return f"features {shown(names[0])} of shape {table.x.shape[1:]}"
+    return f"{len(names)} features ({shown(names[0])} to {shown(names[-1])})"
+
+
+def _with_schema(path: Path, schema: Schema) -> Source:
+    """The rows of a file or folder as the schema says; libraries are loaded only for what is read."""
+    from node.data.reading import read_with_schema  # noqa: PLC0415 - pyarrow and Pillow, only where needed
+
+    encoded = read_with_schema(path, schema)
+    target = schema.target
+    classes = len(target.values) if isinstance(target, ClassTarget) else None
+    kind = f"{classes} classes" if classes else "any number, accuracy is R^2"
+    content = f"{_encoded(schema)}, {_target_words(schema)} ({kind})"
+    headline = f"{path.name}: {counted(len(encoded.y), 'row')}, {content}"
+    report = Report(headline, encoded.entries, encoded.remarks)
+    return Source(encoded.x, encoded.y, classes, path.name, content, report)
+
+
+def _encoded(schema: Schema) -> str:
+    match schema:
+        case TableSchema():
+            return f"{counted(len(schema.columns), 'column')} as {counted(schema.shape[0], 'feature')}"
+        case ArraySchema():
+            return f"{schema.kind} of {' x '.join(map(str, schema.shape))}"
+
+
+def _target_words(schema: Schema) -> str:
+    name = schema.target.name
+    return f"target {shown(name)}" if name else "target: the folder's name"

@@ -1,0 +1,1 @@
+"""`python -m node.init`: a task and a schema from a file of rows."""

@@ -1,0 +1,136 @@
+"""The first look at somebody's data: a schema for it, whatever its kind, and what was understood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from node.data.arrow_tables import fail, read_frame
+from node.data.formats import kind_of
+from node.data.images import list_folder, size_of
+from node.data.npz import finite, labels, read_arrays
+from node.data.reading import X, Y, label_word
+from node.data.report import Entry, Report, counted
+from node.errors import ConfigError, shown
+from node.init.guess import TargetKind, array_scales, in_order, understand
+from node.init.scaling import Scale, Scaling
+from node.task.schema import ArraySchema, ClassTarget, NumberTarget, Schema, Target
+
+LARGEST_SIDE = 64
+_SMALLEST_SIDE = 8
+_PUBLIC_MEAN, _PUBLIC_STD = 0.5, 0.25
+_FEW_CLASSES = 20
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was found: the schema, how many rows, columns without a place in it, and the report."""
+
+    schema: Schema
+    rows: int
+    left_out: tuple[Entry, ...]
+    report: Report
+
+
+def look(path: Path, target: str | None, kind: TargetKind, unwanted: Sequence[str], scaling: Scaling) -> Look:
+    """Look at a file or folder; `target` is a column or array, None for the last column or "y"."""
+    if path.is_dir():
+        _refuse("--target", target, "the classes are the names of the folders")
+        _refuse("--leave-out", next(iter(unwanted), None), "images have no columns")
+        return _images(path)
+    if kind_of(path) == "npz":
+        _refuse("--leave-out", next(iter(unwanted), None), "an npz has arrays, not columns")
+        return _npz(path, target or Y, kind, scaling)
+    frame = read_frame(path, None)
+    aim = target if target is not None else list(frame.columns)[-1]
+    if aim in unwanted:
+        raise ConfigError(
+            f"--leave-out {shown(aim)} is refused: it is the target; name another column with --target"
+        )
+    found = understand(frame, aim, kind, unwanted, scaling)
+    columns, width = counted(len(found.schema.columns), "column"), found.schema.shape[0]
+    headline = (
+        f"{path.name}: {counted(found.rows, 'row')}, {columns} as {counted(width, 'feature')}, "
+        f"target {shown(aim)}, {counted(len(found.left_out), 'column')} left out"
+    )
+    report = Report(headline, (*found.kept, *found.left_out), ())
+    return Look(found.schema, found.rows, found.left_out, report)
+
+
+def _refuse(option: str, value: str | None, why: str) -> None:
+    """ConfigError for an option that means nothing for this kind of data."""
+    if value is not None:
+        raise ConfigError(f"{option} {shown(value)} is refused: {why}; leave the option out")
+
+
+def _images(path: Path) -> Look:
+    folder = list_folder(path)
+    classes = in_order(list(folder.classes))
+    if len(classes) < 2:
+        raise ConfigError(
+            f"data folder {shown(str(path))} has one class, {shown(classes[0])}; allowed: a folder for each "
+            "of two classes or more"
+        )
+    sizes = size_of([file for files in folder.classes.values() for file in files])
+    if not sizes:
+        raise ConfigError(f"data folder {shown(str(path))}: no image in it can be read")
+    (wide, high, _), _ = sizes.most_common(1)[0]
+    shrink = max(1.0, max(wide, high) / LARGEST_SIDE)
+    height, width = (max(_SMALLEST_SIDE, round(side / shrink)) for side in (high, wide))
+    channels = 3 if any(colour for _, _, colour in sizes) else 1
+    schema = ArraySchema(
+        *("images", ClassTarget("classes", classes), (channels, height, width)),
+        *((_PUBLIC_MEAN,), (_PUBLIC_STD,)),
+    )
+    headline = (
+        f"{path.name}: {counted(folder.count, 'image')}, {len(classes)} classes, scaled to {height} x {width}"
+    )
+    entries = tuple(
+        Entry(name, "class", counted(len(files), "image")) for name, files in folder.classes.items()
+    )
+    others = f"{counted(sizes.total(), 'image')} can be read; {counted(folder.others, 'other file')} ignored"
+    return Look(schema, sizes.total(), (), Report(headline, entries, (others,)))
+
+
+def _npz(path: Path, name: str, kind: TargetKind, scaling: Scaling) -> Look:
+    arrays = read_arrays(path, (X, name))
+    x, y = finite(path, X, arrays[X]), arrays[name]
+    if x.ndim < 2 or y.shape != x.shape[:1] or len(x) < 2:
+        fail(
+            path,
+            f": {X} is {x.shape} and {name} is {y.shape}; allowed: shapes (n, ...) and (n,), n 2 or more",
+        )
+    target = _npz_target(path, name, y, kind, scaling)
+    schema = _array_schema(target, tuple(x.shape[1:]), array_scales(x, scaling))
+    what = f"{len(target.values)} classes" if isinstance(target, ClassTarget) else "a number"
+    shape = " x ".join(map(str, schema.shape))
+    headline = f"{path.name}: {counted(len(x), 'row')}, {shape} numbers each, target {shown(name)} ({what})"
+    return Look(
+        schema, len(x), (), Report(headline, (Entry(name, f"target, {what}", ""), Entry(X, shape, "")), ())
+    )
+
+
+def _array_schema(target: Target, shape: tuple[int, ...], scales: Sequence[Scale]) -> ArraySchema:
+    means, stds = tuple(scale.mean for scale in scales), tuple(scale.std for scale in scales)
+    lows = tuple(scale.low for scale in scales if scale.low is not None)
+    highs = tuple(scale.high for scale in scales if scale.high is not None)
+    ranges = (lows, highs) if len(lows) == len(highs) == len(scales) else (None, None)
+    return ArraySchema("array", target, shape, means, stds, *ranges)
+
+
+def _npz_target(path: Path, name: str, y: np.ndarray, kind: TargetKind, scaling: Scaling) -> Target:
+    words = np.unique(labels(path, name, y))
+    numeric = y.dtype.kind in "biuf"
+    few = len(words) <= _FEW_CLASSES and (not numeric or bool(np.all(words == np.floor(words))))
+    if kind == "classes" or (kind == "auto" and (few or not numeric)):
+        if not 2 <= len(words) <= 1000:
+            fail(path, f": {name} has {len(words)} different values; allowed: 2 to 1000 classes")
+        return ClassTarget("classes", in_order([label_word(word) for word in words]), name)
+    values = finite(path, name, y).astype(np.float64)
+    if float(values.std()) == 0.0:
+        fail(path, f": {name} is the same in every row; name another array with --target")
+    scale = scaling(values)
+    return NumberTarget("number", scale.mean, scale.std, name, scale.low, scale.high)

@@ -1,0 +1,233 @@
+"""A task as a TOML file with comments, which says what in it came from looking at somebody's data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from node.errors import one_line
+from node.init.guess import LEAST_ROWS
+from node.init.proposal import TEST_FRACTION, Model, Privacy, Training
+from node.task.rules import key_name, toml_name
+from node.task.schema import (
+    ArraySchema,
+    ClassTarget,
+    Column,
+    NumberColumn,
+    NumberTarget,
+    Schema,
+    TableSchema,
+    Target,
+)
+from node.task.sections import AgreementSection, TrainSection
+
+MARK = "# FROM YOUR DATA"
+_COMMENT_WIDTH = 100
+_MOST_AREAS = 100  # classes: the AUC sorts all rows once for each
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """All that a task file says; `privacy` None is none. `left_out` are columns without a place in it."""
+
+    name: str
+    rows: int
+    schema: Schema
+    left_out: tuple[str, ...]
+    model: Model
+    training: Training
+    privacy: Privacy | None
+    agreement: AgreementSection | None
+    """How peers agree on scales and lists; None: those of the rows that were looked at are taken."""
+
+
+def task_text(proposal: Proposal) -> str:
+    """The whole file."""
+    parts = (
+        _head(proposal),
+        _task(proposal),
+        _model(proposal.model),
+        _train(proposal.training, proposal.schema.target),
+    )
+    rest = (_privacy(proposal), _agreement(proposal.agreement), _data(proposal))
+    return "\n".join(line for part in (*parts, *rest) for line in part) + "\n"
+
+
+def _head(proposal: Proposal) -> Iterator[str]:
+    yield "# A task for python -m node, written by python -m node.init. Every peer needs this same file:"
+    command = "node --task" if proposal.agreement is None else "node.agree"
+    yield f"#   python -m {command} FILE.toml --data OWN_DATA --peers HOST:PORT,HOST:PORT,HOST:PORT"
+    yield "# Any value may be changed, at all peers alike. python -m node.check tells what would fail."
+    yield "#"
+    yield "# BEFORE YOU SHARE IT: lines with the mark"
+    yield f"#   {MARK}"
+    yield "# tell others something about the data that it was made from, and no noise covers them. They say:"
+    yield from (f"# - {what}" for what in _told(proposal.schema, proposal.agreement is not None))
+    yield "# Replace by public values what must not be known (a published code list, ranges from a textbook)."
+    yield ""
+
+
+def _told(schema: Schema, ranges: bool) -> Iterator[str]:
+    scales, digits = ("ranges", "outward to one digit") if ranges else ("means and spreads", "to two digits")
+    match schema:
+        case TableSchema():
+            yield "which columns there are, and which have missing values"
+            yield f"{scales} of numbers and dates, {digits}"
+            yield f"names of categories that {LEAST_ROWS} rows or more have"
+        case ArraySchema():
+            yield "the shape of a row"
+            if schema.kind == "array":
+                yield f"{scales} of its numbers, {digits}"
+    if isinstance(schema.target, ClassTarget):
+        yield "names of classes"
+    else:
+        yield f"{scales} of the target, {digits}"
+    yield "how many rows there are, to one digit"
+
+
+def _task(proposal: Proposal) -> Iterator[str]:
+    yield "[task]"
+    yield f"name = {toml(proposal.name)}"
+    yield "seed = 0                  # fixes the first model and which rows are held back for validation"
+    yield ""
+
+
+def _model(model: Model) -> Iterator[str]:
+    yield "[model]"
+    yield f"class = {toml(model.cls)}    # {model.why}; any torch.nn.Module as 'package.module:Class'"
+    yield f"args = {toml(model.args)}    # {model.size} parameters"
+    yield ""
+
+
+def _train(training: Training, target: Target) -> Iterator[str]:
+    yield "[train]"
+    yield f"rounds = {training.rounds}"
+    yield f"epochs = {training.epochs}                # over one's own rows, in a round"
+    yield f"batch_size = {training.batch_size}"
+    yield 'optimizer = "sgd"'
+    yield f"learning_rate = {toml(training.learning_rate)}"
+    yield f"momentum = {toml(training.momentum)}"
+    known = {key_name(entry) for entry in fields(TrainSection)}
+    for name, (value, why) in _judging(target).items():
+        if name in known:  # keys of later versions
+            yield f"{name} = {toml(value)}    # {why}"
+    yield ""
+
+
+def _judging(target: Target) -> dict[str, tuple[object, str]]:
+    """What is minimised and what is told of it, by the kind of target."""
+    if isinstance(target, NumberTarget):
+        return {
+            "loss": ("auto", "mean squared error"),
+            "metrics": (("r2", "mae"), "on this node's own validation rows; mae in standard deviations"),
+        }
+    named = ("accuracy", "balanced-accuracy", "auc")
+    kept = named if len(target.values) <= _MOST_AREAS else named[:2]
+    return {
+        "loss": ("auto", "cross-entropy"),
+        "metrics": (kept, "on this node's own validation rows"),
+    }
+
+
+def _privacy(proposal: Proposal) -> Iterator[str]:
+    privacy = proposal.privacy
+    yield "[privacy]"
+    if privacy is None:
+        yield 'mechanism = "none"        # sums hide single updates; nothing bounds what the model remembers'
+    else:
+        yield 'mechanism = "dp-sgd"      # bounds what anybody can tell about any one row; "none" is without'
+        yield f"epsilon = {toml(privacy.epsilon)}             # for all rounds; smaller is more private"
+        yield f"delta = {toml(privacy.delta)}"
+        yield "clipping_radius = 1.0"
+        yield f"# With {_count(proposal.rows)} rows a step's noise is {privacy.noise:.2g} times what one row"
+        yield f"# can move it; a peer with fewer rows adds more noise, for the same epsilon.    {MARK}: rows"
+    yield ""
+
+
+def _agreement(section: AgreementSection | None) -> Iterator[str]:
+    if section is not None:
+        yield "# How peers agree on means, spreads and categories before they learn: python -m node.agree."
+        yield "[agreement]"
+        yield f"share = {toml(section.share)}               # of epsilon and delta; the rest is for learning"
+        yield f"records = {section.records}         # no peer has more rows"
+        yield f"least_records = {section.least_records}       # a category with fewer in all counts as other"
+        yield ""
+
+
+def _count(rows: int) -> str:
+    """A number of rows to one digit: it stands in a file for others."""
+    return f"about {float(f'{rows:.1g}'):,.0f}"
+
+
+def _data(proposal: Proposal) -> Iterator[str]:
+    schema = proposal.schema
+    yield "[data]"
+    yield f"test_fraction = {TEST_FRACTION}       # of one's own rows, held back for validation"
+    yield ""
+    yield "# What a row is, and how it becomes numbers, alike at every peer (docs/data.md). A file that does"
+    yield "# not fit is refused; other columns than these are ignored."
+    yield "[data.schema]"
+    yield f"kind = {toml(schema.kind)}"
+    yield f"target = {toml(plain(schema.target))}    {MARK}"
+    yield from _columns(schema) if isinstance(schema, TableSchema) else _array(schema)
+    for name in proposal.left_out:
+        yield f"# left out: {_comment(name)}    {MARK}"
+
+
+def _columns(schema: TableSchema) -> Iterator[str]:
+    yield f"columns = [    {MARK}: all names below, and what is marked"
+    for column in schema.columns:
+        yield f"  {toml(plain(column))},{_mark(column)}"
+    yield "]"
+
+
+def _mark(column: Column) -> str:
+    match column:
+        case NumberColumn():
+            return f"    {MARK}: {'mean, std' if column.low is None else 'the range'}"
+        case _ if column.kind == "category":
+            return f"    {MARK}: values"
+    return ""
+
+
+def _array(schema: ArraySchema) -> Iterator[str]:
+    yield f"shape = {toml(schema.shape)}    {MARK}"
+    mark = "# public constants" if schema.kind == "images" else MARK
+    yield f"mean = {toml(schema.mean)}    {mark}"
+    yield f"std = {toml(schema.std)}    {mark}"
+    if schema.low is not None and schema.high is not None:
+        yield f"low = {toml(schema.low)}    {mark}"
+        yield f"high = {toml(schema.high)}    {mark}"
+
+
+def plain(value: Any) -> Any:
+    """A schema, a column or a target as tables and lists: the keys that say something, the name first."""
+    if is_dataclass(value):
+        given = {toml_name(entry): getattr(value, entry.name) for entry in fields(value)}
+        said = {name: plain(item) for name, item in given.items() if item is not None and item is not False}
+        return {"name": said.pop("name"), **said} if "name" in said else said
+    return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def toml(value: object) -> str:
+    """`value` (text, number, boolean, list, table) in TOML."""
+    match value:
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return repr(value)
+        case Mapping():
+            return "{ " + ", ".join(f"{name} = {toml(item)}" for name, item in value.items()) + " }"
+        case Sequence():
+            return "[" + ", ".join(map(toml, value)) + "]"
+    raise TypeError(f"{type(value).__name__} has no place in a task file")
+
+
+def _comment(text: str) -> str:
+    """`text` as a comment may hold it."""
+    line = one_line(text)
+    return line if len(line) <= _COMMENT_WIDTH else line[: _COMMENT_WIDTH - 3] + "..."

@@ -1,0 +1,88 @@
+"""What `python -m node.init` does once it knows what is wanted: look, propose, try out, write."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import cast
+
+from node.data.dataset import own_rows
+from node.data.sources import read_source
+from node.init.__main__ import InitOptions, save
+from node.init.look import Look
+from node.init.proposal import (
+    LOUD_NOISE,
+    TEST_FRACTION,
+    ModelKind,
+    Privacy,
+    propose_agreement,
+    propose_model,
+    propose_privacy,
+    propose_training,
+)
+from node.init.task_file import MARK, Proposal, task_text
+from node.runtime.privacy_budget import make_mechanism
+from node.task.sections import Task, read_task
+from node.training.build import build_model
+from node.training.trainer import shapes
+
+_LOUD = (
+    "warning: with so few rows for this model, noise drowns most of what there is to learn; take a smaller "
+    "model (--model linear), more rows, a larger --epsilon, or peers you may trust with --privacy none"
+)
+
+
+def write_task(options: InitOptions, found: Look) -> list[str]:
+    """Write a task file for what was found; the lines to print. ConfigError, and no file, where it fails."""
+    proposal = _proposal(options, found)
+    text = task_text(proposal)
+    _try_out(read_task(tomllib.loads(text)), options)
+    save(options.out, text)
+    marked = sum(MARK in line for line in text.splitlines()) - 1
+    return [*found.report.lines(), "", *_summary(options, proposal, marked)]
+
+
+def _proposal(options: InitOptions, found: Look) -> Proposal:
+    rows = max(1, round(found.rows * (1 - TEST_FRACTION)))
+    model = propose_model(found.schema, rows, cast("ModelKind", options.model))
+    private = options.privacy == "dp-sgd"
+    training = propose_training(rows, options.rounds, private)
+    privacy: Privacy | None = None
+    if private:
+        privacy = propose_privacy(training, rows, model.size, options.epsilon)
+    return Proposal(
+        name=options.name,
+        rows=rows,
+        schema=found.schema,
+        left_out=tuple(entry.column for entry in found.left_out),
+        model=model,
+        training=training,
+        privacy=privacy,
+        agreement=propose_agreement(found.rows) if options.agree else None,
+    )
+
+
+def _try_out(task: Task, options: InitOptions) -> None:
+    """Do what a node does before its first round; ConfigError if the task does not suit its own data."""
+    dataset = own_rows(read_source(options.data, task), task)
+    model = build_model(task, dataset)
+    make_mechanism(task, shapes(model, task.train.parameters), len(dataset.train_y))
+
+
+def _summary(options: InitOptions, proposal: Proposal, marked: int) -> list[str]:
+    model, privacy = proposal.model, proposal.privacy
+    budget = f"dp-sgd, epsilon {privacy.epsilon:g}, delta {privacy.delta:g}" if privacy else "none"
+    loud = privacy is not None and privacy.noise > LOUD_NOISE
+    return [
+        f"model: {model.cls}, {model.size} parameters ({model.why}); privacy: {budget}",
+        f"{options.out} is written; {marked} lines are marked {MARK[2:]}: read them before you share it",
+        *([_LOUD] if loud else []),
+        _next(options),
+    ]
+
+
+def _next(options: InitOptions) -> str:
+    if options.agree:
+        return (
+            f"next, everybody: python -m node.agree {options.out} --data {options.data} --peers HOST:PORT,..."
+        )
+    return f"next: python -m node.check {options.out} --data {options.data}"

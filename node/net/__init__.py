@@ -1,0 +1,1 @@
+"""Connections: what is accepted, dialled, sent, limited."""

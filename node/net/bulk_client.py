@@ -1,0 +1,211 @@
+"""One keep-alive connection that POSTs bulk frames: a request at a time, without copying what it carries.
+
+h11 says what goes on the wire, and reads the answer. A general client costs more CPU for a frame than
+the system does for moving it: it joins, queues, and keeps cookies. What waits to be sent is bounded: it is
+one frame.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import cast
+
+import h11
+
+from node.addresses import parse_endpoint, split_endpoint
+from node.errors import ConfigError
+from node.net.tls import Tls, WrongPeer
+from protocol.wire import codec
+from protocol.wire.ids import Key
+
+MAX_ANSWER_BYTES = 8 * 1024
+_LONGEST_RETRY_DIGITS = 4
+
+
+class Kind(Enum):
+    """What an answer means for the frame that it is about."""
+
+    TAKEN = auto()
+    REFUSED = auto()
+    """It broke a rule: it is dropped."""
+    EARLY = auto()
+    """It is worth sending again, soon."""
+    BUSY = auto()
+    """So is whatever follows it, later."""
+    UNFIT = auto()
+    """No frame of this version is refused like this: that is a fault, or another version."""
+    ODD = auto()
+    """No node answers like this."""
+
+
+_KINDS = {
+    400: Kind.REFUSED,
+    413: Kind.UNFIT,
+    415: Kind.UNFIT,
+    425: Kind.EARLY,
+    429: Kind.BUSY,
+    503: Kind.BUSY,
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a frame was answered. `retry_after_s`: when to come again, where that is said."""
+
+    status: int
+    retry_after_s: float | None
+
+    @property
+    def kind(self) -> Kind:
+        """What it means."""
+        return Kind.TAKEN if 200 <= self.status < 300 else _KINDS.get(self.status, Kind.ODD)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Whose link a frame belongs to: who is at its far end, and the ticket that was given there."""
+
+    key: Key
+    ticket: bytes
+
+
+class Poster:
+    """POSTs to one endpoint, for one task. An error of the network is an OSError."""
+
+    def __init__(self, endpoint: str, connect_timeout_s: float, timeout_s: float, tls: Tls | None) -> None:
+        self._endpoint = endpoint
+        self._tls = tls
+        self._connect_timeout_s = connect_timeout_s
+        self._timeout_s = timeout_s
+        self._connection: _Connection | None = None
+        self._key: Key | None = None
+        """Whose the connection is, as far as TLS tells."""
+
+    async def post(self, frame: codec.Frame, link: Pass) -> Answer:
+        """The answer. A connection that the far side gave up meanwhile is opened again, once.
+
+        WrongPeer, and nothing said, if another node answers than at the far end of the link.
+        """
+        async with asyncio.timeout(self._timeout_s):
+            if self._connection is not None and self._connection.is_open and self._key in (None, link.key):
+                with suppress(ConnectionError):
+                    return await self._connection.post(self._endpoint, frame, link.ticket)
+            return await (await self._connect(link)).post(self._endpoint, frame, link.ticket)
+
+    async def _connect(self, link: Pass) -> _Connection:
+        """A connection, kept once it is known whose it is."""
+        self.close()
+        try:
+            host, port = split_endpoint(parse_endpoint(self._endpoint, "a peer's address"))
+        except ConfigError as error:  # it is what the peer says of itself
+            raise ConnectionError(str(error)) from error
+        context = self._tls.dialling(self._endpoint) if self._tls else None
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(self._connect_timeout_s):
+            wire, connection = await loop.create_connection(_Connection, host, port, ssl=context)
+        try:
+            shown = wire.get_extra_info("ssl_object")
+            self._key = self._tls.check(self._endpoint, shown) if self._tls else None
+            if self._key not in (None, link.key):
+                raise WrongPeer("who answers bulk holds another key than who answered the link")
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        return connection
+
+    def close(self) -> None:
+        """Drop the connection, and the request that is on it."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class _Connection(asyncio.Protocol):
+    """What is said on one socket."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_ANSWER_BYTES)
+        self._answer: asyncio.Future[Answer] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a request may go out here."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def close(self) -> None:
+        """End it, at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def post(self, host: str, frame: codec.Frame, ticket: bytes) -> Answer:
+        """Send one request and wait for its answer; ConnectionError if the connection ends before."""
+        if self._transport is None or self._transport.is_closing():
+            raise ConnectionResetError("the connection is closed")
+        answer = self._answer = asyncio.get_running_loop().create_future()
+        headers = [
+            ("Host", host),
+            ("Authorization", f"Bearer {ticket.hex()}"),
+            ("Content-Length", str(len(frame))),
+        ]
+        request = self._http.send(h11.Request(method="POST", target="/v1/bulk", headers=headers)) or b""
+        try:
+            self._transport.write(request + self._passed(frame.head))
+            self._transport.write(self._passed(frame.payload))
+            self._http.send(h11.EndOfMessage())
+            return await answer
+        except asyncio.CancelledError:
+            self.close()  # a late answer would be taken for that of the next request
+            raise
+
+    def _passed(self, data: bytes | memoryview) -> bytes | memoryview:
+        """Part of a body, which h11 counts and does not copy; all it asks of it is a length."""
+        self._http.send_with_data_passthrough(h11.Data(data=cast("bytes", data)))
+        return data
+
+    # -- what asyncio calls ------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is open."""
+        if isinstance(transport, asyncio.Transport):
+            self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Part of an answer. One that has a body, or after which nothing may follow, ends the connection."""
+        try:
+            self._http.receive_data(data)
+            event = self._http.next_event()
+            if event is h11.NEED_DATA:
+                return
+            if not isinstance(event, h11.Response) or self._answer is None or self._answer.done():
+                raise h11.RemoteProtocolError("another event than an answer")
+            self._answer.set_result(Answer(event.status_code, _retry_after_s(event)))
+            if isinstance(self._http.next_event(), h11.EndOfMessage) and not self._http.trailing_data[0]:
+                self._http.start_next_cycle()
+            else:
+                self.close()
+        except h11.RemoteProtocolError:
+            self._fail(ConnectionResetError("what answers is no node"))
+        except h11.LocalProtocolError:
+            self.close()  # the answer says that it is the last one
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is closed."""
+        self._fail(error or ConnectionResetError("the connection was closed"))
+
+    def _fail(self, error: Exception) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error)
+        self.close()
+
+
+def _retry_after_s(answer: h11.Response) -> float | None:
+    """What Retry-After says, in seconds; a date, or nonsense, is as if nothing were said."""
+    for name, value in answer.headers:
+        if name == b"retry-after" and value.isdigit() and len(value) <= _LONGEST_RETRY_DIGITS:
+            return float(value)
+    return None

@@ -1,0 +1,160 @@
+"""Opening a link: a websocket, and the handshake that says whose both ends are. No redirect is followed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+
+from aiohttp import (
+    ClientError,
+    ClientHandlerType,
+    ClientRequest,
+    ClientResponse,
+    ClientSession,
+    ClientSSLError,
+    ClientTimeout,
+    ClientWebSocketResponse,
+    ClientWSTimeout,
+    DummyCookieJar,
+    ServerDisconnectedError,
+    TCPConnector,
+    WSMessage,
+    WSMsgType,
+    WSServerHandshakeError,
+)
+
+from node.addresses import parse_endpoint
+from node.errors import ConfigError
+from node.net.bulk_client import Pass
+from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES
+from node.net.tls import Tls, WrongPeer, not_met
+from node.net.versions import SUBPROTOCOL, UPGRADE_REQUIRED, OtherVersion, difference, of_answer
+from protocol.adaptive_timeouts import Pace
+from protocol.crypto.node_key import NodeKey
+from protocol.errors import RemoteProtocolError
+from protocol.wire import handshake
+from protocol.wire.handshake import NONCE_BYTES
+from protocol.wire.ids import Key
+
+CONNECT_FLOOR_S = 1.0
+CONNECT_CAP_S = 5.0
+CLOSE_S = 1.0
+_FULL = 503
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A link that stands: its websocket, and by what bulk beside it is known."""
+
+    ws: ClientWebSocketResponse
+    link: Pass
+
+
+class Dialler:
+    """Opens links in the name of one node."""
+
+    def __init__(self, key: NodeKey, tls: Tls | None) -> None:
+        """`tls`: None: without, whatever the addresses."""
+        self._key = key
+        self._tls = tls
+        self._pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
+        self._client: ClientSession | None = None
+
+    async def start(self) -> None:
+        """From now on links can be opened."""
+        self._client = ClientSession(
+            connector=TCPConnector(limit=0),
+            timeout=ClientTimeout(total=None, sock_connect=CONNECT_CAP_S),
+            cookie_jar=DummyCookieJar(),
+            middlewares=(_no_redirect,),
+        )
+
+    async def close(self) -> None:
+        """No more."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def dial(self, endpoint: str) -> Opened:
+        """A link to an endpoint, within the time that connecting was seen to take.
+
+        An error says why there is none: WrongPeer, OtherVersion, or what the network says.
+        """
+        begun = asyncio.get_running_loop().time()
+        async with asyncio.timeout(self._pace.allowed_s):
+            ws = await self._connect(endpoint)
+            try:
+                link = await self._introduced(ws, endpoint)
+            except BaseException:
+                await ws.close()
+                raise
+        self._pace.observe(asyncio.get_running_loop().time() - begun)
+        return Opened(ws, link)
+
+    async def _connect(self, endpoint: str) -> ClientWebSocketResponse:
+        if self._client is None:
+            raise ConnectionError("the transport is closed")
+        try:
+            where = parse_endpoint(endpoint, "a peer's address")
+        except ConfigError as error:  # it is what the peer says of itself
+            raise ConnectionError(str(error)) from error
+        context = self._tls.dialling(endpoint) if self._tls else None
+        try:
+            return await self._client.ws_connect(
+                f"{'http' if context is None else 'https'}://{where}/v1/link",
+                protocols=(SUBPROTOCOL,),
+                timeout=ClientWSTimeout(ws_close=CLOSE_S),
+                max_msg_size=MAX_CONTROL_BYTES,
+                heartbeat=HEARTBEAT_S,
+                ssl=context or False,
+            )
+        except (ServerDisconnectedError, ClientSSLError) as error:
+            raise ConnectionError(not_met(under_tls=context is not None)) from error
+        except WSServerHandshakeError as error:
+            raise _refused(error) from error
+
+    async def _introduced(self, ws: ClientWebSocketResponse, endpoint: str) -> Pass:
+        """The dialler's part of a handshake; nothing is said to who should not be there."""
+        node = self._tls.check(endpoint, ws.get_extra_info("ssl_object")) if self._tls else None
+        if ws.protocol is None:
+            raise OtherVersion(difference("an older version"))
+        mine = os.urandom(NONCE_BYTES)
+        try:
+            await ws.send_bytes(handshake.knock(mine))
+            challenged = handshake.read_challenge(_data(await ws.receive()), mine)
+            _check_same(challenged.key, node)
+            await ws.send_bytes(handshake.proof(self._key, mine, challenged))
+            return Pass(challenged.key, handshake.read_ticket(_data(await ws.receive())))
+        except RemoteProtocolError as error:
+            raise WrongPeer(f"who answers does not show whose it is: {error}") from error
+
+
+def _check_same(shown: Key, node: Key | None) -> None:
+    """WrongPeer unless the key of a handshake is that of the certificate, where there is one."""
+    if node is not None and shown != node:
+        raise WrongPeer(f"who answers shows the key {shown.hex()[:16]}... under a certificate of another")
+
+
+def _data(frame: WSMessage) -> bytes:
+    if frame.type is not WSMsgType.BINARY:
+        raise ConnectionResetError("who answers ends the link in its handshake")
+    return bytes(frame.data)
+
+
+def _refused(answer: WSServerHandshakeError) -> ConnectionError:
+    """Why a link was refused."""
+    if answer.status == UPGRADE_REQUIRED:
+        return OtherVersion(difference(of_answer(answer.headers or {})))
+    if answer.status == _FULL:
+        return ConnectionRefusedError("who answers takes no more links for now")
+    return ConnectionError(f"who answers is no node: it says {answer.status} to a link")
+
+
+async def _no_redirect(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+    """A node answers at the address that it announced, under the key that it holds: nowhere else."""
+    answer = await handler(request)
+    if 300 <= answer.status < 400:
+        answer.close()
+        raise ClientError(f"who answers is no node: it redirects ({answer.status}), which is not followed")
+    return answer

@@ -1,0 +1,478 @@
+"""A link: one direction to one endpoint, opened with the first message and again when it breaks.
+
+    control queue ──▶ one task writes the websocket          (small frames)
+    bulk queue    ──▶ one task owns the POST connection      (large ones: they hold up no small one)
+                      one task reads the websocket: what the far side sends back on it
+
+Whatever goes wrong in one of them ends the link, and the machine is told why. A link over which nothing was
+sent for a while is closed, and nobody is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import math
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
+
+from node.errors import one_line
+from node.net.bulk_client import Answer, Kind, Poster
+from node.net.dialling import CLOSE_S, CONNECT_CAP_S, Opened
+from node.net.intake import SMALL_BYTES, log
+from node.net.outbox import Budget, Outbox
+from node.net.reply_path import NO_WAY_BACK
+from node.net.resending import AGAIN_FOR_S, KEPT_FRAMES, Kept, Outgoing
+from protocol.errors import RemoteProtocolError, TooEarly
+from protocol.swarm.meeting.discovery import NOBODY_LISTENS
+from protocol.wire.handshake import read_again
+from protocol.wire.ids import Key
+from protocol.wire.limits import MAX_FRAME_BYTES
+from protocol.wire.messages import Message
+
+if TYPE_CHECKING:
+    from node.net.transport import Transport
+
+QUEUED_SENDS = 4096
+BULK_TIMEOUT_S = 30.0
+AHEAD = 2
+"""Messages of what is built as it is sent that are there at once."""
+EARLY_POSTS = 4
+"""Bulk frames that wait to be sent again, as they came too early. When there are more, those behind wait."""
+BUSY_FIRST_S = 0.25
+BUSY_CAP_S = 5.0
+BUSY_FOR_S = 15.0
+REOPEN_S = 1.0
+REOPENINGS = 3
+"""A link that broke within REOPEN_S so often in a row is not opened again at once."""
+
+FULL = "queue to a peer is full"
+EVICTED = "a link was closed for want of room before they were sent"
+ODD = "a link ended by how bulk was answered"
+FAULT = "a fault of this node ended a link"
+REFUSED = "refused by a peer"
+EARLY = "came too early at a peer, again and again"
+FORGOTTEN = "came too early at a peer, and was kept no longer"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the links of one node may hold, all bytes for what is queued and not yet sent."""
+
+    idle_s: float
+    """A link over which nothing was sent for so long is closed."""
+    links: int
+    """One more, and the idlest is closed."""
+    control_bytes: int
+    bulk_bytes: int
+    all_control_bytes: int
+    all_bulk_bytes: int
+    all_kept_bytes: int
+    """Sent on websockets, and kept in case that they are asked for again."""
+
+
+LIMITS = Limits(
+    idle_s=45.0,  # live members are announced to every 10 s
+    links=2048,
+    control_bytes=4 << 20,
+    bulk_bytes=64 << 20,
+    all_control_bytes=64 << 20,
+    all_bulk_bytes=512 << 20,
+    all_kept_bytes=64 << 20,
+)
+
+
+class _OddAnswer(ConnectionError):
+    """No node of this version answers bulk like this, or only one that can do nothing more."""
+
+
+class Link:
+    """One direction to one endpoint: two queues, and the tasks that own its two connections."""
+
+    def __init__(self, transport: Transport, endpoint: str) -> None:
+        self._transport = transport
+        self._endpoint = endpoint
+        limits, loop = transport.limits, asyncio.get_running_loop()
+        control, bulk = transport.control_budget, transport.bulk_budget
+        self._control: Outbox[Outgoing] = Outbox(QUEUED_SENDS, Budget(limits.control_bytes, control))
+        self._bulk: Outbox[Outgoing | Iterable[Message]] = Outbox(
+            QUEUED_SENDS, Budget(limits.bulk_bytes, bulk)
+        )
+        self._early: list[tuple[float, Outgoing]] = []
+        """Bulk frames that came too early, and when each is to be sent again."""
+        self._later: set[asyncio.TimerHandle] = set()
+        """Small ones that are to be sent again."""
+        self._gave_up_s = -math.inf
+        """When the far side last had refused a bulk frame as too early for as long as that is borne."""
+        self._poster = Poster(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S, transport.tls)
+        self._opened: Opened | None = None
+        self._fault: asyncio.Future[None] = loop.create_future()
+        self._is_over = False
+        self.used_s = loop.time()
+        """When something was last sent."""
+        self.task = asyncio.create_task(self._run(), name=f"link {endpoint}")
+        self.task.add_done_callback(self._ended)
+
+    # -- what is to be sent ------------------------------------------------------------------------
+
+    def put(self, messages: Iterable[Message], bulk: bool) -> None:
+        """Queue. What has no room is counted.
+
+        What is still to be built is bulk in any case, and waits unbuilt.
+        """
+        if self._is_over:
+            self._drop(NO_WAY_BACK, _how_many(messages))
+        elif not isinstance(messages, Sequence):
+            if not self._bulk.put(messages, _built_bytes(messages)):
+                self._drop(FULL, 1)
+        else:
+            for message in messages:
+                self._put_one(message, bulk, None)
+
+    def hand(self, message: Message, end: asyncio.Future[bool]) -> None:
+        """Queue a large message; `end` is told whether it went, once it has gone or never will."""
+        if self._is_over:
+            self._drop(NO_WAY_BACK, 1)
+            end.set_result(False)
+        else:
+            self._put_one(message, True, end)
+
+    def _put_one(self, message: Message, bulk: bool, end: asyncio.Future[bool] | None) -> None:
+        try:
+            outgoing = Outgoing(message, self._transport.encoded(message), end=end)
+        except Exception as error:  # noqa: BLE001 - a fault of ours: it ends this link, and not the node
+            if not self._fault.done():
+                self._fault.set_exception(error)
+            if end is not None:
+                end.set_result(False)
+            return
+        size = len(outgoing.frame)
+        has_room = (
+            self._bulk.put(outgoing, size)
+            if bulk or size > SMALL_BYTES
+            else self._control.put(outgoing, size)
+        )
+        if not has_room:
+            self._drop(FULL, 1)
+            outgoing.ended(False)
+
+    def _drop(self, why: str, count: int) -> None:
+        if count:
+            log.debug("dropped", why=why)
+            self._transport.counts.drop_all(why, count)
+
+    # -- its life ----------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Send what is queued, for at most a second, and close."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(self._control.drained(), self._bulk.drained()), 1.0)
+        self._cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+    def evict(self) -> None:
+        """End at once, for want of room: what is queued is counted, and nobody is told."""
+        self._drop(EVICTED, len(self._control) + len(self._bulk))
+        self._cancel()
+
+    def _cancel(self) -> None:
+        self._over()
+        self.task.cancel()
+
+    def _over(self) -> None:
+        """From now on nothing more is taken; the next message to this endpoint opens a new link."""
+        self._is_over = True
+        self._transport.forget(self._endpoint, self)
+
+    async def _run(self) -> None:
+        try:
+            await self._work()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the link, and the machine is told
+            self._over()
+            if isinstance(error, _OddAnswer):
+                self._drop(ODD, 1)
+            elif not isinstance(error, TimeoutError | ClientError | OSError):
+                self._drop(FAULT, 1)
+                log.warning("link-ended", endpoint=self._endpoint, why=_why(error))
+            await self._transport.lost(self._endpoint, _why(error))
+        finally:
+            self._over()
+            self._poster.close()
+            if self._opened is not None:
+                with suppress(ConnectionError, ClientError, asyncio.TimeoutError):
+                    await asyncio.wait_for(self._opened.ws.close(), CLOSE_S)
+
+    def _ended(self, _: asyncio.Task[None]) -> None:
+        """All is over, and what is left is given back; that may be before the first task began."""
+        for waiting in (*self._control.clear(), *self._bulk.clear()):
+            if isinstance(waiting, Outgoing):
+                waiting.ended(False)
+        for _due_s, outgoing in self._early:
+            self._transport.bulk_budget.give(len(outgoing.frame))
+            outgoing.ended(False)
+        self._early.clear()
+        if not self._fault.cancel() and not self._fault.cancelled():
+            self._fault.exception()  # it was told
+
+    async def _work(self) -> None:
+        """Send until nothing was to be sent for a while; an error if the link can not be opened again."""
+        clock = asyncio.get_running_loop().time
+        self._opened = await self._transport.connect(self._endpoint)
+        bulk = asyncio.create_task(self._send_bulk(), name=f"bulk to {self._endpoint}")
+        broken_early = 0
+        try:
+            opened_s = clock()
+            while not await self._on(self._opened, bulk):
+                broken_early = broken_early + 1 if clock() - opened_s < REOPEN_S else 0
+                if broken_early >= REOPENINGS:
+                    raise ConnectionResetError("who answers ends every link at once")
+                self._opened = await self._transport.connect(self._endpoint)
+                opened_s = clock()
+                await self._transport.reconnected(self._endpoint)
+        finally:
+            bulk.cancel()
+            await asyncio.gather(bulk, return_exceptions=True)
+
+    async def _on(self, opened: Opened, bulk: asyncio.Task[None]) -> bool:
+        """Everything over one websocket: True when it is idle, False when it broke."""
+        kept = Kept(self._transport.kept_budget)
+        sending = asyncio.create_task(self._send_control(opened.ws, kept))
+        reading = asyncio.create_task(self._read(opened, kept))
+        tasks = (sending, reading, bulk, self._fault)
+        try:
+            while not any(task.done() for task in tasks):
+                if self._idle_in_s() <= 0:
+                    self._over()
+                    return True
+                await asyncio.wait(tasks, timeout=self._idle_in_s(), return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()
+            return False
+        finally:
+            for task in (sending, reading):
+                task.cancel()
+            await asyncio.gather(sending, reading, return_exceptions=True)
+            for handle in self._later:
+                handle.cancel()
+            self._later.clear()
+            kept.clear()
+
+    def _idle_in_s(self) -> float:
+        """How long until nobody needs this link, if nothing is sent meanwhile."""
+        now_s = asyncio.get_running_loop().time()
+        if len(self._control) or len(self._bulk) or self._early or self._later:
+            self.used_s = now_s
+        return self.used_s + self._transport.limits.idle_s - now_s
+
+    # -- the websocket -----------------------------------------------------------------------------
+
+    async def _send_control(self, ws: ClientWebSocketResponse, kept: Kept) -> None:
+        """The one task that writes a websocket; it returns when that is broken."""
+        while True:
+            outgoing = await self._control.head()
+            self._sent(outgoing)
+            kept.sent(outgoing)
+            try:
+                await ws.send_bytes(outgoing.frame.join())
+            except ConnectionError:
+                return  # what was to be sent is still at the head
+            self._control.done()
+            outgoing.ended(True)
+
+    async def _read(self, opened: Opened, kept: Kept) -> None:
+        """The one task that reads it; it returns when the far side is gone."""
+        back = _Reply(self, opened.link.key)
+        async for frame in opened.ws:
+            if frame.type is not WSMsgType.BINARY:
+                self._transport.intake.drop("not a binary frame")
+            elif (number := read_again(frame.data)) is not None:
+                self._send_again(kept.take(number))
+            else:
+                await self._take(frame.data, back)
+
+    async def _take(self, frame: bytes, back: _Reply) -> None:
+        try:
+            await self._transport.intake.take(frame, back)
+        except TooEarly as error:
+            self._transport.intake.drop(str(error))  # what goes back on a link is not sent again
+        except RemoteProtocolError:
+            return  # counted
+
+    def _send_again(self, outgoing: Outgoing | None) -> None:
+        """A small message came too early at the far side: once more, in a while."""
+        loop = asyncio.get_running_loop()
+        if outgoing is None or len(self._later) >= KEPT_FRAMES:
+            self._drop(FORGOTTEN, 1)
+            return
+        wait_s = outgoing.again_in_s(loop.time())
+        if wait_s is None:
+            self._drop(EARLY, 1)
+            return
+
+        def again() -> None:
+            self._later.discard(handle)
+            if not self._control.put(outgoing, len(outgoing.frame)):
+                self._drop(FULL, 1)
+
+        handle = loop.call_later(wait_s, again)
+        self._later.add(handle)
+
+    # -- bulk --------------------------------------------------------------------------------------
+
+    async def _send_bulk(self) -> None:
+        """The one task that owns the connection for bulk."""
+        while True:
+            waiting = await self._next_bulk()
+            if isinstance(waiting, Outgoing):
+                await self._send_large(waiting)
+            else:
+                await self._build(waiting)
+            self._bulk.done()
+            del waiting  # it may hold a vector, and the next one may be long in coming
+
+    async def _next_bulk(self) -> Outgoing | Iterable[Message]:
+        """What is next in the queue; what came too early is sent again meanwhile."""
+        while self._early:
+            try:
+                async with asyncio.timeout_at(self._due_s):
+                    return await self._bulk.head()
+            except TimeoutError:
+                await self._send_due()
+        return await self._bulk.head()
+
+    async def _build(self, messages: Iterable[Message]) -> None:
+        being_built, is_over = iter(messages), False
+        while not is_over:
+            built = await self._transport.built(being_built)
+            for message in built:
+                await self._send_large(Outgoing(message, self._transport.encoded(message)))
+            is_over = len(built) < AHEAD
+
+    async def _send_large(self, outgoing: Outgoing) -> None:
+        """POST a frame, after those that came too early and are due; a small one is handed over."""
+        size = len(outgoing.frame)
+        if size <= SMALL_BYTES:
+            while not self._control.put(outgoing, size):
+                if not len(self._control):
+                    self._drop(FULL, 1)
+                    outgoing.ended(False)
+                    return
+                await self._control.drained()
+            return
+        if self._early:
+            await self._send_due()
+        while len(self._early) >= EARLY_POSTS:
+            await asyncio.sleep(max(0.0, (self._due_s or 0.0) - asyncio.get_running_loop().time()))
+            await self._send_due()
+        await self._post(outgoing)
+
+    @property
+    def _due_s(self) -> float | None:
+        """When the first of those that came too early is to be sent again."""
+        return min((due_s for due_s, _ in self._early), default=None)
+
+    async def _send_due(self) -> None:
+        """Send again what came too early, as far as its time has come."""
+        now_s = asyncio.get_running_loop().time()
+        for entry in [entry for entry in self._early if entry[0] <= now_s]:
+            await self._post(entry[1])
+            self._early.remove(entry)
+            self._transport.bulk_budget.give(len(entry[1].frame))
+
+    async def _post(self, outgoing: Outgoing) -> None:
+        """POST one frame, and do what its answer says."""
+        answer = await self._answer_to(outgoing)
+        match answer.kind:
+            case Kind.TAKEN:
+                self._gave_up_s = -math.inf
+                outgoing.ended(True)
+            case Kind.REFUSED:
+                self._drop(REFUSED, 1)
+                outgoing.ended(True)
+            case Kind.EARLY:
+                self._came_early(outgoing)
+            case Kind.UNFIT:
+                size = len(outgoing.frame)
+                raise _OddAnswer(f"who answers takes no bulk of {size} bytes (it says {answer.status})")
+            case _:
+                raise _OddAnswer(f"who answers is no node: it says {answer.status} to bulk")
+
+    async def _answer_to(self, outgoing: Outgoing) -> Answer:
+        """Its answer; who is busy is asked again, later each time, and not for ever."""
+        clock = asyncio.get_running_loop().time
+        begun_s, backoff_s = clock(), BUSY_FIRST_S
+        while True:
+            if self._opened is None:
+                raise ConnectionResetError("the link is closed")
+            self._sent(outgoing)
+            answer = await self._poster.post(outgoing.frame, self._opened.link)
+            if answer.kind is not Kind.BUSY:
+                return answer
+            wait_s = backoff_s if answer.retry_after_s is None else answer.retry_after_s
+            if clock() + wait_s - begun_s > BUSY_FOR_S:
+                raise _OddAnswer(f"who answers takes no more bulk for now (it says {answer.status})")
+            await asyncio.sleep(wait_s)
+            backoff_s = min(BUSY_CAP_S, 2 * backoff_s)
+
+    def _came_early(self, outgoing: Outgoing) -> None:
+        """Send it again in a while; who refused one for as long as that is borne gets the next ones once."""
+        now_s = asyncio.get_running_loop().time()
+        is_hopeless = outgoing.tries == 0 and now_s - self._gave_up_s < AGAIN_FOR_S
+        wait_s = None if is_hopeless else outgoing.again_in_s(now_s)
+        if wait_s is None:
+            self._gave_up_s = self._gave_up_s if is_hopeless else now_s
+            self._drop(EARLY, 1)
+            outgoing.ended(False)
+        elif not self._transport.bulk_budget.take(len(outgoing.frame)):
+            self._drop(FULL, 1)
+            outgoing.ended(False)
+        else:
+            self._early.append((now_s + wait_s, outgoing))
+
+    def _sent(self, outgoing: Outgoing) -> None:
+        self._transport.sent(outgoing.message, len(outgoing.frame))
+        self.used_s = asyncio.get_running_loop().time()
+
+
+class _Reply:
+    """The way back for what the far side of a link sends on it."""
+
+    def __init__(self, link: Link, key: Key) -> None:
+        self._link = link
+        self.key: Key | None = key
+
+    def send(self, messages: tuple[Message, ...]) -> None:
+        """On the same link, as long as it stands."""
+        self._link.put(messages, bulk=False)
+
+
+def _how_many(messages: Iterable[Message]) -> int:
+    return len(messages) if isinstance(messages, Sequence) else 1
+
+
+def _built_bytes(messages: Iterable[Message]) -> int:
+    """What messages that wait unbuilt will hold at once: as they declare, and no more than AHEAD frames."""
+    declared = getattr(messages, "size_bytes", None)
+    most = AHEAD * MAX_FRAME_BYTES
+    return min(declared, most) if isinstance(declared, int) else most
+
+
+def _why(error: BaseException) -> str:
+    """Why a link is down, as the system says it."""
+    if isinstance(error, asyncio.TimeoutError):
+        return "does not answer in time"
+    cause = getattr(error, "os_error", None) or error
+    number = getattr(cause, "errno", None)
+    if number == errno.ECONNREFUSED:
+        return NOBODY_LISTENS
+    if isinstance(number, int) and number > 0:
+        return os.strerror(number).lower()
+    if isinstance(error, ClientError | OSError):
+        return one_line(str(cause)) or type(cause).__name__
+    return one_line(f"a fault of this node: {type(error).__name__}: {error}")

@@ -1,0 +1,75 @@
+"""Where a node listens, and that the names it was given mean something."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterable
+
+from node.addresses import PeerAddress, split_endpoint
+from node.errors import ConfigError, UserError, reason
+
+BACKLOG = 512
+"""Who waits to be accepted. Behind a flood that is some four seconds (node.net.doors); a dial lasts five."""
+DEFAULT = "127.0.0.1:0"
+
+
+def listen(endpoint: str) -> socket.socket:
+    """A listening socket. UserError if the port is in use, ConfigError if the host does not resolve."""
+    host, port = split_endpoint(endpoint)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        # Asked for by itself: create_server would make an error of any kind of what the resolver says.
+        socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except socket.gaierror as error:
+        raise ConfigError(
+            f"--listen {endpoint}: the host does not resolve ({reason(error)}); check the name, or give an "
+            "address of this machine"
+        ) from error
+    except OSError as error:
+        why = os.strerror(error.errno).lower() if error.errno else reason(error)
+        raise UserError(f"--listen {endpoint}: {why}; {_advice(error)}") from error
+
+
+def _advice(error: OSError) -> str:
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "give an address of this machine"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "ports below 1024 are for root: listen on a higher one"
+    return "end what uses the port, or listen elsewhere (port 0 takes a free one)"
+
+
+def listen_where_possible(peers: Iterable[PeerAddress], mine: bytes | None) -> socket.socket:
+    """On the --peers entry pinned to one's own key, else the first that can be bound here, else any port."""
+    entries = sorted(peers, key=lambda peer: peer.key != mine)
+    for peer in entries:
+        if peer.key is not None and peer.key != mine:
+            continue
+        try:
+            return listen(peer.endpoint)
+        except UserError:
+            continue
+    return listen(DEFAULT)
+
+
+def endpoint_of(listener: socket.socket, asked: str | None) -> str:
+    """HOST:PORT as it is announced: the host as asked for, the port as bound."""
+    host, port = listener.getsockname()[:2]
+    if asked is not None:
+        host = split_endpoint(asked)[0]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def check_names(option: str, endpoints: Iterable[str]) -> None:
+    """ConfigError for a host that does not exist."""
+    for endpoint in endpoints:
+        host, port = split_endpoint(endpoint)
+        try:
+            socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise ConfigError(
+                f"{option} {endpoint}: the host {host} does not exist or can not be looked up "
+                f"({reason(error)}); check the name, or give an address"
+            ) from error

@@ -1,0 +1,209 @@
+"""Links that others open here: whose they are, what comes on them, and what goes back on them.
+
+    handshake (PROVE_S at most) ──▶ its key is proved: a ticket ──▶ messages, in order ──▶ its end: no ticket
+
+One task reads a websocket, one writes it. What is to go back waits in a bounded queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import Protocol
+
+from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
+
+from node.errors import reason
+from node.net.intake import HEARTBEAT_S, MAX_CONTROL_BYTES, SMALL_BYTES, Intake, log
+from node.net.outbox import Budget, Outbox
+from node.net.reply_path import NO_WAY_BACK, Back, Nowhere
+from node.net.traffic import Counts, phase_of
+from node.net.versions import SUBPROTOCOL
+from protocol.crypto.node_key import NodeKey
+from protocol.errors import RemoteProtocolError, TooEarly
+from protocol.wire import codec, handshake
+from protocol.wire.handshake import NONCE_BYTES
+from protocol.wire.ids import Key
+from protocol.wire.messages import Message
+
+PROVE_S = 5.0
+"""A websocket on which no key was proved in this time is closed."""
+CLOSE_S = 1.0
+BACK_FRAMES = 256
+BACK_BYTES = 1 << 20
+"""What may wait to go back on one link."""
+ALL_BACK_BYTES = 64 << 20
+NO_KEY = "a link on which no key was proved"
+_TOO_LARGE = "a reply too large for a link"
+_FULL = "queue back to a peer is full"
+_BEARER = re.compile(r"Bearer ([0-9a-f]{64})")
+
+Heard = Callable[[Key], None]
+
+
+class Tickets(Protocol):
+    """Where links get the tickets that their POST connections show (node.net.doors)."""
+
+    def ticket(self, key: Key) -> bytes:
+        """A new one, for the link on which `key` was proved."""
+
+    def forget(self, ticket: bytes) -> None:
+        """Its link is gone."""
+
+
+Said = tuple[bytes, str]
+"""A frame, and the phase that its bytes count for; none for what is no message."""
+
+
+class Visits:
+    """Who is connected here. Each end of a link is known by its key from the handshake on."""
+
+    def __init__(self, key: NodeKey, intake: Intake, counts: Counts) -> None:
+        """`key`: this node's own, which it shows to whoever connects."""
+        self._key = key
+        self._intake = intake
+        self._counts = counts
+        self._budget = Budget(ALL_BACK_BYTES, None)
+        self._visitors: dict[Key, Visitor] = {}
+        """By key, the link that was opened last."""
+
+    async def host(
+        self, request: web.Request, ws: web.WebSocketResponse, tickets: Tickets, heard: Heard
+    ) -> None:
+        """One link, from its handshake to its end.
+
+        `heard` is told whose key it is, at the proof and after each message.
+        """
+        await ws.prepare(request)
+        try:
+            key = await _welcome(ws, self._key)
+        except ConnectionError:
+            return  # who came has gone again
+        except (TimeoutError, RemoteProtocolError):
+            self._intake.drop(NO_KEY)
+            await ws.close(code=WSCloseCode.POLICY_VIOLATION)
+            return
+        heard(key)
+        ticket = tickets.ticket(key)
+        visitor = self._visitors[key] = Visitor(ws, key, self._counts, self._budget)
+        try:
+            visitor.say(handshake.ticket(ticket))
+            await self._read(ws, visitor, partial(heard, key))
+        finally:
+            tickets.forget(ticket)
+            if self._visitors.get(key) is visitor:
+                del self._visitors[key]
+            await visitor.close()
+
+    def back_to(self, key: Key | None) -> Back:
+        """The way back for a request beside a link, by whose that is: to that link, if it stands."""
+        visitor = self._visitors.get(key) if key is not None else None
+        return visitor or Nowhere(key, self._counts)
+
+    async def _read(self, ws: web.WebSocketResponse, visitor: Visitor, heard: Callable[[], None]) -> None:
+        """Take in what comes, until the far side closes. Messages are numbered as they come."""
+        numbers = count()
+        async for frame in ws:
+            if frame.type is WSMsgType.BINARY:
+                await self._take(frame.data, visitor, next(numbers))
+                heard()
+            elif frame.type is WSMsgType.ERROR:
+                self._intake.drop("a frame over the limit, or no frame")
+            else:
+                self._intake.drop("not a binary frame")
+
+    async def _take(self, frame: bytes, visitor: Visitor, number: int) -> None:
+        """What came too early is asked for again: what makes it timely may come behind it on this link."""
+        try:
+            await self._intake.take(frame, visitor)
+        except TooEarly:
+            visitor.say(handshake.again(number))
+        except RemoteProtocolError:
+            return  # counted
+
+
+class Visitor:
+    """A link that somebody opened here, and whose key was proved: the way back to who is there."""
+
+    def __init__(self, ws: web.WebSocketResponse, key: Key, counts: Counts, budget: Budget) -> None:
+        self._ws = ws
+        self.key: Key | None = key
+        self._counts = counts
+        self._outbox: Outbox[Said] = Outbox(BACK_FRAMES, Budget(BACK_BYTES, budget))
+        self._writing = asyncio.create_task(self._write(), name="a link's way back")
+
+    def send(self, messages: tuple[Message, ...]) -> None:
+        """Send these back on this link; what is too large, or has no room, is counted."""
+        for message in messages:
+            frame = codec.encode(message)
+            if len(frame) > SMALL_BYTES:
+                self._counts.drop(_TOO_LARGE)
+            else:
+                self._put(frame.join(), phase_of(message))
+
+    def say(self, frame: bytes) -> None:
+        """The same for a frame that is no message."""
+        self._put(frame, "")
+
+    def _put(self, frame: bytes, phase: str) -> None:
+        if self._writing.done():
+            self._counts.drop(NO_WAY_BACK)
+        elif not self._outbox.put((frame, phase), len(frame)):
+            self._counts.drop(_FULL)
+
+    async def _write(self) -> None:
+        """The one task that writes this websocket; when it ends, so does the link."""
+        try:
+            while True:
+                frame, phase = await self._outbox.head()
+                await self._ws.send_bytes(frame)
+                if phase:
+                    self._counts.sent[phase] += len(frame)
+                self._outbox.done()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the end of this link
+            log.debug("link-ended", why=reason(error))
+            await self._ws.close()
+        finally:
+            self._counts.drop_all(NO_WAY_BACK, len(self._outbox.clear()))
+
+    async def close(self) -> None:
+        """Nothing more goes back."""
+        self._writing.cancel()
+        await asyncio.gather(self._writing, return_exceptions=True)
+
+
+async def _welcome(ws: web.WebSocketResponse, key: NodeKey) -> Key:
+    """The acceptor's part of a handshake but for its last word; whose key the dialler holds."""
+    async with asyncio.timeout(PROVE_S):
+        theirs, mine = handshake.read_knock(_data(await ws.receive())), os.urandom(NONCE_BYTES)
+        await ws.send_bytes(handshake.challenge(key, theirs, mine))
+        return handshake.read_proof(_data(await ws.receive()), theirs, mine, key.public)
+
+
+def _data(frame: WSMessage) -> bytes:
+    if frame.type in (WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED):
+        raise ConnectionResetError(NO_KEY)
+    if frame.type is not WSMsgType.BINARY:
+        raise RemoteProtocolError(NO_KEY)
+    return bytes(frame.data)
+
+
+def new_websocket() -> web.WebSocketResponse:
+    """How a websocket is accepted."""
+    return web.WebSocketResponse(
+        protocols=(SUBPROTOCOL,),
+        timeout=CLOSE_S,
+        max_msg_size=MAX_CONTROL_BYTES,
+        heartbeat=HEARTBEAT_S,
+        compress=False,
+    )
+
+
+def ticket_of(request: web.BaseRequest) -> bytes | None:
+    """The ticket that a request shows; None if it shows none."""
+    shown = _BEARER.fullmatch(request.headers.get("Authorization", ""))
+    return bytes.fromhex(shown[1]) if shown else None

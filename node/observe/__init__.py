@@ -1,0 +1,1 @@
+"""What people and programs see of a node: terminal, log, page, figures."""

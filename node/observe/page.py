@@ -1,0 +1,122 @@
+"""The page that a node and a tracker serve to their owner. It shows, and changes nothing.
+
+/            the page, the same for everybody: nothing of this node stands in it
+/page/NAME   its parts
+/v1/status   what the page shows, as JSON: for the owner (node.observe.access)
+/v1/events   the same, and then what changes, as server-sent events: for the owner
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from importlib import resources
+from typing import Protocol
+
+from aiohttp import web
+
+from node.net.routes import Shared
+from node.observe.access import Access
+from node.observe.snapshot import left_s
+from node.observe.sse import Feed
+from node.observe.views import NodeView, View, as_json, document
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+FRONT = "page.html"
+KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+PARTS = (
+    *("tokens.css", "page.css", "icon.svg"),
+    *("page.js", "node.js", "tracker.js", "stream.js", "charts.js", "rounds.js", "elements.js", "words.js"),
+    *("uPlot.iife.min.js", "uPlot.min.css"),
+)
+"""What the page may ask for, and nothing else in the package."""
+
+
+class Sight(Protocol):
+    """What a page shows."""
+
+    ended: bool
+
+    async def view(self) -> View:
+        """As it stands now."""
+
+    def now(self) -> float:
+        """Unix seconds, by the clock of the times in a view."""
+
+
+class Page:
+    """One node's page: its routes, and the feed behind them."""
+
+    def __init__(self, sight: Sight, access: Access) -> None:
+        self._sight = sight
+        self._access = access
+        self._described = Shared(self._describe)
+        self._feed = Feed(sight.view, sight.now)
+
+    @property
+    def routes(self) -> list[web.RouteDef]:
+        """Reading alone."""
+        return [
+            web.get("/", self._front),
+            web.get("/page/{name}", self._part),
+            web.get("/v1/status", self._status),
+            web.get("/v1/events", self._events),
+        ]
+
+    async def close(self) -> None:
+        """The run is over: a last word to those who watch."""
+        self._sight.ended = True
+        await self._feed.close()
+
+    async def _front(self, request: web.Request) -> web.Response:
+        self._access.check_address(request)
+        return _asset(FRONT)
+
+    async def _part(self, request: web.Request) -> web.Response:
+        self._access.check_address(request)
+        name = request.match_info["name"]
+        if name not in PARTS:
+            raise web.HTTPNotFound
+        return _asset(name)
+
+    async def _status(self, request: web.Request) -> web.Response:
+        self._access.check(request)
+        headers = {**HEADERS, "Cache-Control": "no-store"}
+        body = await self._described.get()
+        return web.Response(body=body, content_type="application/json", charset="utf-8", headers=headers)
+
+    async def _describe(self) -> bytes:
+        """The same for all who ask within a moment."""
+        view = await self._sight.view()
+        return await asyncio.to_thread(_status_body, view, self._sight.now())
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        self._access.check(request)
+        return await self._feed.stream(request, HEADERS)
+
+
+def _status_body(view: View, now: float) -> bytes:
+    left = {"left_s": left_s(view.until, now)} if isinstance(view, NodeView) else {}
+    return as_json({**document(view), **left, "at": now}).encode()
+
+
+def _asset(name: str) -> web.Response:
+    kind = KINDS[name.rpartition(".")[2]]
+    headers = {**HEADERS, "Cache-Control": "no-cache", "Content-Type": f"{kind}; charset=utf-8"}
+    return web.Response(body=_bytes(name), headers=headers)
+
+
+@cache
+def _bytes(name: str) -> bytes:
+    return resources.files("node").joinpath("assets", name).read_bytes()

@@ -1,0 +1,261 @@
+"""Figures for Prometheus: /metrics of a node and of a tracker, each with a registry of its own.
+
+What happens is counted as it is told; what merely is (peers, bytes, the ledger) is read when somebody asks.
+There is no accuracy and no loss among them: a monitor belongs to somebody else more often than a log does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import Generic, TypeVar
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from node.net.routes import Shared
+from node.observe.access import Access
+from node.observe.fan_out import SilentReporter
+from node.observe.views import NodeView, TrackerView
+from node.runtime.artifacts import Record
+from protocol.actions import Reason
+from protocol.swarm.inspection import Contact
+from protocol.wire.messages import Group, Message, Refused
+
+PHASES = ("joining", "idle", "group", "shares", "sums", "following", "catching up", "closing")
+TIMED = ("train", "group", "shares", "sums")
+BUCKETS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+WHYS = 40
+"""How many reasons for dropping are told apart: strangers choose what they send."""
+PLAIN, OPEN = "text/plain", "application/openmetrics-text"
+_VARYING = re.compile(r"\b[0-9a-f]{8,}\b|\d+")
+
+V = TypeVar("V", NodeView, TrackerView)
+Families = Callable[[V], Iterable[Metric]]
+
+
+def new_registry() -> CollectorRegistry:
+    """Not the library's global one, with the process's own figures and the version in it."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    Info("murmuration_build", "The installed version.", registry=registry).info({"version": _version()})
+    return registry
+
+
+def _version() -> str:
+    try:
+        return version("murmuration")
+    except PackageNotFoundError:  # run from a folder, not installed
+        return "unknown"
+
+
+class Figures(Generic[V]):
+    """Answers /metrics. `view` says how things stand, `families` what of it are figures."""
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        view: Callable[[], Awaitable[V]],
+        families: Families[V],
+        access: Access,
+    ) -> None:
+        self._registry = registry
+        self._view: Callable[[], Awaitable[V]] = view
+        self._access = access
+        self._seen: _Seen[V] = _Seen(families)
+        self._looked = Shared(self._look)
+        self._texts = {kind: Shared(partial(self._text, kind)) for kind in (PLAIN, OPEN)}
+        registry.register(self._seen)
+
+    @property
+    def routes(self) -> list[web.RouteDef]:
+        """GET /metrics, for whoever may see the page."""
+        return [web.get("/metrics", self._answer)]
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        self._access.check(request)
+        body, kind = await self._texts[_kind(request.headers.get("Accept", ""))].get()
+        return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-store"})
+
+    async def _look(self) -> None:
+        self._seen.view = await self._view()
+
+    async def _text(self, kind: str) -> tuple[bytes, str]:
+        """All figures in one of the two forms, and what it is called."""
+        await self._looked.get()
+        encode, name = choose_encoder(kind)
+        return encode(self._registry), name
+
+
+def _kind(accepts: str) -> str:
+    """One of two, whatever is asked for: each is made once for all, and nobody makes ever new ones."""
+    names = {part.partition(";")[0].strip() for part in accepts.split(",")}
+    return OPEN if OPEN in names else PLAIN
+
+
+class _Seen(Collector, Generic[V]):
+    """The figures of the last view; none before there is one."""
+
+    def __init__(self, families: Families[V]) -> None:
+        self._families: Families[V] = families
+        self.view: V | None = None
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by the registry."""
+        if self.view is not None:
+            yield from self._families(self.view)
+
+
+class RoundFigures(SilentReporter):
+    """Counts a node's rounds as they end."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._rounds = Counter(
+            "murmuration_rounds",
+            "Rounds since the start of the process, by how they ended.",
+            ["outcome", "reason"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "murmuration_phase_seconds",
+            "Seconds that a round spent in a phase.",
+            ["phase"],
+            buckets=BUCKETS_S,
+            registry=registry,
+        )
+        self._clipped = Counter(
+            "murmuration_clipped_coordinates",
+            "Coordinates of offers that were cut to the bound.",
+            registry=registry,
+        )
+        self._participants = Gauge(
+            "murmuration_round_participants",
+            "Peers whose updates are in the last round's sum; 0 for a round on one's own.",
+            registry=registry,
+        )
+        self._rounds.labels("aggregated", "none")  # series that are there from the start can be told to rise
+        for reason in Reason:
+            self._rounds.labels("fallback", str(reason))
+        for phase in TIMED:
+            self._seconds.labels(phase)
+
+    def round_ended(self, record: Record, rounds: int) -> None:
+        """One more."""
+        self._rounds.labels(record.outcome, record.reason or "none").inc()
+        for phase, traffic in record.phases.items():
+            self._seconds.labels(phase).observe(traffic.s)
+        self._clipped.inc(record.clipped)
+        self._participants.set(record.participants)
+
+
+def node_families(view: NodeView) -> Iterator[Metric]:
+    """What stands in a node's view."""
+    yield _gauge("murmuration_round", "The last round that ended.", view.round)
+    yield _gauge("murmuration_round_last", "The round after which this run is over.", view.rounds)
+    yield _gauge("murmuration_base_generation", "The generation of the agreed model.", view.generation)
+    yield _labelled(
+        "murmuration_phase",
+        "1 for what the node is doing now, 0 for the rest.",
+        "phase",
+        {phase.replace(" ", "_"): int(view.phase == phase) for phase in PHASES},
+    )
+    yield _gauge(
+        "murmuration_electors_missing",
+        "Peers that are waited for at least, for a model that counts for good.",
+        view.electors_missing,
+    )
+    contacts = Tally(peer.contact for peer in view.peers if not peer.is_tracker)
+    yield _labelled(
+        "murmuration_peers",
+        "Peers that this node knows, by how it stands with them.",
+        "contact",
+        {str(contact).replace(" ", "_"): contacts[contact] for contact in Contact},
+    )
+    yield _network(view)
+    yield _dropped(view.dropped)
+    if view.privacy is not None:
+        yield from _privacy(view.privacy)
+
+
+def _network(view: NodeView) -> CounterMetricFamily:
+    family = CounterMetricFamily(
+        "murmuration_network_bytes",
+        "Bytes of messages since the start of the process.",
+        labels=["phase", "direction"],
+    )
+    for direction, count in (("sent", view.sent), ("received", view.received)):
+        for phase in ("group", "shares", "sums"):
+            family.add_metric([phase, direction], count.get(phase, 0))
+    return family
+
+
+def _privacy(facts: Mapping[str, object]) -> Iterator[Metric]:
+    for name, about in (
+        ("epsilon_spent", "Epsilon that the offers of this run have cost."),
+        ("epsilon_remaining", "Epsilon that is left of the budget."),
+        ("epsilon_budget", "Epsilon of the whole run."),
+        ("delta", "The delta at which epsilon is told."),
+    ):
+        value = facts[name]
+        if isinstance(value, int | float):
+            yield _gauge(f"murmuration_privacy_{name}", about, value)
+
+
+class TrackerTally:
+    """Counts what a tracker says."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._last: Group | None = None
+        self._groups = Counter("murmuration_tracker_groups", "Groups that were closed.", registry=registry)
+        self._refused = Counter("murmuration_tracker_refused", "Peers that were refused.", registry=registry)
+
+    def said(self, messages: Iterable[Message]) -> None:
+        """One group goes to each of its members."""
+        for message in messages:
+            if isinstance(message, Refused):
+                self._refused.inc()
+            elif isinstance(message, Group) and message is not self._last:
+                self._last = message
+                self._groups.inc()
+
+
+def tracker_families(view: TrackerView) -> Iterator[Metric]:
+    """What stands in a tracker's view."""
+    yield _gauge("murmuration_tracker_peers", "Peers that are announced.", view.peers)
+    yield _gauge("murmuration_tracker_swarms", "Swarms that are here.", len(view.swarms))
+    ready = sum(swarm.ready for swarm in view.swarms)
+    yield _gauge("murmuration_tracker_ready", "Peers that wait for a group to be closed.", ready)
+    yield _dropped(view.dropped)
+
+
+def _dropped(dropped: Mapping[str, int]) -> CounterMetricFamily:
+    """By why, numbers and keys taken out, so that nobody can make ever new series."""
+    tally: Tally[str] = Tally()
+    for why, count in dropped.items():
+        name = _VARYING.sub("N", why)
+        tally[name if name in tally or len(tally) < WHYS else "others"] += count
+    family = CounterMetricFamily(
+        "murmuration_dropped_messages", "Messages that broke a rule, and were dropped.", labels=["why"]
+    )
+    for why, count in tally.items():
+        family.add_metric([why], count)
+    return family
+
+
+def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, about, value=value)
+
+
+def _labelled(name: str, about: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, about, labels=[label])
+    for key, value in values.items():
+        family.add_metric([key], value)
+    return family

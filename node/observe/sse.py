@@ -1,0 +1,164 @@
+"""Server-sent events for those who watch: the whole view at first, then what changes.
+
+One look every LOOK_S serves all watchers, and there is none while nobody watches. Each of them has one view
+that it was sent last, and no queue: who reads slowly is told fewer steps, and who does not read is let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+from aiohttp import web
+
+from node.net.doors import guest_of
+from node.net.routes import Shared
+from node.observe.views import View, as_json, changes, document
+
+LOOK_S = 0.25
+LAST_LOOK_S = 1.0
+"""At the end: a node does not wait for its page."""
+BEAT_S = 5.0
+"""So often a watcher hears something, so that it knows when the node stands still."""
+LISTEN_S = 1.0
+"""So often it is noticed that a watcher has left."""
+SLOW_S = 10.0
+"""A watcher that has not read for so long is let go."""
+MAX_WATCHERS = 16
+HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+Look = Callable[[], Awaitable[View]]
+Now = Callable[[], float]
+"""Unix seconds, by the clock of the times in a view."""
+
+log = logging.getLogger("murmuration.page")
+log.addHandler(logging.NullHandler())
+
+
+class Feed:
+    """What one node tells its watchers."""
+
+    def __init__(self, look: Look, now: Now) -> None:
+        self._look = look
+        self._now = now
+        self._watchers = 0
+        self._looking: asyncio.Task[None] | None = None
+        self._latest: View | None = None
+        self._news = asyncio.Event()
+        self._closed = False
+        self._look_at_s = 0.0
+        self._whole = Shared(self._tell_all)
+
+    async def stream(self, request: web.Request, headers: dict[str, str]) -> web.StreamResponse:
+        """Serve one watcher until it leaves or the feed ends. 503 if there are too many."""
+        if self._watchers >= MAX_WATCHERS or self._closed:
+            raise web.HTTPServiceUnavailable(text="too many watch already\n", headers={"Retry-After": "5"})
+        guest = guest_of(request)
+        if guest is not None:
+            guest.watch()
+        async with self._watched():
+            response = web.StreamResponse(headers={**headers, **HEADERS})
+            with suppress(ConnectionError):
+                await response.prepare(request)
+                await self._serve(request, response)
+        return response
+
+    async def close(self) -> None:
+        """A last look for those who watch, and goodbye."""
+        if self._looking is not None:
+            self._looking.cancel()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._look_once(), LAST_LOOK_S)
+        self._closed = True
+        self._wake()
+
+    @asynccontextmanager
+    async def _watched(self) -> AsyncIterator[None]:
+        """Somebody watches; the last one to leave ends the looking."""
+        self._watchers += 1
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._keep_looking())
+        try:
+            yield
+        finally:
+            self._watchers -= 1
+            if not self._watchers:
+                self._looking.cancel()
+                self._looking = self._latest = None
+
+    async def _keep_looking(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(max(0.0, self._look_at_s - loop.time()))  # also for those who come and go
+            await self._look_once()
+            self._look_at_s = loop.time() + LOOK_S
+
+    async def _look_once(self) -> None:
+        try:
+            view = await self._look()
+        except Exception:  # what a page shows never ends a node
+            log.exception("the page can not be made")
+            return
+        if view != self._latest:
+            self._latest = view
+            self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def _serve(self, request: web.Request, response: web.StreamResponse) -> None:
+        sent: View | None = None
+        loop = asyncio.get_running_loop()
+        heard_at = loop.time()
+        while not _is_gone(request):
+            is_last, news, view = self._closed, self._news, self._latest
+            text, seen = await self._news_since(sent, view)
+            if not text and loop.time() - heard_at >= BEAT_S:
+                text = ": \n\n"
+            if text:
+                await _write(request, response, text)
+                sent, heard_at = seen, loop.time()
+            if sent is not view:  # what all share is a little older
+                continue
+            if is_last:
+                await _write(request, response, _event("end", {"at": self._now()}))
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), LISTEN_S)
+
+    async def _news_since(self, sent: View | None, view: View | None) -> tuple[str, View | None]:
+        """What brings a watcher from one view to another, and to which."""
+        if view is None or view is sent:
+            return "", sent
+        if sent is None:
+            return await self._whole.get()
+        return _event("change", {**changes(sent, view), "at": self._now()}), view
+
+    async def _tell_all(self) -> tuple[str, View | None]:
+        """The latest view, perhaps with thousands of rounds: the same for all who come within a moment."""
+        view = self._latest
+        if view is None:
+            return "", None
+        values = {**document(view), "at": self._now()}
+        return await asyncio.to_thread(_event, "view", values), view
+
+
+def _event(name: str, values: dict[str, object]) -> str:
+    return f"event: {name}\ndata: {as_json(values)}\n\n"
+
+
+def _is_gone(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()
+
+
+async def _write(request: web.Request, response: web.StreamResponse, text: str) -> None:
+    """Send it; cut the connection of a watcher that does not read."""
+    try:
+        await asyncio.wait_for(response.write(text.encode()), SLOW_S)
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("a watcher that does not read") from None

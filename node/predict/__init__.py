@@ -1,0 +1,1 @@
+"""`python -m node.predict`: predictions with a trained model."""

@@ -1,0 +1,130 @@
+"""`python -m node.predict`: what a model that a swarm agreed on says of new rows."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from node.cli.exit import guarded, print_error
+from node.cli.sigint import begun, leave
+from node.errors import ConfigError, one_line, reason, shown
+from node.options import NodeParser, reachable_path
+
+_BEGINNING = b"row,prediction"
+"""Of a file that this command wrote: it may be replaced."""
+
+_EPILOG = """\
+example:
+  python -m node.predict --model runs/ward-1f2e3d4c --data new.csv --out predictions.csv
+
+The file of the model names the class that it is made of: like a task file, take it from people you trust.
+exit status: 0 done, 1 failed at run time, 2 bad arguments, model or data."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """The exit status."""
+    return guarded(lambda: _main(argv), "--debug" in argv, print_error)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = NodeParser(
+        prog="python -m node.predict",
+        description="Predict with the model of a run; with the target in the data, say how good it is.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--model", required=True, metavar="DIR|FILE", help="a run's --out, or its model.safetensors"
+    )
+    parser.add_argument(
+        "--data", required=True, metavar="FILE", help="the rows, as the task reads its own data"
+    )
+    parser.add_argument(
+        "--out", default="predictions.csv", metavar="FILE", help="where to. Default: predictions.csv"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object. Default: no")
+    parser.add_argument("--debug", action="store_true", help="tracebacks of errors. Default: no")
+    return parser
+
+
+def _main(argv: Sequence[str]) -> int:
+    given = _parser().parse_args(argv)
+    model, data = reachable_path(given.model, "--model"), reachable_path(given.data, "--data")
+    out = reachable_path(given.out, "--out")
+    _check_out(out)
+    from node.predict.model import answer, figures, open_model, written  # noqa: PLC0415 - loads torch, seconds
+    from node.predict.rows import read_rows  # noqa: PLC0415
+
+    saved = open_model(model)
+    rows = read_rows(data, saved.task, saved.classes, saved.row)
+    outputs = answer(saved, rows)
+    found = {} if rows.y is None else figures(saved, outputs, rows.y)
+    say = _as_json if given.json else _as_text
+    text = say(len(outputs), given.out, found, saved.about)
+    begun()
+    _write(out, written(saved, outputs))
+    print(text)
+    return 0
+
+
+def _check_out(path: Path) -> None:
+    """ConfigError where something else than predictions would be replaced: one's data, or a device."""
+    try:
+        if not path.exists() or (path.is_file() and _begins(path) == _BEGINNING):
+            return
+    except OSError as error:
+        raise ConfigError(f"--out {shown(str(path))} can not be read: {reason(error)}") from error
+    raise ConfigError(f"--out {shown(str(path))} is there already, and no file of predictions; give another")
+
+
+def _begins(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(_BEGINNING))
+
+
+def _write(path: Path, content: bytes) -> None:
+    from node.storage.whole_files import replace_file  # noqa: PLC0415
+
+    try:
+        replace_file(path, (content,), durable=False)
+    except OSError as error:
+        raise ConfigError(f"--out {shown(str(path))} can not be written: {reason(error)}") from error
+
+
+def _as_json(rows: int, out: str, found: Mapping[str, float | None], about: Mapping[str, object]) -> str:
+    model = {key: about.get(key) for key in ("base_digest", "generation", "participants", "privacy")}
+    return json.dumps(
+        {"event": "predicted", "rows": rows, "out": out, "metrics": found or None, "model": model}
+    )
+
+
+def _as_text(rows: int, out: str, found: Mapping[str, float | None], about: Mapping[str, object]) -> str:
+    privacy = about.get("privacy")
+    told_of = ("base_digest", "generation", "participants")
+    base, generation, updates = (one_line(str(about.get(key)))[:16] for key in told_of)
+    told = (f"{name} {'not defined' if value is None else f'{value:.4f}'}" for name, value in found.items())
+    lines = [f"model: base {base} of generation {generation}, the mean of {updates} updates"]
+    if isinstance(privacy, dict):
+        lines.append(_spent(privacy))
+    lines.append(f"predictions: {rows} rows in {out}")
+    lines.append(f"metrics: {', '.join(told) if found else 'none, as the data has no target'}")
+    return "\n".join(lines)
+
+
+def _spent(privacy: Mapping[str, object]) -> str:
+    from node.runtime.privacy_budget import ledger_text  # noqa: PLC0415
+
+    try:
+        return one_line(ledger_text(privacy))
+    except (KeyError, TypeError, ValueError):
+        raise ConfigError(
+            f"--model says {shown(privacy)} of the privacy spent, which no node does; take the file as it was"
+        ) from None
+
+
+if __name__ == "__main__":
+    leave(main(sys.argv[1:]))

@@ -1,0 +1,145 @@
+"""A model as a run left it, made again from its file alone, and what it answers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from node.errors import ConfigError, shown
+from node.predict.rows import Rows
+from node.task.import_path import told
+from node.task.schema import ClassTarget, NumberTarget
+from node.task.sections import Task, read_task
+from node.training.build import make
+from node.training.initial_weights import load_weights
+from node.training.losses import make_loss
+from node.training.metrics import accuracy_of, chosen_labels, chosen_metrics, measured, probabilities
+from node.training.model_file import read_about
+from node.training.parameter_scope import plain_tensors
+
+MODEL = "model.safetensors"
+_AT_ONCE = 4096
+_MOST_CLASSES = 1_000_000
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A model in eval mode, and what its file says of it; `row` is the shape of one row."""
+
+    model: nn.Module
+    task: Task
+    classes: int | None
+    row: tuple[int, ...]
+    about: Mapping[str, Any]
+
+
+def open_model(path: Path) -> SavedModel:
+    """The model in `path`, a file or a run's folder; raises ConfigError.
+
+    The class that the file names is imported, as a task file's is.
+    """
+    file = path / MODEL if path.is_dir() else path
+    if file.is_dir():
+        raise ConfigError(f"--model {shown(str(file))} is a folder; allowed: a run's --out, or a file")
+    about = read_about(file)
+    task, classes, row = read_task(about["task"]), about.get("classes"), about.get("row")
+    if not _are_classes(classes) or not _is_shape(row):
+        raise ConfigError(
+            f"--model {shown(str(file))} does not say what its rows and classes are; take the file as a node "
+            "wrote it"
+        )
+    model = make(task.model, task.task.seed)
+    missing = plain_tensors(model).keys() - set(load_weights(model, file, "--model"))
+    if missing:
+        raise ConfigError(
+            f"--model {shown(str(file))} lacks {shown(sorted(missing)[0])}, which {task.model.cls} has; the "
+            "class is another one than it was"
+        )
+    return SavedModel(model.eval(), task, classes, tuple(row), about)
+
+
+def _are_classes(value: object) -> bool:
+    """None for numbers, else how many classes there are."""
+    return value is None or (type(value) is int and 2 <= value <= _MOST_CLASSES)
+
+
+def _is_shape(value: object) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and all(type(size) is int and size > 0 for size in value)
+
+
+def answer(saved: SavedModel, rows: Rows) -> torch.Tensor:
+    """What the model answers to rows (n, ...): logits (n, k) or (n, 1), or numbers (n,) or (n, 1)."""
+    try:
+        with torch.inference_mode():
+            outputs = torch.cat([saved.model(batch) for batch in rows.x.split(_AT_ONCE)])
+    except Exception as error:  # a user's model may raise anything
+        raise ConfigError(f"model {saved.task.model.cls} does not take these rows: {told(error)}") from error
+    _check_answer(saved, len(rows.x), tuple(outputs.shape))
+    return outputs
+
+
+def _check_answer(saved: SavedModel, count: int, shape: tuple[int, ...]) -> None:
+    """ConfigError for what can be neither classes nor numbers of `count` rows: see docs/models.md."""
+    single = shape in {(count,), (count, 1)}
+    named = saved.classes is not None and len(shape) == 2 and shape[0] == count and shape[1] >= saved.classes
+    if not (named or (single and saved.classes in {None, 2})):
+        wanted = "one number" if saved.classes is None else f"{saved.classes} logits"
+        raise ConfigError(
+            f"model {saved.task.model.cls} answers {shape} to {count} rows; allowed: {wanted} a row; the "
+            "class is another one than it was"
+        )
+
+
+def figures(saved: SavedModel, outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, float | None]:
+    """Loss, accuracy and metrics of outputs (n, ...) against targets (n,), as summary.json has them."""
+    section = saved.task.train
+    loss = make_loss(section, saved.classes, torch.device("cpu"))
+    return {
+        "loss": float(loss(outputs, targets)),
+        **measured(chosen_metrics(section.metrics, saved.classes), outputs, targets),
+        "accuracy": accuracy_of(outputs, targets),
+    }
+
+
+def class_names(saved: SavedModel, count: int) -> list[str]:
+    """What the `count` classes that the model answers for are called, as far as the task says."""
+    schema = saved.task.data.schema
+    known = schema.target.values if schema is not None and isinstance(schema.target, ClassTarget) else ()
+    return [known[label] if label < len(known) else str(label) for label in range(count)]
+
+
+def in_own_units(saved: SavedModel, values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Numbers (n,) as the data has them, not as they are learned."""
+    schema = saved.task.data.schema
+    if schema is None or not isinstance(schema.target, NumberTarget):
+        return values.astype(np.float64)
+    return values.astype(np.float64) * schema.target.std + schema.target.mean
+
+
+def written(saved: SavedModel, outputs: torch.Tensor) -> bytes:
+    """A CSV of predictions: the row's number from 1, the prediction, and of classes all probabilities."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(_lines(saved, outputs))
+    return text.getvalue().encode()
+
+
+def _lines(saved: SavedModel, outputs: torch.Tensor) -> Iterator[list[object]]:
+    if saved.classes is None:
+        yield ["row", "prediction"]
+        values = in_own_units(saved, outputs.reshape(-1).numpy())
+        yield from ([number, f"{value:.9g}"] for number, value in enumerate(values, 1))
+        return
+    chances, labels = probabilities(outputs), chosen_labels(outputs).tolist()
+    names = class_names(saved, chances.shape[1])
+    yield ["row", "prediction", *(f"p({name})" for name in names)]
+    for number, (label, row) in enumerate(zip(labels, chances, strict=True), 1):
+        yield [number, names[label], *(f"{chance:.6g}" for chance in row)]

@@ -1,0 +1,100 @@
+"""Rows for a model that is there already: with targets, if the file has them, or without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from node.data.npz import array_names, finite, read_arrays
+from node.data.numeric_tables import read_table
+from node.errors import ConfigError, shown
+from node.task.sections import Task
+
+_WITHOUT_TARGETS = "x"
+Found = tuple[NDArray[np.float32], NDArray[np.int64] | NDArray[np.float32] | None]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """`x` (n, ...) float32; `y` (n,) int64 labels or float32 numbers, None where the file has none."""
+
+    x: torch.Tensor
+    y: torch.Tensor | None
+
+
+def read_rows(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> Rows:
+    """The rows in `path` as the task reads its own data, one row of shape `row`; raises ConfigError.
+
+    A file without the target's column, or array, has rows without targets.
+    """
+    x, y = _read(path, task, classes, row)
+    if x.shape[1:] != row:
+        raise ConfigError(
+            f"data file {shown(str(path))} has rows of shape {x.shape[1:]}; allowed: {row}, as the model was "
+            "trained on"
+        )
+    return Rows(torch.from_numpy(x), None if y is None else torch.from_numpy(y))
+
+
+def _read(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> Found:
+    if task.data.schema is not None:
+        from node.data.reading import read_unseen  # noqa: PLC0415 - pyarrow and Pillow, only where needed
+
+        unseen = read_unseen(path, task.data.schema)
+        return unseen.x, unseen.y
+    x, numbers = _npz(path, task) if path.suffix.lower() == ".npz" else _columns(path, task, row)
+    return x, None if numbers is None else _targets(path, numbers, classes)
+
+
+Read = tuple[NDArray[np.float32], NDArray[np.float64] | None]
+
+
+def _columns(path: Path, task: Task, row: tuple[int, ...]) -> Read:
+    """Of a table: the task's columns; where these do not come to a row, all of them if they do."""
+    try:
+        table = read_table(path, task.data.features, task.data.target)
+        if table.x.shape[1:] == row:
+            return table.x, table.y
+    except ConfigError:
+        if task.data.target is None:
+            raise
+    whole = _all_columns(path, task)
+    return whole, None
+
+
+def _all_columns(path: Path, task: Task) -> NDArray[np.float32]:
+    """The task's features, or all columns; the reader's last one is asked for as if it were a target."""
+    names = task.data.features
+    if names is not None and len(names) > 1:
+        table = read_table(path, names[:-1], names[-1])
+    else:
+        table = read_table(path, None, names[0] if names else None)
+    last = table.y.astype(np.float32)[:, None]
+    return last if names is not None and len(names) == 1 else np.concatenate([table.x, last], 1)
+
+
+def _npz(path: Path, task: Task) -> Read:
+    names = task.data.features
+    x_name = (names or (_WITHOUT_TARGETS,))[0]
+    if x_name not in (there := array_names(path)) or (task.data.target or "y") in there:
+        table = read_table(path, names, task.data.target)
+        return table.x, table.y
+    return finite(path, x_name, read_arrays(path, (x_name,))[x_name]).astype(np.float32), None
+
+
+def _targets(
+    path: Path, y: NDArray[np.float64], classes: int | None
+) -> NDArray[np.int64] | NDArray[np.float32]:
+    if classes is None:
+        return y.astype(np.float32)
+    wrong = (y != np.floor(y)) | (y < 0) | (y >= classes)
+    if wrong.any():
+        raise ConfigError(
+            f"data file {shown(str(path))} has label {y[wrong][0]:g}; allowed: 0 to {classes - 1}, as the "
+            "model was trained on; take the target out to predict without metrics"
+        )
+    return y.astype(np.int64)

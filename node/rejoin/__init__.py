@@ -1,0 +1,1 @@
+"""`python -m node.rejoin`: who decides on the next model, and who is gone for good."""

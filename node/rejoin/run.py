@@ -1,0 +1,138 @@
+"""What `python -m node.rejoin` shows of a stopped node's folder, and stores in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from node.data.report import counted
+from node.errors import ConfigError, UserError
+from node.observe.waiting import command
+from node.options import reachable_path
+from node.rejoin.electors import (
+    KEY_DIGITS,
+    KnownElectors,
+    find,
+    opened,
+    quorum_words,
+    read_electors,
+    store_gone,
+)
+from node.storage.folder_lock import STATE, Lock
+from protocol.wire.messages import Base
+
+NONE = "none"
+_LOUD = """\
+WARNING: this gives up what keeps a swarm to one model.
+If one of these is only cut off, or is started again later, it and others may make a model beside yours;
+one of the two is then lost, with all that was learned in it. Say it only of who can never come back.
+The owner of every node that is to go on has to say the same, each with this command."""
+
+
+def rejoin(out: Path, written: Sequence[str], is_sure: Callable[[], bool]) -> None:
+    """Show who decides; where names are `written`, store that these are gone, once the owner `is_sure`.
+
+    UserError where a node runs in the folder; ConfigError for a folder without a node, and for wrong names.
+    """
+    _check(out)
+    lock = _locked(out)
+    try:
+        with opened(out) as database:
+            known = read_electors(database)
+            print("\n".join(_state(out, known)))
+            if not written:
+                print(_advice(out, known))
+                return
+            gone = _meant(written, known)
+            if gone:
+                print("\n".join(["", _LOUD, "", *_outcome(known, gone)]), flush=True)
+                if not is_sure():
+                    raise ConfigError(
+                        "nothing is stored: --yes, or yes typed on a terminal, says you are sure"
+                    )
+            store_gone(database, gone)
+            print(_stored(gone))
+    finally:
+        lock.release()
+
+
+def _check(out: Path) -> None:
+    """ConfigError where no node has ever used this folder."""
+    if not reachable_path(str(out / STATE), "--out").is_file():
+        raise ConfigError(f"--out {out} has no {STATE}; allowed: the --out of a node that has run")
+
+
+def _locked(out: Path) -> Lock:
+    try:
+        return Lock(out)
+    except ConfigError:
+        raise
+    except UserError:
+        raise UserError(
+            f"--out {out} is in use by a node: end it (Ctrl-C), run this, then start it again"
+        ) from None
+
+
+def _state(out: Path, known: KnownElectors) -> list[str]:
+    """What the folder knows."""
+    lines = [f"folder: {out}", f"key: {known.key.hex()[:KEY_DIGITS]}", f"model: {_model(known.base)}"]
+    electorate = known.electorate
+    if electorate is None:
+        lines.append("electors: of the first model, which this folder does not know:")
+        lines.append(
+            "  the peers that --peers and --listen name, or whom the tracker named with its first group"
+        )
+    else:
+        lines.append(f"electors: {_made(known.base)}; {quorum_words(electorate, known.gone)}")
+        lines += [f"  {known.named(one)}{_mark(one, known)}" for one in electorate.members]
+    said = ", ".join(map(known.named, sorted(known.gone)))
+    return [*lines, f"gone for good by the owner's word: {said or 'nobody'}"]
+
+
+def _model(base: Base) -> str:
+    how = "by a quorum" if base.is_strong else "without a quorum"
+    return (
+        f"generation {base.generation}, agreed {how}"
+        if base.generation
+        else "the first one, as it was set up"
+    )
+
+
+def _made(base: Base) -> str:
+    anchor = "the model" if base.is_strong else "the last model with a quorum"
+    return f"those who made {anchor}, of generation {base.anchor}"
+
+
+def _mark(elector: bytes, known: KnownElectors) -> str:
+    if elector == known.key:
+        return ", this node"
+    return ", gone for good" if elector in known.gone else ""
+
+
+def _advice(out: Path, known: KnownElectors) -> str:
+    name = "HOST:PORT" if known.electorate is None else "NAME"
+    return (
+        f"{command(out)} --gone {name} ... would store that an elector is gone for good: then this node "
+        "makes a model without it, with others whose owners say the same; --help tells what that costs"
+    )
+
+
+def _meant(written: Sequence[str], known: KnownElectors) -> frozenset[bytes]:
+    """Who is named. ConfigError."""
+    if NONE not in written:
+        return frozenset(find(one, known) for one in written)
+    if len(set(written)) > 1:
+        raise ConfigError("--gone none takes all back: give it without another --gone")
+    return frozenset()
+
+
+def _outcome(known: KnownElectors, gone: frozenset[bytes]) -> list[str]:
+    """What it comes to."""
+    lines = [f"gone for good: {', '.join(map(known.named, sorted(gone)))}"]
+    return lines if known.electorate is None else [*lines, f"then {quorum_words(known.electorate, gone)}"]
+
+
+def _stored(gone: frozenset[bytes]) -> str:
+    if not gone:
+        return "stored: nobody is gone for good"
+    return f"stored: {counted(len(gone), 'elector')} gone for good; now start the node again"

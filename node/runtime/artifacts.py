@@ -1,0 +1,201 @@
+"""The files that a node writes for people and programs: models, history, summary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from node.storage.vector_files import Floats
+from node.storage.whole_files import replace_file
+from node.training.model_file import Card, Tensors, read_tensors, write_model
+from protocol.wire.messages import Base
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """One phase of a round: seconds, and bytes on the wire."""
+
+    s: float
+    bytes_sent: int = 0
+    bytes_received: int = 0
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a round ended, and what it cost: what its line is made of that can not be worked out again later.
+
+    It is stored with the round's number, so that a round that counts has its line, whatever comes in between.
+    """
+
+    round: int
+    outcome: str
+    reason: str | None
+    participants: int
+    bytes_sent: int
+    bytes_received: int
+    train_s: float
+    aggregate_s: float
+    train_loss: float | None
+    missing: tuple[str, ...]
+    clipped: int
+    phases: Mapping[str, Traffic]
+    without: tuple[str, ...] = ()
+
+    def to_text(self) -> str:
+        """One line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Ending:
+        """What `to_text` wrote."""
+        values = json.loads(text)
+        values["missing"] = tuple(values["missing"])
+        values["without"] = tuple(values.get("without", ()))
+        values["phases"] = {name: Traffic(**traffic) for name, traffic in values["phases"].items()}
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of history.jsonl. Accuracy, loss, metrics: the base's on the test (or validation) rows."""
+
+    round: int
+    outcome: str
+    reason: str | None
+    participants: int
+    loss: float
+    accuracy: float
+    epsilon: float | None
+    delta: float | None
+    bytes_sent: int
+    bytes_received: int
+    train_s: float
+    aggregate_s: float
+    base_digest: str
+    accuracy_of: str
+    train_loss: float | None
+    missing: tuple[str, ...]
+    clipped: int
+    phases: Mapping[str, Traffic]
+    metrics: Mapping[str, float | None]
+    """Those of train.metrics; None for one that these rows do not define."""
+    rolled_back: tuple[float | None, float | None] | None = None
+    """Where the loss gate refused a base: the lowest loss on one's own rows so far, and the base's."""
+    without: tuple[str, ...] = ()
+    """Electors that counted as gone for good in the quorum that made the base."""
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values, seconds and losses rounded to what can be read."""
+        plain = asdict(self)
+        plain["phases"] = {name: _rounded(asdict(traffic)) for name, traffic in self.phases.items()}
+        plain["metrics"] = _rounded(dict(self.metrics))
+        return _rounded(plain)
+
+
+def _rounded(values: dict[str, object]) -> dict[str, object]:
+    return {name: round(value, 6) if isinstance(value, float) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """summary.json: the run as a whole, over restarts."""
+
+    rounds: int
+    aggregated: int
+    fallbacks: int
+    accuracy: float
+    epsilon: float | None
+    delta: float | None
+    base_digest: str
+    bytes_sent: int
+    bytes_received: int
+    seconds: float
+    accuracy_of: str
+    task: str
+    key: str
+    finished: bool
+    offers: int
+    dropped: Mapping[str, int]
+    privacy: Mapping[str, object] | None
+    """The ledger in figures and words; None where no privacy is on."""
+    sums: Mapping[str, object]
+    """What the sums of the last group withstand, or of the expected one where there was none."""
+    metrics: Mapping[str, float | None]
+    """As in history.jsonl, of the last base."""
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values, rounded to what can be read."""
+        return _rounded({**asdict(self), "metrics": _rounded(dict(self.metrics))})
+
+
+class Folder:
+    """Writes into a node's --out."""
+
+    def __init__(self, path: Path, card: Card) -> None:
+        """`card`: what the model files say of themselves, whatever the round."""
+        self.path = path
+        self._card = card
+
+    def history(self) -> list[dict[str, object]]:
+        """The lines so far; a last line that was cut off by a crash is left out."""
+        try:
+            lines = (self.path / "history.jsonl").read_text("utf-8", "replace").splitlines()
+        except FileNotFoundError:
+            return []
+        return [parsed for line in lines if (parsed := _parsed(line)) is not None]
+
+    def append(self, record: Record) -> None:
+        """One more line of history."""
+        path = self.path / "history.jsonl"
+        with path.open("a+b") as file:
+            end = file.tell()
+            file.seek(max(0, end - 1))
+            cut_off = end > 0 and file.read(1) != b"\n"
+            line = json.dumps(record.as_json(), allow_nan=False)
+            file.write((("\n" if cut_off else "") + line + "\n").encode())
+
+    def models(
+        self,
+        tensors_of: Callable[[Floats], Tensors],
+        base: Base,
+        vectors: tuple[Floats, Floats],
+        privacy: Mapping[str, object] | None,
+    ) -> None:
+        """model.safetensors is the agreed base; private.safetensors the working model, never served.
+
+        `vectors` are theirs, (d,) each; `tensors_of` makes a whole model of one. `privacy`: the ledger.
+        """
+        for name, vector in zip(("model", "private"), vectors, strict=True):
+            path = self.path / f"{name}.safetensors"
+            write_model(path, tensors_of(vector), self._card.filled(name, base, privacy))
+
+    def private(self) -> Tensors:
+        """What private.safetensors holds; nothing where there is none. UserError if it can not be read."""
+        path = self.path / "private.safetensors"
+        return read_tensors(path) if path.exists() else {}
+
+    def summary(self, summary: Summary) -> None:
+        """summary.json, replaced whole."""
+        text = json.dumps(summary.as_json(), indent=1, allow_nan=False)
+        replace_file(self.path / "summary.json", (text.encode() + b"\n",), durable=True)
+
+
+def _parsed(line: str) -> dict[str, object] | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def total_of(history: list[dict[str, object]]) -> Traffic:
+    """What the rounds of earlier starts cost: seconds of training and aggregating, and bytes."""
+
+    def total(name: str) -> float:
+        return sum(value for line in history if isinstance(value := line.get(name), int | float))
+
+    return Traffic(
+        total("train_s") + total("aggregate_s"), int(total("bytes_sent")), int(total("bytes_received"))
+    )

@@ -1,0 +1,433 @@
+r"""The life of a node: train, offer, take the group's mean or go on alone; round after round.
+
+train --> offer --> Completed: base += mean, spent := 0  --> next round
+              \---> Failed: one's own update, go on      --> next round
+follow (the privacy budget is spent) --> Failed: the others' base, fetched --> next round
+
+A new base is judged before it is trained on, where the owner has a gate (node.runtime.loss_gate).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from mechanisms.mechanism import Mechanism, Memory
+from mechanisms.noise.randomness import SystemWords
+from node.errors import ConfigError, UserError
+from node.net.tls import Tls
+from node.net.transport import Transport
+from node.observe.reporting import Reporter, fatal_text, notice_text
+from node.observe.snapshot import Sight
+from node.observe.waiting import without_text
+from node.runtime import wall_clock
+from node.runtime.artifacts import Ending, Folder, Summary
+from node.runtime.figures import NO_TRAINING, Training, ending_of
+from node.runtime.group_guarantees import withstands
+from node.runtime.history import Chronicle
+from node.runtime.known_tracker import KnownTracker
+from node.runtime.loss_gate import Gate
+from node.runtime.meter import Meter
+from node.runtime.plan import Plan
+from node.runtime.privacy_budget import NOTHING, can_offer, can_train, receipt_of
+from node.runtime.serving import Serving, answer
+from node.runtime.shell import Shell
+from node.runtime.shutdown import Stopping
+from node.runtime.weighting import WRONG_WEIGHTS, Weighting
+from node.storage.state import Kept, State
+from node.storage.vector_files import Floats
+from node.training.trainer import Interrupted, Learner
+from protocol.actions import (
+    Action,
+    Adopted,
+    Closed,
+    Completed,
+    Evidence,
+    Failed,
+    Fatal,
+    Healed,
+    Keep,
+    Note,
+    Notice,
+    RaiseEpoch,
+    Reason,
+    Send,
+    Serve,
+    Spend,
+    TrackerKnown,
+    Unbind,
+    Vote,
+    WrongTracker,
+)
+from protocol.crypto.node_key import NodeKey
+from protocol.quorum.lineage import FIRST, Line
+from protocol.swarm.node import Session
+from protocol.vectors.pieces import base_digest
+from protocol.wire.codec import parameters_hash
+from protocol.wire.messages import Base, Group, Sid
+
+T = TypeVar("T")
+
+HEAVY_BYTES = 4 * 1024 * 1024
+"""Larger vectors are worth a thread: up to here the way there costs more (docs/decisions/node.md)."""
+CUT_SHARE = 0.001
+MIDST = frozenset({"shares", "sums", "closing"})
+"""Phases in which others count on this node."""
+
+
+async def _at_once(call: Callable[..., T], *arguments: object) -> T:
+    """In place of asyncio.to_thread: for a small vector the way to a thread costs more than the work."""
+    return call(*arguments)
+
+
+class Engine:
+    """One node. It owns the session, the state and the trainer; `run` is its whole life."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        session: Session,
+        state: State,
+        trainer: Learner,
+        mechanism: Mechanism,
+        weighting: Weighting,
+        gate: Gate,
+        folder: Folder,
+        reporter: Reporter,
+        tls: Tls,
+        tracker: KnownTracker,
+        key: NodeKey,
+    ) -> None:
+        """`key`: this node's own, which both ends of a link show."""
+        heavy = 4 * state.dimension > HEAVY_BYTES
+        self._aside = asyncio.to_thread if heavy else _at_once
+        self._plan = plan
+        self._session = session
+        self._state = state
+        self._trainer = trainer
+        self._mechanism = mechanism
+        self._weighting = weighting
+        self._sums = withstands(plan.aggregation, plan.expected)
+        self._words = SystemWords()
+        self._tracker = tracker
+        self._receipt = NOTHING
+        self._report = reporter
+        self._chronicle = Chronicle(plan, state, trainer, mechanism, gate, folder, reporter)
+        self._shell = Shell(session, self._send, self._perform, heavy, session.is_light)
+        self.transport = Transport(
+            *(self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy),
+            tls=tls,
+            key=key,
+            warn=reporter.warning,
+            is_member=session.is_member,
+        )
+        self._serving = Serving(partial(answer, state), self.transport.hand, self.transport.counts)
+        self._outcome: asyncio.Future[Completed | Failed] | None = None
+        self._closed = asyncio.Event()
+        self.stopping = Stopping()
+        self._had_a_swarm = state.base.generation > 0
+        self.is_deserted = False
+        """Whether it ended early because its swarm is gone (protocol.swarm.swarm_finished)."""
+        self._meter = Meter(self.transport.counts)
+        counts = self.transport.counts
+        self.sight = Sight(plan, session, state, mechanism, self._shell, self._meter, counts, folder.path)
+        self._training = NO_TRAINING
+        self._aggregating_since = time.monotonic()
+
+    @property
+    def round(self) -> int:
+        """The last round that ended."""
+        return self._state.round
+
+    # -- life --------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """All rounds, then the closing; UserError if this node can not go on."""
+        async with asyncio.TaskGroup() as tasks:
+            timer = tasks.create_task(self._shell.keep_time())
+            clock = tasks.create_task(wall_clock.watch(self._set))
+            view = tasks.create_task(self._report.keep_showing(self.sight.status))
+            serving = tasks.create_task(self._serving.run())
+            rounds = tasks.create_task(self._rounds())
+            await asyncio.wait((rounds, self._shell.broken), return_when=asyncio.FIRST_COMPLETED)
+            for task in (timer, clock, view, serving, rounds):
+                task.cancel()
+        if self._shell.broken.done():
+            self._shell.broken.result()
+
+    async def _rounds(self) -> None:
+        await self._chronicle.begin()
+        await self._shell.feed(self._session.open)
+        while not await self._is_over() and not self.stopping.asked:
+            await self._round()
+            if await self._came_back_to_nobody():
+                return
+        if not self.stopping.asked:
+            await self._shell.feed(self._session.close)
+            await self.stopping.unless(self._closed.wait())
+
+    async def _is_over(self) -> bool:
+        """Whether the last round has ended."""
+        return await self._shell.look(lambda: self._plan.over(self._session.round, self._state.base))
+
+    async def _came_back_to_nobody(self) -> bool:
+        """Whether the swarm that this node once had is gone, as a whole round has shown."""
+        if self._had_a_swarm and not (await self._is_over() or self.stopping.asked):
+            self.is_deserted = await self._shell.look(lambda: self._session.lateness.is_deserted)
+        return self.is_deserted
+
+    async def leave(self) -> None:
+        """Say goodbye, and let what has begun come to its end: nothing is left half-stored or half-told.
+
+        A round that ended while nobody waited for it any more has its line, too. From then on what others say
+        changes nothing.
+        """
+        await self._shell.finish(self._session.leave)
+        await self._chronicle.catch_up()
+        await self._chronicle.save_models()
+
+    async def drain(self, within_s: float) -> None:
+        """End soon: a session that has begun first comes to its end, and so does the closing, or the time."""
+        self._report.draining(within_s)
+        self.stopping.ask()
+        asyncio.get_running_loop().call_later(within_s, self.stopping.at_once)
+        await self._shell.feed(self._end_unless_in_the_midst, light=lambda: True)
+
+    def _end_unless_in_the_midst(self, now: float) -> list[Action]:
+        """Nobody counts on this node: it leaves in the same moment, before a group can come."""
+        if self._session.status.phase in MIDST:
+            return []
+        self.stopping.at_once()
+        return self._shell.last(self._session.leave)(now)
+
+    async def _round(self) -> None:
+        self._meter.begin()
+        self._training = NO_TRAINING
+        number = await self._shell.look(lambda: self._session.round) + 1
+        self._report.training(number)
+        self._chronicle.new_round()
+        with suppress(Interrupted):
+            self._training = await asyncio.to_thread(self._train, number)
+            self._aggregating_since = time.monotonic()
+            outcome = await (self._aggregate() if self._training.offered else self._follow())
+            self._meter.enter("idle")
+            if outcome is not None:
+                await self._chronicle.write(self._ending(outcome))
+
+    def _ending(self, outcome: Completed | Failed) -> Ending:
+        return ending_of(outcome, self._training, time.monotonic() - self._aggregating_since, self._meter)
+
+    def _train(self, number: int) -> Training:
+        """Train, in a thread, and store what was learned as `fresh`: as far as the privacy budget goes."""
+        state = self._state
+        self._chronicle.judge()
+        waiting = self._trainer.once and state.fresh is not None
+        if waiting or not can_train(self._mechanism, state.ledger, state.pending):
+            offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)
+            return Training(None, 0.0, offered)
+        working = state.working
+        trained = self._trainer.train(working, number, self.stopping.training)
+        fresh = np.subtract(trained.vector, working, out=working)
+        if state.fresh is not None:
+            fresh += state.fresh
+        state.trained(fresh, (*state.pending, *self._mechanism.per_training))
+        return Training(trained.loss, trained.seconds, True)
+
+    async def _aggregate(self) -> Completed | Failed | None:
+        """Offer `fresh` to a group; how that ended, None if this node is interrupted meanwhile."""
+        return await self._outcome_of(self._offer)
+
+    async def _offer(self) -> None:
+        """Only the session has the offer when this is over: a vector that nobody else keeps."""
+        offer = await asyncio.to_thread(self._protected)
+        rand = os.urandom(32)
+        await self._shell.feed(lambda now: self._session.offer(offer, rand, now))
+
+    async def _follow(self) -> Completed | Failed | None:
+        """Offer nothing more, and take the others' next base; None if this node is interrupted meanwhile."""
+        return await self._outcome_of(lambda: self._shell.feed(self._session.follow))
+
+    async def _outcome_of(self, begin: Callable[[], Awaitable[None]]) -> Completed | Failed | None:
+        self._outcome = asyncio.get_running_loop().create_future()
+        await begin()
+        return await self.stopping.unless(self._outcome)
+
+    def _protected(self) -> Floats:
+        """What may leave of `fresh`, and of the way back; the receipt is kept for the moment when it does."""
+        state = self._state
+        fresh, back = state.fresh, state.way_back
+        if fresh is None:
+            raise UserError("there is nothing to offer")
+        progress = fresh if back is None else np.add(fresh, back, out=back)
+        offer = self._mechanism.offer(self._weighting.weighed(progress), state.memory, self._words)
+        self._receipt = receipt_of(self._mechanism, state.ledger, state.pending, offer.memory)
+        return self._weighting.with_slots(offer.vector)
+
+    # -- actions -----------------------------------------------------------------------------------
+
+    def _send(self, send: Send) -> None:
+        self._meter.enter(self._session.phase)
+        if isinstance(send.to, str):
+            self.transport.send(send.to, send.messages, send.bulk)
+
+    async def _perform(self, action: Action) -> list[Action]:
+        """Carry out one action; what follows from it."""
+        self._meter.enter(self._session.phase)
+        match action:
+            case Spend() | Vote() | Unbind() | Keep() | RaiseEpoch() | TrackerKnown():
+                await asyncio.to_thread(self._store, action)
+            case Completed() | Healed():
+                return await self._take_mean(action)
+            case Adopted():
+                return await self._take_base(
+                    action.base, action.vector, None, self._state.memory, action.line, action
+                )
+            case Failed():
+                await self._fall_back(action)
+            case Serve():
+                self._serving.ask(action.to, action.request)
+            case Evidence():
+                await asyncio.to_thread(self._state.ban, action.sender, action.records)
+                self._report.warning(f"banned {action.sender.hex()[:16]}...: {action.what}")
+            case Notice():
+                self._report.notice(action, self._words_of(action))
+            case Fatal() | WrongTracker():
+                raise ConfigError(self._fatal_text(action))
+            case Closed():
+                self._closed.set()
+        return []
+
+    def _words_of(self, notice: Notice) -> str:
+        """What is in the way comes with what an owner can do, unless it is out of the way by now."""
+        if notice.kind is Note.WAITING:
+            return self.sight.waiting or notice.text
+        return notice_text(notice, self._plan.parameters)
+
+    def _store(self, action: Spend | Vote | Unbind | Keep | RaiseEpoch | TrackerKnown) -> None:
+        """What must be on disk before anything that follows is carried out."""
+        match action:
+            case Vote():
+                self._state.bind(action.vote)
+            case Unbind():
+                self._state.unbind(action.sid)
+            case Spend():
+                self._spend(action)
+            case Keep():
+                self._state.keep_parts(action.parts)
+            case RaiseEpoch():
+                self._state.raise_epoch(action.above)
+            case TrackerKnown():
+                self._tracker.keep(action.endpoint, action.key)
+
+    async def _set(self, offset_s: float, asleep_s: float) -> None:
+        """Somebody set this machine's clock, or it slept."""
+        await self._shell.feed(lambda _: self._session.clock(offset_s, asleep_s), light=lambda: True)
+
+    def _fatal_text(self, action: Fatal | WrongTracker) -> str:
+        if isinstance(action, WrongTracker):
+            return self._tracker.changed(action.endpoint, action.text)
+        return fatal_text(action, self._plan.parameters)
+
+    def _spend(self, spend: Spend) -> None:
+        at_ms = int(self._shell.clock.now() * 1000)
+        self._state.spend(spend.sid, spend.round, spend.clipped, at_ms, self._receipt)
+        self._meter.clipped = spend.clipped
+        share = spend.clipped / self._state.dimension
+        if share > CUT_SHARE:
+            self._report.warning(
+                f"{spend.clipped} of {self._state.dimension} coordinates were cut to the bound: "
+                "raise aggregation.clip, or lower train.learning_rate"
+            )
+
+    async def _take_mean(self, action: Completed | Healed) -> list[Action]:
+        """A mean on the base that its group had: the new base; the old one, if the mean is none."""
+        self._tell_of(action.group)
+        before = action.group.base
+        vector = self._state.vector_of(before)
+        if vector is None:
+            raise UserError("the base that a certificate builds on is gone")
+        members = len(action.contributors)
+        memories = await self._aside(self._remembered, self._weighting.offers(action.mean), members)
+        mean = await self._aside(self._weighting.mean, action.mean)
+        if mean is None:
+            return await self._refuse_weights(action)
+        new = await self._aside(np.add, vector, mean, mean)  # in place: no copy more
+        line = action.line or FIRST
+        base = self._named(before.generation + 1, new, members, action.sid, line.anchor)
+        kept = Kept(action.group, before, action.certificate)
+        offered, memory = memories
+        self._receipt = replace(self._receipt, memory=offered)
+        return await self._take_base(base, new, kept, memory, line, action)
+
+    def _remembered(self, mean: Floats, members: int) -> tuple[Memory, Memory]:
+        """The mechanism's memory after an aggregate: as a waiting offer will leave it, and as it is now."""
+        learn = self._mechanism.aggregated
+        return learn(mean, members, self._receipt.memory), learn(mean, members, self._state.memory)
+
+    def _named(self, generation: int, vector: Floats, members: int, sid: Sid, anchor: int) -> Base:
+        digest = base_digest(parameters_hash(self._plan.parameters), generation, vector)
+        return Base(generation, digest, members, sid, anchor)
+
+    async def _refuse_weights(self, action: Completed | Healed) -> list[Action]:
+        """All of the group come to this: the base stays, and who lied is in the sum with the others."""
+        self._report.warning(WRONG_WEIGHTS)
+        if isinstance(action, Completed):
+            await self._fall_back(Failed(Reason.WRONG_WEIGHTS, action.round, (), action.sid))
+        return self._session.adopted(self._state.base, self._shell.clock.now())
+
+    def _tell_of(self, group: Group) -> None:
+        """What the sums of a group of another size withstand."""
+        if len(group.readys) != self._sums.members:
+            self._sums = withstands(self._plan.aggregation, len(group.readys))
+            self._report.sums(self._sums)
+
+    async def _take_base(
+        self,
+        base: Base,
+        vector: Floats,
+        kept: Kept | None,
+        memory: Memory,
+        line: Line,
+        why: Completed | Healed | Adopted,
+    ) -> list[Action]:
+        round = self._ending(why) if isinstance(why, Completed) else self._session.round
+        await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory, line)
+        if not isinstance(why, Adopted) and why.without:
+            self._report.warning(without_text(base.generation, why.without))
+        match why:
+            case Completed():
+                self._settle(why)
+            case Healed():
+                self._report.caught_up(base, f"proved by a certificate from {why.source.hex()[:8]}")
+            case Adopted():
+                trusted = ", ".join(key.hex()[:8] for key in why.trusted)
+                how = f"on the word of {trusted}" if trusted else "proved by the sessions that led to it"
+                self._report.caught_up(base, how)
+        return self._session.adopted(base, self._shell.clock.now())
+
+    async def _fall_back(self, failed: Failed) -> None:
+        await asyncio.to_thread(self._state.fell_back, self._ending(failed))
+        self._settle(failed)
+
+    def _settle(self, outcome: Completed | Failed) -> None:
+        if self._outcome is not None and not self._outcome.done():
+            self._outcome.set_result(outcome)
+
+    # -- figures -----------------------------------------------------------------------------------
+
+    @property
+    def agreed(self) -> tuple[Base, Floats]:
+        """The base that this node has, and its vector (d,)."""
+        return self._state.base, self._state.base_vector
+
+    async def summarise(self) -> Summary:
+        """The run as a whole, over restarts; written to summary.json."""
+        return await self._chronicle.summarise(self.transport.counts, self._sums.facts)

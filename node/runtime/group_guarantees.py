@@ -1,0 +1,79 @@
+"""What a group's sums withstand, in figures and in words, and what the session is told to make them so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from node.errors import ConfigError
+from node.task.sections import AggregationSection
+from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, MaskedSettings, tolerance
+from protocol.aggregation.size_limits import fits_additive, fits_masked, most_additive, most_masked
+
+WORD_BITS = 32
+
+
+@dataclass(frozen=True)
+class Withstands:
+    """A group of `members`: who may fall silent, and how many may collude and learn only the sum."""
+
+    protocol: str
+    members: int
+    threshold: int
+    """t: how many must be there at the end."""
+    dropouts: int
+    """f."""
+    colluders: int
+    """m; one more, and an update can be exposed."""
+    shares: str
+    bits: int = WORD_BITS
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """For programs."""
+        return asdict(self)
+
+    @property
+    def text(self) -> str:
+        """In a line."""
+        if self.protocol == "additive":
+            secret = "; floats obfuscate, they guarantee nothing" if self.shares == "float" else ""
+            return f"additive shares of {self.members}: no dropout; all others would have to collude{secret}"
+        return (
+            f"masked sums of {self.members}: tolerates {_counted(self.dropouts)}; {self.colluders + 1} of "
+            f"{self.members} peers would have to collude; {self.bits}-bit words, t = {self.threshold}, "
+            f"f = {self.dropouts}, m = {self.colluders}"
+        )
+
+
+def _counted(dropouts: int) -> str:
+    return "1 dropout" if dropouts == 1 else f"{dropouts or 'no'} dropouts"
+
+
+def withstands(section: AggregationSection, members: int) -> Withstands:
+    """Of the sums of a group of so many, 3 or more."""
+    if not _is_masked(section, members):
+        return Withstands("additive", members, members, 0, members - 2, section.shares)
+    group = tolerance(members, section.dropouts)
+    return Withstands("masked", members, group.threshold, group.dropouts, group.colluders, section.shares)
+
+
+def _is_masked(section: AggregationSection, members: int) -> bool:
+    return section.protocol == "masked" and members >= LEAST_MEMBERS
+
+
+def check_length(section: AggregationSection, members: int, words: int) -> None:
+    """ConfigError for (words,) vectors that a group of so many can not sum, 3 or more."""
+    masked = _is_masked(section, members)
+    if not (fits_masked if masked else fits_additive)(words, members):
+        kind = "masked sums" if masked else "additive shares"
+        most = (most_masked if masked else most_additive)(members)
+        raise ConfigError(
+            f"{words} parameters are too many for {kind} of {members} peers; allowed: at most {most}; "
+            "share fewer of them (train.parameters), or take fewer peers"
+        )
+
+
+def masked_settings(section: AggregationSection, bound: float) -> MaskedSettings | None:
+    """For groups of 4 and more; None where all groups use additive shares. `bound`: of a coordinate."""
+    return None if section.protocol == "additive" else MaskedSettings(bound, section.dropouts)

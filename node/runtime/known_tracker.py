@@ -1,0 +1,73 @@
+"""Which key the tracker has: pinned by --tracker KEY@URL, or kept in --out since it answered first."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from node.addresses import PeerAddress, parse_peer
+from node.errors import ConfigError, reason
+from node.storage.regular_files import check_regular
+from protocol.wire.ids import Key
+
+FILE = "tracker.pub"
+_MOST_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class KnownTracker:
+    """`pinned`: the key that the owner named; `file`: where those that were met are kept, a line each."""
+
+    pinned: Key | None
+    file: Path
+
+    def key_at(self, endpoint: str) -> Key | None:
+        """The key that a tracker there must have; None at the first contact. ConfigError for a bad file."""
+        if self.pinned is not None:
+            return self.pinned
+        return next((known.key for known in self._known() if known.endpoint == endpoint), None)
+
+    def keep(self, endpoint: str, key: Key) -> None:
+        """From now on the tracker there has this key: on the disk when this returns."""
+        others = [known for known in self._known() if known.endpoint != endpoint]
+        lines = [f"{known.key.hex()}@{known.endpoint}" for known in others if known.key is not None]
+        made = self.file.with_name(f".{self.file.name}")
+        try:
+            with made.open("w", encoding="ascii") as file:
+                file.write("\n".join([*lines, f"{key.hex()}@{endpoint}", ""]))
+                file.flush()
+                os.fsync(file.fileno())
+            made.replace(self.file)
+            folder = os.open(self.file.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise ConfigError(f"the file {self.file} can not be written: {reason(error)}") from error
+
+    def changed(self, endpoint: str, text: str) -> str:
+        """The one line for a tracker that is another one: what was found, and what to do."""
+        where = "correct the KEY of --tracker" if self.pinned is not None else f"delete {self.file}"
+        return (
+            f"the tracker at {endpoint} is another one than before: {text}; find out who answers there; if "
+            f"it was given a new key on purpose, {where}"
+        )
+
+    def _known(self) -> list[PeerAddress]:
+        try:
+            check_regular(self.file)
+            with self.file.open("rb") as file:
+                written = file.read(_MOST_BYTES).decode("ascii", "replace")
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise ConfigError(f"the file {self.file} can not be read: {reason(error)}") from error
+        known = [parse_peer(line, f"the file {self.file}") for line in written.split()]
+        if any(tracker.key is None for tracker in known):
+            raise ConfigError(
+                f"the file {self.file} does not hold keys of trackers: KEY@HOST:PORT; delete it, and the key "
+                "that the tracker shows next is kept"
+            )
+        return known

@@ -1,0 +1,61 @@
+"""What a round costs: seconds by phase, bytes by phase."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from node.net.traffic import Counts
+from node.runtime.artifacts import Traffic
+
+PHASES = ("group", "shares", "sums")
+
+
+class Meter:
+    """Books time to the phase it was spent in, and takes bytes from the transport's totals."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+        self._phase = "idle"
+        self._since = time.monotonic()
+        self.begin()
+
+    def begin(self) -> None:
+        """A new round."""
+        self._sent = Counter(self._counts.sent)
+        self._received = Counter(self._counts.received)
+        self._seconds: Counter[str] = Counter()
+        self._since = time.monotonic()
+        self.clipped = 0
+
+    def enter(self, phase: str) -> None:
+        """From now on time is spent in `phase`."""
+        now = time.monotonic()
+        self._seconds[self._phase] += now - self._since  # type: ignore[assignment]
+        self._phase, self._since = phase, now
+
+    @property
+    def sent(self) -> Counter[str]:
+        """Bytes sent in this round, by phase."""
+        return self._counts.sent - self._sent
+
+    @property
+    def received(self) -> Counter[str]:
+        """Bytes received in this round, by phase."""
+        return self._counts.received - self._received
+
+    @property
+    def spent_s(self) -> dict[str, float]:
+        """Seconds of this round by phase, as far as they are booked."""
+        return {name: float(seconds) for name, seconds in self._seconds.items()}
+
+    @property
+    def since(self) -> float:
+        """From when on time is not booked yet (monotonic)."""
+        return self._since
+
+    def phases(self, train_s: float) -> dict[str, Traffic]:
+        """The round so far."""
+        sent, received = self.sent, self.received
+        own = {name: Traffic(float(self._seconds[name]), sent[name], received[name]) for name in PHASES}
+        return {"train": Traffic(train_s), **own}

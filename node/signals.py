@@ -1,0 +1,67 @@
+"""The end of a node: of itself after its last round, by its first error, or because it is told to.
+
+SIGTERM or SIGINT once: a round that has begun is ended, within a bound, then the others are told goodbye.
+Twice: nothing is waited for. Either way what is stored stays, and the same command line goes on from there.
+
+A node that comes back to a swarm of which nobody is there any more ends after one round of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+from node.observe.sd_notify import STOPPING, notify
+from node.runtime.engine import Engine
+from node.runtime.plan import Plan
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+async def until_done_or_interrupted(peer: Engine, drain_timeout_s: float) -> bool:
+    """Run the peer; True if SIGINT or SIGTERM ended it. Raises what broke it."""
+    drains: list[asyncio.Task[None]] = []
+
+    def interrupt() -> None:
+        if drains:
+            peer.stopping.at_once()
+        else:
+            notify(STOPPING)
+            drains.append(asyncio.create_task(peer.drain(drain_timeout_s)))
+
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, interrupt)
+    try:
+        await until_over(peer)
+    finally:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+        await asyncio.gather(*drains)
+    return bool(drains)
+
+
+def deserted_text(plan: Plan, round: int) -> str:
+    """The one line for a node that came back, after `round`, to a swarm that is gone."""
+    return (
+        "nobody of this swarm is there any more: every connection was refused for "
+        f"{plan.aggregation.group_timeout_s:g} s; it has ended, or is down; what was agreed is kept, after "
+        f"round {round} of {plan.rounds}: start the same command line again when the others are back"
+    )
+
+
+async def until_over(peer: Engine) -> None:
+    """Run the peer until it is over, or was told to end, and say goodbye. Raises what broke it."""
+    life = asyncio.create_task(peer.run())
+    await asyncio.wait((life,))
+    _raise_first_error(life)
+    await peer.leave()
+
+
+def _raise_first_error(life: asyncio.Task[None]) -> None:
+    """Raise what ended the peer, out of the groups that tasks wrap errors in."""
+    error = life.exception()
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if error is not None:
+        raise error

@@ -1,0 +1,37 @@
+"""The allow-list: whose keys this node learns with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from node.addresses import parse_key
+from node.errors import ConfigError, reason, shown
+from node.storage.regular_files import check_regular
+
+
+def read_allow_list(path: Path) -> frozenset[bytes]:
+    """The public keys (32 bytes each) in `path`: 64 hex digits a line, `#` begins a comment.
+
+    Raises ConfigError if the file can not be read, a line is no key, or there is no key.
+    """
+    try:
+        check_regular(path)
+        lines = path.read_text("utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"allow-list {shown(str(path))} can not be read: {reason(error)}") from None
+    written = [(number, line.partition("#")[0].strip()) for number, line in enumerate(lines, 1)]
+    keys = frozenset(_key(path, number, text) for number, text in written if text)
+    if not keys:
+        raise ConfigError(f"allow-list {shown(str(path))} names no key; allowed: 64 hex digits a line")
+    return keys
+
+
+def _key(path: Path, number: int, text: str) -> bytes:
+    """The key on line `number`; ConfigError if it is none."""
+    key = parse_key(text)
+    if key is None:
+        raise ConfigError(
+            f"allow-list {shown(str(path))}, line {number}: {shown(text)} is no key; "
+            "allowed: 64 hex digits, # for comments"
+        )
+    return key

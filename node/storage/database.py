@@ -1,0 +1,186 @@
+"""The database of a node's folder: small facts, the ledger of offers, sessions, bans. One SQLite file, WAL.
+
+Every step is one transaction with full synchronisation: what it says is true after kill -9 as well. The file
+gets its name when it is whole, so an empty or damaged one was never left by a kill: it lost something.
+
+Versions: 1 has no `key` and no `epoch`; 1 and 2 know no anchors and no votes, and are taken over (`upgrade`);
+3 is this one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from node.errors import ConfigError, UserError, reason
+from node.storage.whole_files import sync, whole
+from node.system_errors import database_advice
+
+Fact = str | int | bytes | None
+
+_VERSION = 3
+_TAKEN_OVER = (1, 2)
+_VOTES = """create table vote (
+    sid blob primary key, anchor integer not null, frame blob, proof blob, release blob,
+    base_file text) without rowid;"""
+_SCHEMA = f"""
+begin immediate;
+create table fact (name text primary key, value) without rowid;
+create table ledger (
+    sid blob primary key, round integer not null, at_ms integer not null, clipped integer not null,
+    events text not null, epsilon real, delta real) without rowid;
+create table session (
+    sid blob primary key, number integer not null, frame blob not null, base blob not null,
+    certificate blob not null) without rowid;
+create table banned (key blob primary key, evidence blob not null) without rowid;
+{_VOTES}
+pragma user_version = {_VERSION};
+commit;
+"""
+
+
+def create_database(path: Path, facts: Mapping[str, Fact]) -> None:
+    """Make a database that holds these facts: all of it is there, or nothing. UserError."""
+    try:
+        with whole(path) as temporary:
+            temporary.unlink(missing_ok=True)
+            connection = sqlite3.connect(temporary, isolation_level=None)
+            try:
+                connection.executescript(_SCHEMA)
+                connection.execute("begin immediate")
+                connection.executemany("insert into fact values (?, ?)", facts.items())
+                connection.execute("commit")
+            finally:
+                connection.close()
+            sync(temporary)
+        sync(path.parent)
+    except sqlite3.Error as error:
+        raise _refused(path, error) from error
+
+
+class Database:
+    """The tables, and transactions over them. From any thread, but one at a time: `State` sees to it."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a database that is there. ConfigError if it is empty, damaged or of another version."""
+        self._path = path
+        if not path.stat().st_size:
+            raise ConfigError(_lost(path, "is empty"))
+        if _is_cut_off(path):
+            raise ConfigError(_lost(path, "is cut off"))
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise _refused(path, error) from error
+        try:
+            self._open()
+        except BaseException as error:
+            self._connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise _refused(path, error) from error
+            raise
+
+    def _open(self) -> None:
+        self._connection.execute("pragma journal_mode = wal")
+        self._connection.execute("pragma synchronous = full")
+        (version,) = self._connection.execute("pragma user_version").fetchone()
+        (tables,) = self._connection.execute("select count(*) from sqlite_master").fetchone()
+        if not tables:
+            raise ConfigError(_lost(self._path, "is empty"))
+        if version not in (*_TAKEN_OVER, _VERSION):
+            raise ConfigError(_other_version(self._path, version))
+        (found,) = self._connection.execute("pragma quick_check(1)").fetchone()
+        if found != "ok":
+            raise ConfigError(_lost(self._path, "is damaged"))
+        self.version: int = version
+        """Below the present one it has to be taken over before it is used."""
+
+    @property
+    def is_older(self) -> bool:
+        """Whether it has to be taken over."""
+        return self.version != _VERSION
+
+    def upgrade(self, facts: Mapping[str, Fact]) -> None:
+        """Take over a database of a version before, with the facts that it lacks: one step.
+
+        Its sessions are records of a wire version before, which nobody reads any more: they go.
+        """
+        with self.step() as connection:
+            self.set_facts(**facts)
+            connection.execute("delete from session")
+            connection.execute(_VOTES)
+            connection.execute(f"pragma user_version = {_VERSION}")
+        self.version = _VERSION
+
+    @contextmanager
+    def step(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it, or nothing. UserError where the disk does not take it."""
+        try:
+            self._connection.execute("begin immediate")
+            yield self._connection
+            self._connection.execute("commit")
+        except BaseException as error:
+            if self._connection.in_transaction:  # a full disk may have ended it already
+                self._connection.execute("rollback")
+            if isinstance(error, sqlite3.OperationalError):
+                raise _refused(self._path, error) from error
+            raise
+
+    def fact(self, name: str) -> Fact:
+        """A small fact; None where it was never set."""
+        row = self._connection.execute("select value from fact where name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def set_facts(self, **facts: Fact) -> None:
+        """Within a step: set small facts."""
+        for name, value in facts.items():
+            self._connection.execute("insert or replace into fact values (?, ?)", (name, value))
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        """All rows of a query."""
+        return self._connection.execute(query).fetchall()
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        self._connection.close()
+
+
+def _is_cut_off(path: Path) -> bool:
+    """Whether the last page is not whole: SQLite would read zeros, where its newest rows were.
+
+    Steps that are not folded into the file yet make up for a torn end.
+    """
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size:
+        return False
+    with path.open("rb") as file:
+        head = file.read(18)
+    page = int.from_bytes(head[16:], "big")  # 1: 65536 (SQLite's file format, 1.3.2)
+    return head.startswith(b"SQLite format 3") and path.stat().st_size % max(page, 512) != 0
+
+
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+
+
+def _refused(path: Path, error: sqlite3.Error) -> UserError:
+    if str(getattr(error, "sqlite_errorname", "")).startswith(_DAMAGED):
+        return ConfigError(_lost(path, f"can not be used: {reason(error)}"))
+    return UserError(f"{path} can not be used: {reason(error)}; {database_advice(error)}")
+
+
+def _lost(path: Path, what: str) -> str:
+    return (
+        f"{path} {what}, and it knows what was spent: put the newest copy back, or give another --out "
+        "(docs/operating.md, Backup)"
+    )
+
+
+def _other_version(path: Path, version: int) -> str:
+    if version > _VERSION:
+        return (
+            f"{path} was made by a newer version of murmuration (its form is {version}, this one knows up to "
+            f"{_VERSION}): install that version, or name another --out"
+        )
+    return f"{path} was made by another version of murmuration: name another --out"

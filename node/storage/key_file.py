@@ -1,0 +1,90 @@
+"""Secrets on disk, readable by their owner alone; above all a node's private key, 32 random bytes in hex."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from node.addresses import parse_key
+from node.errors import ConfigError, UserError, reason
+from node.storage.regular_files import check_regular
+from node.storage.whole_files import new_file
+from protocol.crypto.node_key import KEY_BYTES, NodeKey
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def new_seed() -> bytes:
+    """The secret of a new key, from the system's CSPRNG."""
+    return os.urandom(KEY_BYTES)
+
+
+def read_key(path: Path) -> NodeKey | None:
+    """The key in a file; None where there is no such file. ConfigError if it is not a key, or not secret."""
+    written = read_secret(path, "key", 2 * KEY_BYTES)
+    if written is None:
+        return None
+    seed = parse_key(written)
+    if seed is None:
+        raise ConfigError(f"the key file {path} does not hold a key: 64 hex digits; name another with --key")
+    return NodeKey(seed)
+
+
+def write_key(path: Path, seed: bytes) -> None:
+    """Write a new key, mode 0600; an existing file is never overwritten."""
+    write_secret(path, "key", seed.hex())
+
+
+@contextmanager
+def own_key(path: Path) -> Iterator[NodeKey]:
+    """The key in a file, made if there is none, for one process at a time. ConfigError, UserError."""
+    if read_key(path) is None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"the folder {path.parent} can not be made: {reason(error)}") from error
+        write_key(path, new_seed())
+    with path.open("rb") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(
+                f"the key file {path} is in use by another tracker: end that one, or give another --key"
+            ) from error
+        key = read_key(path)
+        if key is None:
+            raise ConfigError(f"the key file {path} is gone; start again")
+        yield key
+
+
+def read_secret(path: Path, what: str, digits: int) -> str | None:
+    """The line in a file that its owner alone may read, cut off behind `digits`; None without a file.
+
+    ConfigError, which calls it the `what` file, if it can not be read, or others could read it.
+    """
+    try:
+        check_regular(path)
+        with path.open("rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            written = file.read(digits + 2)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"the {what} file {path} can not be read: {reason(error)}") from error
+    if mode & _OTHERS:
+        raise ConfigError(
+            f"the {what} file {path} can be read by others (mode {mode:04o}); run: chmod 600 {path}"
+        )
+    return written.decode("ascii", "replace").strip()
+
+
+def write_secret(path: Path, what: str, line: str) -> None:
+    """Write a new file, mode 0600, durably; an existing one is never overwritten. ConfigError."""
+    try:
+        new_file(path, f"{line}\n".encode())
+    except OSError as error:  # nothing is left of it: half a key would be in the way of the next start
+        raise ConfigError(f"the {what} file {path} can not be written: {reason(error)}") from error

@@ -1,0 +1,152 @@
+r"""What a key has spent, kept beside the key: a folder that is lost or put back does not forget it.
+
+    KEY FILE.spent: a line an offer  -->  state.db: the ledger  -->  the offer leaves
+
+Each step is on disk before the next one begins. So the file may know of an offer that never left, and it
+counts; no offer left that the file does not know. A line says whose it is, the key's and the task's, and has
+a digest of its own. The file only grows, but for a last line that a kill cut off: its offer never left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+
+from mechanisms.accounting.ledger import Event, event_from_text, to_text
+from node.errors import ConfigError, UserError, reason
+from node.storage.regular_files import check_regular
+from node.storage.whole_files import sync
+from protocol.wire.messages import Key, Sid
+
+SUFFIX = ".spent"
+_CHECK_DIGITS = 16
+
+
+def spend_path(key_file: Path) -> Path:
+    """The file of what the key in `key_file` has spent: beside the key itself, not beside a link to it."""
+    real = key_file.resolve()
+    return real.with_name(real.name + SUFFIX)
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one offer was charged."""
+
+    sid: Sid
+    round: int
+    at_ms: int
+    events: tuple[Event, ...]
+
+
+class SpendFile:
+    """The charges of one key for one task. Other nodes may write to the same file, for theirs."""
+
+    def __init__(self, key_file: Path, key: Key, task: str) -> None:
+        self.path = spend_path(key_file)
+        self._key = key.hex()
+        self._task = task
+        self._is_named = False
+        """Whether its name is on disk, too, as this process has seen to."""
+
+    def charges(self) -> dict[Sid, Charge]:
+        """Those so far, by session. ConfigError for a file that can not be read, or is damaged."""
+        try:
+            check_regular(self.path)
+            with _locked(self.path, os.O_RDONLY) as file:
+                written = file.readall()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise ConfigError(
+                f"{self.path}, what this key has spent, can not be read: {reason(error)}"
+            ) from error
+        lines = written[: written.rfind(b"\n") + 1].splitlines()
+        found = (self._parsed(line, number) for number, line in enumerate(lines, 1))
+        return {charge.sid: charge for charge in found if charge is not None}
+
+    def check_writable(self) -> None:
+        """ConfigError where nothing could be added: before there is something to add."""
+        place = self.path if self.path.exists() else self.path.parent
+        if not os.access(place, os.W_OK):
+            raise ConfigError(
+                f"{place} can not be written: {self.path.name} is kept there, what this key has spent; give "
+                "this user the right to it, or name another --key"
+            )
+
+    def add(self, charges: Iterable[Charge]) -> None:
+        """Add lines, durably. UserError where the disk does not take them."""
+        text = b"".join(map(self._written, charges))
+        if not text:
+            return
+        try:
+            with _locked(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT) as file:
+                _cut_off_torn_end(file)
+                if file.write(text) != len(text):
+                    raise UserError(f"{self.path} can not be written: its disk is full; make room there")
+                os.fsync(file.fileno())
+            if not self._is_named:
+                sync(self.path.parent)
+                self._is_named = True
+        except OSError as error:
+            raise UserError(
+                f"{self.path} can not be written: {reason(error)}; nothing was offered; make it writable, "
+                "and start again"
+            ) from error
+
+    def _written(self, charge: Charge) -> bytes:
+        body = json.dumps(
+            {
+                "key": self._key,
+                "task": self._task,
+                "sid": charge.sid.hex(),
+                "round": charge.round,
+                "at_ms": charge.at_ms,
+                "events": [json.loads(to_text(event)) for event in charge.events],
+            }
+        )
+        return f"{_check(body.encode())} {body}\n".encode()
+
+    def _parsed(self, line: bytes, number: int) -> Charge | None:
+        """None for what another key has spent, or this one for another task."""
+        check, _, body = line.partition(b" ")
+        try:
+            if check.decode() != _check(body):
+                raise ValueError("it was changed")
+            values = json.loads(body)
+            if (values["key"], values["task"]) != (self._key, self._task):
+                return None
+            events = tuple(event_from_text(json.dumps(event)) for event in values["events"])
+            return Charge(bytes.fromhex(values["sid"]), int(values["round"]), int(values["at_ms"]), events)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ConfigError(
+                f"{self.path}, what this key has spent, is damaged in line {number}: put back a copy of it "
+                "that is whole and no older"
+            ) from error
+
+
+def _check(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()[:_CHECK_DIGITS]
+
+
+@contextmanager
+def _locked(path: Path, flags: int) -> Iterator[FileIO]:
+    """The file, while nobody else reads or writes it."""
+    with FileIO(os.open(path, flags | os.O_CLOEXEC, 0o600), "r+b" if flags & os.O_RDWR else "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+def _cut_off_torn_end(file: FileIO) -> None:
+    """Where a write was cut off there is no end of a line: what was to be offered then was not."""
+    size = file.seek(0, os.SEEK_END)
+    if not size or os.pread(file.fileno(), 1, size - 1) == b"\n":
+        return
+    file.seek(0)
+    file.truncate(file.readall().rfind(b"\n") + 1)

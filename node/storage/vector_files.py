@@ -1,0 +1,90 @@
+"""Vectors on disk, named by what they hold, so that a name in the database says which file counts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from node.errors import UserError
+from node.storage.whole_files import replace_file, sync
+
+Floats = NDArray[np.float32]
+_SUFFIX = ".f32"
+_WORD_BYTES = 4
+
+
+class VectorFiles:
+    """A folder of (d,) float32 vectors."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        sync(folder)  # killed after a vector got its name, and before that name was on disk
+        self._folder = folder
+        self._checked: set[str] = set()
+        """Names of files that were seen to hold what their names say, by this process."""
+
+    @staticmethod
+    def name_of(vector: Floats) -> str:
+        """The name under which a vector is stored."""
+        return hashlib.sha256(_bytes(vector)).hexdigest()[:32]
+
+    def put(self, vector: Floats) -> str:
+        """Store a vector durably; its name."""
+        name = self.name_of(vector)
+        path = self._path(name)
+        if not path.exists():
+            replace_file(path, (_bytes(vector),), durable=True)
+        return name
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of this name."""
+        return self._path(name).exists()
+
+    def get(self, name: str, dimension: int) -> Floats:
+        """A stored vector; UserError if the file is not what its name says."""
+        path = self._path(name)
+        try:
+            vector = np.fromfile(path, dtype="<f4")
+        except OSError as error:
+            raise UserError(f"{path} is missing or unreadable: start with another --out") from error
+        if len(vector) != dimension or self.name_of(vector) != name:
+            raise UserError(f"{path} is damaged: start with another --out")
+        self._checked.add(name)
+        return vector
+
+    def piece(self, name: str, dimension: int, part: slice) -> bytes | None:
+        """The bytes of some words of a stored vector; None where the file is not what its name says.
+
+        The whole file is read and hashed before its first piece, and not again: a piece costs a piece.
+        Whoever gets a file that was changed since finds that by the digest of all pieces.
+        """
+        length = _WORD_BYTES * (part.stop - part.start)
+        try:
+            if name not in self._checked:
+                self.get(name, dimension)
+            with self._path(name).open("rb", buffering=0) as file:
+                file.seek(_WORD_BYTES * part.start)
+                found = file.read(length)
+        except (OSError, UserError):
+            return None
+        return found if len(found) == length else None
+
+    def keep_only(self, names: Iterable[str]) -> None:
+        """Delete every other vector, and what was left of writing one. Not while one is written."""
+        kept = {name + _SUFFIX for name in names}
+        for path in self._folder.iterdir():
+            is_ours = path.name.endswith(_SUFFIX) or path.name.startswith(".")
+            if is_ours and path.name not in kept:
+                path.unlink(missing_ok=True)
+        self._checked &= {name.removesuffix(_SUFFIX) for name in kept}
+
+    def _path(self, name: str) -> Path:
+        return self._folder / (name + _SUFFIX)
+
+
+def _bytes(vector: Floats) -> memoryview:
+    return np.ascontiguousarray(vector, dtype="<f4").data.cast("B")

@@ -1,0 +1,116 @@
+"""What the values of a task can not mean together, though each is fine by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from node.errors import ConfigError, shown
+
+if TYPE_CHECKING:
+    from node.task.sections import AggregationSection, DataSection, Task
+
+
+def check_combinations(task: Task, table: Mapping[str, object]) -> None:
+    """Refuse values that can not mean anything together; `table` is the TOML they were read from."""
+    _check_schema(task.data)
+    if task.data.target is not None and task.data.target in (task.data.features or ()):
+        raise ConfigError(
+            f"data.target = {shown(task.data.target)} stands in data.features too; "
+            "allowed: a column that the model does not see"
+        )
+    _check_training(task)
+    _check_privacy(table.get("privacy", {}))
+    _check_protocol(task.aggregation)
+    _check_weighting(task.aggregation)
+    _check_public_weights(task)
+
+
+def _check_training(task: Task) -> None:
+    """Arguments that would not arrive where they are meant to."""
+    section = task.train
+    if ":" in section.optimizer and section.weight_decay:
+        raise ConfigError(
+            f"train.weight_decay = {section.weight_decay:g} has no effect with train.optimizer = "
+            f"{shown(section.optimizer)}; set train.optimizer_args.weight_decay, or leave it out"
+        )
+    if section.loss == "auto" and section.loss_args:
+        raise ConfigError(
+            f"train.loss_args = {shown(dict(section.loss_args))} are refused with train.loss = 'auto'; name "
+            "the loss that they are for"
+        )
+    weighted = section.loss == "cross-entropy" and "weight" in section.loss_args
+    if weighted and task.privacy.mechanism == "dp-sgd":
+        raise ConfigError(
+            "train.loss_args.weight is refused with privacy.mechanism = 'dp-sgd': the mean over one row "
+            "divides its weight out again; leave it out, or name a train.loss of your own"
+        )
+
+
+def _check_schema(section: DataSection) -> None:
+    """A schema names target and columns, so that nothing else may."""
+    for name, value in (("target", section.target), ("features", section.features)):
+        if section.schema is not None and value is not None:
+            raise ConfigError(
+                f"data.{name} = {shown(value)} is refused beside data.schema, which says what target and "
+                "features are; leave it out"
+            )
+
+
+def _check_privacy(privacy: object) -> None:
+    if isinstance(privacy, dict) and privacy and "mechanism" not in privacy:
+        name, value = next(iter(privacy.items()))
+        raise ConfigError(
+            f"privacy.{name} = {shown(value)} has no effect without privacy.mechanism; "
+            "name one ('ldp', 'aldp' or 'dp-sgd') or leave it out"
+        )
+
+
+def _check_protocol(section: AggregationSection) -> None:
+    """Masked sums have one arithmetic, that of the seed shares; dropouts are what they alone tolerate."""
+    if section.protocol == "masked" and section.shares != "seed":
+        raise ConfigError(
+            f"aggregation.shares = {section.shares!r} is refused with aggregation.protocol = 'masked', which "
+            "has seeds alone (a group of 3 shares them additively); set aggregation.protocol=additive"
+        )
+    if section.protocol == "additive" and section.dropouts:
+        raise ConfigError(
+            f"aggregation.dropouts = {section.dropouts} is refused with aggregation.protocol = 'additive': "
+            "one silent peer ends its round; allowed: 0, or aggregation.protocol=masked"
+        )
+
+
+def _check_weighting(section: AggregationSection) -> None:
+    """The keys of weighting = "samples", all of them or none."""
+    if section.weighting == "uniform":
+        _refuse_without_weights("sample_cap", section.sample_cap)
+        _refuse_without_weights("public_weights", section.public_weights or None)
+    elif section.sample_cap is None:
+        raise ConfigError(
+            "aggregation.sample_cap is missing, which aggregation.weighting = 'samples' needs: a peer with "
+            "that many rows or more has weight 1; allowed: a whole number from 1 to 1000000"
+        )
+    elif section.shares == "float":
+        raise ConfigError(
+            "aggregation.weighting = 'samples' is refused with aggregation.shares = 'float', whose error is "
+            "larger than small weights; allowed: aggregation.shares=seed or ring"
+        )
+
+
+def _refuse_without_weights(name: str, value: object) -> None:
+    if value is not None:
+        raise ConfigError(
+            f"aggregation.{name} = {shown(value)} has no effect without aggregation.weighting = 'samples'; "
+            "set that or leave it out"
+        )
+
+
+def _check_public_weights(task: Task) -> None:
+    """No noise covers a weight: with a mechanism it must be said to be public."""
+    section, mechanism = task.aggregation, task.privacy.mechanism
+    if section.weighting == "samples" and mechanism != "none" and not section.public_weights:
+        raise ConfigError(
+            f"aggregation.weighting = 'samples' is refused with privacy.mechanism = {shown(mechanism)}: no "
+            "noise covers the number of your rows; allowed: aggregation.public_weights=true, which declares "
+            "it public, or aggregation.weighting=uniform"
+        )

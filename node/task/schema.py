@@ -1,0 +1,292 @@
+"""The public schema of a task's data: what every peer's rows are turned into, so that all encode alike.
+
+It stands in the task file under [data.schema] and is part of the parameters that a swarm must share. Nothing
+in it is worked out from a peer's own rows at the start of a run: scales and category lists are values of the
+task, wherever they came from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import prod
+from typing import Any, Literal
+
+from node.errors import ConfigError, shown
+from node.task.rules import Rule, boolean, choice, key, numbers, read_section, real, text, unique_texts
+
+MOST_COLUMNS = 2000
+MOST_VALUES = 1000
+MOST_CLASSES = 10_000
+MOST_FEATURES = 50_000_000
+"""Numbers in one encoded row."""
+_LONGEST_NAME = 200  # characters, of a column or a category
+_LONGEST_TOLD = 6000  # characters of a schema that nodes tell each other in full; their hellos have 16 Ki
+_HERE = "data.schema"
+
+_name = text(f"a column's name, at most {_LONGEST_NAME} characters", rf"(?s).{{1,{_LONGEST_NAME}}}")
+_mean = real(at_least=-1e30, at_most=1e30)
+_std = real(above=0, at_most=1e30)
+_edge = real(at_least=-1e30, at_most=1e30)
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """A number, or a date as days since 1970-01-01: one feature, (value - mean) / std.
+
+    With `missing` a second feature is 1 where there is no value. `low` and `high`: a public range; what lies
+    outside is cut to it.
+    """
+
+    name: str = key(_name)
+    kind: Literal["number", "date"] = key(choice("number", "date"))
+    mean: float = key(_mean)
+    std: float = key(_std)
+    missing: bool = key(boolean(), False)
+    low: float | None = key(_edge, None)
+    high: float | None = key(_edge, None)
+
+    @property
+    def width(self) -> int:
+        """Features that it makes."""
+        return 1 + self.missing
+
+
+@dataclass(frozen=True)
+class BooleanColumn:
+    """Yes or no: one feature, 1 or -1. With `missing` a second one is 1 where there is no value."""
+
+    name: str = key(_name)
+    kind: Literal["boolean"] = key(choice("boolean"))
+    missing: bool = key(boolean(), False)
+
+    @property
+    def width(self) -> int:
+        """Features that it makes."""
+        return 1 + self.missing
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """One of `values`: a feature for each, in that order, and a last one for any other value."""
+
+    name: str = key(_name)
+    kind: Literal["category"] = key(choice("category"))
+    values: tuple[str, ...] = key(unique_texts(1, MOST_VALUES, _LONGEST_NAME))
+
+    @property
+    def width(self) -> int:
+        """Features that it makes."""
+        return len(self.values) + 1
+
+
+Column = NumberColumn | BooleanColumn | CategoryColumn
+
+
+@dataclass(frozen=True)
+class ClassTarget:
+    """The class labels, as text, in the order of their numbers. `name` is a column, or an array of an npz."""
+
+    kind: Literal["classes"] = key(choice("classes"))
+    values: tuple[str, ...] = key(unique_texts(2, MOST_CLASSES, _LONGEST_NAME))
+    name: str | None = key(_name, None)
+
+
+@dataclass(frozen=True)
+class NumberTarget:
+    """A number to be regressed on, learned as (value - mean) / std. `low` and `high`: as of a column."""
+
+    kind: Literal["number"] = key(choice("number"))
+    mean: float = key(_mean)
+    std: float = key(_std)
+    name: str | None = key(_name, None)
+    low: float | None = key(_edge, None)
+    high: float | None = key(_edge, None)
+
+
+Target = ClassTarget | NumberTarget
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """Rows of a CSV or Parquet file."""
+
+    kind: Literal["table"]
+    target: Target
+    columns: tuple[Column, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one encoded row."""
+        return (sum(column.width for column in self.columns),)
+
+
+@dataclass(frozen=True)
+class ArraySchema:
+    """An npz ("array") or a folder of images, channels first, pixels from 0 to 1 ("images").
+
+    Scaled to (value - mean) / std; `mean` and `std` are one number, or one for each of shape[0], and so are
+    `low` and `high`, a public range that values are cut to; None: none.
+    """
+
+    kind: Literal["array", "images"]
+    target: Target
+    shape: tuple[int, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    low: tuple[float, ...] | None = None
+    high: tuple[float, ...] | None = None
+
+
+Schema = TableSchema | ArraySchema
+
+
+@dataclass(frozen=True)
+class _Array:
+    """The keys of an array's or of images' schema, but for kind and target."""
+
+    shape: tuple[float, ...] = key(numbers(1, 8, real(at_least=1, at_most=1e8)))
+    mean: tuple[float, ...] = key(numbers(1, 1_000_000, _mean))
+    std: tuple[float, ...] = key(numbers(1, 1_000_000, _std))
+    low: tuple[float, ...] | None = key(numbers(1, 1_000_000, _edge), None)
+    high: tuple[float, ...] | None = key(numbers(1, 1_000_000, _edge), None)
+
+
+def schema_rule() -> Rule:
+    """The rule for data.schema; it names the very column that is wrong."""
+    return Rule("a table with kind, target and columns", _schema)
+
+
+def _schema(value: object) -> Schema:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{_HERE} = {shown(value)} is refused; allowed: a table, as node.init writes it")
+    kind, target = value.get("kind"), _target(value.get("target"))
+    rest = {name: item for name, item in value.items() if name not in {"kind", "target"}}
+    match kind:
+        case "table":
+            _only(rest, {"columns"})
+            return TableSchema("table", target, _columns(rest.get("columns"), target))
+        case "array" | "images":
+            return _array(kind, target, rest)
+    raise ConfigError(f"{_HERE}.kind = {shown(kind)} is refused; allowed: 'table', 'array' or 'images'")
+
+
+def _only(given: Mapping[str, object], allowed: set[str]) -> None:
+    for name in given:
+        if name not in allowed:
+            raise ConfigError(
+                f"{shown(f'{_HERE}.{name}')} is not a known key; allowed: kind, target, {', '.join(allowed)}"
+            )
+
+
+def _kind(where: str, value: object, kinds: Mapping[str, type]) -> type:
+    """The dataclass for the table `value`, by its kind."""
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where} = {shown(value)} is refused; allowed: a table with a kind")
+    kind = value.get("kind")
+    if not isinstance(kind, str) or kind not in kinds:
+        allowed = " or ".join(repr(name) for name in kinds)
+        raise ConfigError(f"{where}.kind = {shown(kind)} is refused; allowed: {allowed}")
+    return kinds[kind]
+
+
+def _target(value: object) -> Target:
+    where = f"{_HERE}.target"
+    cls = _kind(where, value, {"classes": ClassTarget, "number": NumberTarget})
+    target: Target = read_section(cls, where, value)
+    if isinstance(target, NumberTarget):
+        _check_range(where, target.low, target.high)
+    return target
+
+
+def _columns(value: object, target: Target) -> tuple[Column, ...]:
+    if target.name is None:
+        raise ConfigError(f"{_HERE}.target.name is missing; allowed: the name of the target's column")
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_COLUMNS:
+        raise ConfigError(f"{_HERE}.columns is refused; allowed: a list of 1 to {MOST_COLUMNS} tables")
+    columns = tuple(_column(number, item) for number, item in enumerate(value))
+    names = [target.name, *(column.name for column in columns)]
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise ConfigError(f"{_HERE}: the column {shown(twice)} stands there twice; name each once")
+    return columns
+
+
+def _column(number: int, item: object) -> Column:
+    name = item.get("name") if isinstance(item, dict) else None
+    where = f"{_HERE}.columns.{number}" + (f" ({shown(name)})" if isinstance(name, str) else "")
+    kinds: dict[str, type] = {"number": NumberColumn, "date": NumberColumn, "boolean": BooleanColumn}
+    cls = _kind(where, item, kinds | {"category": CategoryColumn})
+    column: Column = read_section(cls, where, item)
+    if isinstance(column, NumberColumn):
+        _check_range(where, column.low, column.high)
+    return column
+
+
+def _check_range(where: str, low: float | None, high: float | None) -> None:
+    """ConfigError for half a range, or an empty one."""
+    if (low is None) != (high is None):
+        name, other = ("low", "high") if high is None else ("high", "low")
+        raise ConfigError(f"{where}.{name} is given without {other}; allowed: both, or none")
+    if low is not None and high is not None and not low < high:
+        raise ConfigError(f"{where}.low = {low:g} is refused beside high = {high:g}; allowed: less than that")
+
+
+def _array(kind: Literal["array", "images"], target: Target, rest: Mapping[str, object]) -> ArraySchema:
+    read = read_section(_Array, _HERE, rest)
+    shape = tuple(int(size) for size in read.shape)
+    if shape != read.shape or prod(shape) > MOST_FEATURES:
+        raise ConfigError(
+            f"{_HERE}.shape = {shown(list(read.shape))} is refused; allowed: whole numbers, with at most "
+            f"{MOST_FEATURES} values a row"
+        )
+    if kind == "images" and (len(shape) != 3 or shape[0] not in (1, 3)):
+        raise ConfigError(
+            f"{_HERE}.shape = {shown(list(shape))} is refused for images; allowed: [1, height, width] for "
+            "grey or [3, height, width] for colour"
+        )
+    if kind == "images" and not isinstance(target, ClassTarget):
+        raise ConfigError(f"{_HERE}.target.kind = 'number' is refused for images; allowed: 'classes'")
+    _check_scale(read, shape)
+    return ArraySchema(kind, target, shape, read.mean, read.std, read.low, read.high)
+
+
+def _check_scale(read: _Array, shape: tuple[int, ...]) -> None:
+    """ConfigError for a list that is too short or too long, or a range that is none."""
+    named = {"mean": read.mean, "std": read.std, "low": read.low, "high": read.high}
+    for name, values in named.items():
+        if values is not None and len(values) not in (1, shape[0]):
+            raise ConfigError(
+                f"{_HERE}.{name} has {len(values)} numbers; allowed: 1, or {shape[0]} as the shape begins"
+            )
+    if read.low is None or read.high is None:
+        _check_range(_HERE, *(None if values is None else values[0] for values in (read.low, read.high)))
+    elif len(read.low) != len(read.high) or len(read.low) not in (1, len(read.mean)):
+        raise ConfigError(
+            f"{_HERE}.low has {len(read.low)} numbers, high {len(read.high)} and mean {len(read.mean)}; "
+            "allowed: low and high 1 each, or as many as mean"
+        )
+    else:
+        for low, high in zip(read.low, read.high, strict=True):
+            _check_range(_HERE, low, high)
+
+
+def agreed_schema(schema: Schema) -> dict[str, Any]:
+    """What nodes compare: the schema in full, or where that is long a SHA-256 of it."""
+    plain: dict[str, Any] = json.loads(json.dumps(_given(asdict(schema)), allow_nan=False))
+    written = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    if len(written) <= _LONGEST_TOLD:
+        return plain
+    return {"kind": schema.kind, "sha256": hashlib.sha256(written.encode()).hexdigest()}
+
+
+def _given(value: Any) -> Any:
+    """`value` without keys that have none."""
+    match value:
+        case dict():
+            return {name: _given(item) for name, item in value.items() if item is not None}
+        case list() | tuple():
+            return [_given(item) for item in value]
+    return value

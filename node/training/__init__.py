@@ -1,0 +1,1 @@
+"""Training on a node's own rows."""

@@ -1,0 +1,133 @@
+"""What a task names, built: its model, checked against the data."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+
+from node.data.dataset import Dataset
+from node.errors import ConfigError, shown
+from node.task import import_path
+from node.task.import_path import told
+from node.task.sections import ModelSection, Task
+from node.training.initial_weights import load_weights
+from node.training.parameter_scope import plain_tensors
+
+_initialising = threading.Lock()  # torch's initialisers know one generator, the process's
+_KINDS = (  # of buffers: what numpy and a model file know as well
+    *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+    *(torch.float16, torch.float32, torch.float64),
+)
+
+
+def import_class(path: str) -> type:
+    """The class that `path`, "package.module:Class", names; raises ConfigError."""
+    return import_path.import_class(path)
+
+
+def build_model(task: Task, dataset: Dataset) -> nn.Module:
+    """The task's model, as `make` makes it under task.seed; ConfigError where it does not fit the dataset."""
+    model = make(task.model, task.task.seed)
+    _check_fit(model, task.model, dataset, task.train.loss)
+    return model
+
+
+def build(section: ModelSection, seed: int, dataset: Dataset) -> nn.Module:
+    """A section's model on the CPU for targets of the usual loss, its parameters drawn under `seed`.
+
+    The caller's global generator of torch is left as it was. Raises ConfigError if there is no
+    such module, the arguments do not suit it, or it does not take or answer the dataset's rows.
+    """
+    model = make(section, seed)
+    _check_fit(model, section, dataset, "auto")
+    return model
+
+
+def make(section: ModelSection, seed: int) -> nn.Module:
+    """A section's model on the CPU, drawn under `seed`, with its file of weights; raises ConfigError."""
+    cls = import_class(section.cls)
+    if not issubclass(cls, nn.Module):
+        raise ConfigError(f"model.class = {shown(section.cls)} is refused; allowed: a torch.nn.Module")
+    model = _initialised(cls, section, seed)
+    _check_tensors(model, section)
+    if section.weights is not None:
+        load_weights(model, Path(section.weights), "model.weights")
+    return model
+
+
+def _check_tensors(model: nn.Module, section: ModelSection) -> None:
+    """ConfigError for parameters and buffers that can not be added up, kept or drawn alike everywhere."""
+    for name, tensor in plain_tensors(model).items():
+        if isinstance(tensor, UninitializedParameter | UninitializedBuffer):
+            raise ConfigError(
+                f"model {section.cls}: {name} has no shape before it has seen rows (a lazy layer), and would "
+                "not be drawn under task.seed; give the layer its sizes"
+            )
+        parameter = isinstance(tensor, nn.Parameter)
+        if tensor.dtype not in ((torch.float32,) if parameter else _KINDS) or tensor.device.type != "cpu":
+            kind, allowed = ("parameter", "torch.float32") if parameter else ("buffer", "plain numbers")
+            raise ConfigError(
+                f"model {section.cls}: {kind} {name} is {tensor.dtype} on {tensor.device}; "
+                f"allowed: {allowed} on cpu"
+            )
+
+
+def _initialised(cls: type[nn.Module], section: ModelSection, seed: int) -> nn.Module:
+    """An instance of `cls`; the same on every node that has the same task and seed."""
+    arguments: dict[str, Any] = dict(section.args)
+    with _initialising, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        try:
+            return cls(**arguments)
+        except Exception as error:  # a user's model may raise anything
+            raise ConfigError(
+                f"model.args = {shown(arguments)} do not suit {section.cls}: {told(error)}"
+            ) from error
+
+
+def _check_fit(model: nn.Module, section: ModelSection, dataset: Dataset, loss: str) -> None:
+    """ConfigError if `model` does not take the rows or answers in the wrong shape for train.loss."""
+    rows = dataset.train_x[:2]  # (2, ...)
+    shape = " x ".join(map(str, rows.shape[1:]))
+    try:
+        outputs = _answer(model, rows)
+    except Exception as error:  # a user's model may raise anything
+        raise ConfigError(
+            f"model {section.cls} does not take rows of {shape} features: {told(error)}; change "
+            "model.args, data.features or the data"
+        ) from error
+    _check_outputs(outputs, section, dataset.classes, loss, len(rows))
+
+
+def _check_outputs(outputs: object, section: ModelSection, classes: int | None, loss: str, rows: int) -> None:
+    """ConfigError if `outputs` of `rows` rows are not logits or numbers as targets and loss need them."""
+    got = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else ()
+    one_each = got in {(rows,), (rows, 1)}
+    if classes is None:
+        fine, wanted = one_each, "one number a row"
+    elif loss == "bce":
+        fine, wanted = one_each, "one logit a row, for train.loss = 'bce'"
+    else:
+        fine = len(got) == 2 and got[0] == rows and got[1] >= classes
+        fine = fine or (one_each and classes == 2 and ":" in loss)
+        wanted = f"at least {classes} logits a row, as class labels go up to {classes - 1}"
+    if not fine:
+        raise ConfigError(
+            f"model {section.cls} answers {rows} rows with shape {got}; allowed: {wanted}; change "
+            "model.args or the target"
+        )
+
+
+def _answer(model: nn.Module, rows: torch.Tensor) -> object:
+    """What `model` answers, untrained and undisturbed."""
+    training = model.training
+    model.eval()
+    with torch.inference_mode():
+        outputs = model(rows)
+    model.train(training)
+    return outputs

@@ -1,0 +1,69 @@
+"""What a model begins with, where it is not drawn: a file of tensors that all peers have.
+
+It may hold a part of the model, such as a body that was trained before; the rest is drawn under task.seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import nn
+
+from node.errors import ConfigError, reason, shown
+from node.storage.regular_files import check_regular
+from node.task.sections import ModelSection
+from node.training.parameter_scope import plain_tensors
+
+
+def load_weights(model: nn.Module, path: Path, asked: str) -> tuple[str, ...]:
+    """Copy the tensors of `path`, which `asked` named, into `model`; their names. Nothing is unpickled.
+
+    Raises ConfigError for a file that can not be read, and for a tensor that the model does not have, or has
+    in another shape or kind, or that is not finite.
+    """
+    there, where = plain_tensors(model), f"{asked}: {shown(str(path))}"
+    try:
+        check_regular(path)
+        with safe_open(path, "pt") as file:
+            names = tuple(file.keys())
+            for name in names:
+                _check_shape(where, name, tuple(file.get_slice(name).get_shape()), there)
+                _copy(where, name, file.get_tensor(name), there[name])
+    except (OSError, SafetensorError) as error:
+        raise ConfigError(f"{where} can not be read: {reason(error)}") from error
+    if not names:
+        raise ConfigError(f"{where} holds no tensor")
+    return names
+
+
+def loaded_names(section: ModelSection) -> tuple[str, ...]:
+    """Names of the tensors in a section's file, which `load_weights` took; none where there is no file."""
+    if section.weights is None:
+        return ()
+    with safe_open(Path(section.weights), "pt") as file:
+        return tuple(file.keys())
+
+
+def _check_shape(where: str, name: str, shape: tuple[int, ...], there: Mapping[str, torch.Tensor]) -> None:
+    if name not in there:
+        raise ConfigError(
+            f"{where} has a tensor {shown(name)}, which the model has not; it has {shown(', '.join(there))}; "
+            "rename the tensor or leave it out"
+        )
+    if shape != tuple(there[name].shape):
+        raise ConfigError(
+            f"{where} has {shown(name)} in shape {shape}, the model in {tuple(there[name].shape)}; change "
+            "model.args or leave the tensor out"
+        )
+
+
+def _copy(where: str, name: str, tensor: torch.Tensor, to: torch.Tensor) -> None:
+    if tensor.is_floating_point() != to.is_floating_point():
+        raise ConfigError(f"{where} has {shown(name)} as {tensor.dtype}; allowed: {to.dtype}")
+    if tensor.is_floating_point() and not torch.isfinite(tensor.to(to.dtype)).all():
+        raise ConfigError(f"{where} has {shown(name)} with values that are no finite {to.dtype} numbers")
+    with torch.no_grad():
+        to.copy_(tensor)

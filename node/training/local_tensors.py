@@ -1,0 +1,73 @@
+"""What a model keeps for itself beside the parameters that are shared: local parameters, and buffers.
+
+They go on from round to round, and over restarts with private.safetensors. A training that is broken off
+leaves nothing in them: what it cost was never written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from node.errors import shown
+from node.training.batch_norm import Norms
+from node.training.parameter_scope import plain_tensors
+
+Array = NDArray[np.generic]
+Snapshot = dict[str, torch.Tensor]
+
+
+class Own:
+    """A node's own tensors in a model; `local` are the names of its local parameters."""
+
+    def __init__(self, model: nn.Module, local: Sequence[str], norms: Norms) -> None:
+        self._model = model
+        parameters = {id(value) for value in model.parameters()}
+        buffers = (name for name, value in plain_tensors(model).items() if id(value) not in parameters)
+        self.names = tuple(name for name in (*local, *buffers) if name not in norms.fixed_statistics)
+        self._kept = tuple(name for name in self.names if name not in norms.estimated_statistics)
+
+    def snapshot(self) -> Snapshot:
+        """Copies of what goes on from round to round."""
+        tensors = plain_tensors(self._model)
+        return {name: tensors[name].detach().clone() for name in self._kept}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """As it was when the snapshot was taken."""
+        tensors = plain_tensors(self._model)
+        for name, value in snapshot.items():
+            tensors[name].detach().copy_(value)
+
+    def resume(self, stored: Mapping[str, Array]) -> None:
+        """Go on with what a file has of them; what it has not, or in another shape, stays as it began."""
+        tensors = plain_tensors(self._model)
+        for name in self._kept:
+            if name in stored and stored[name].shape == tuple(tensors[name].shape):
+                tensors[name].detach().copy_(torch.from_numpy(np.array(stored[name])))
+
+
+def own_words(names: Sequence[str], device: str) -> dict[str, str]:
+    """What the owner reads at the start about tensors that stay here, and a device; mostly nothing."""
+    words = {} if device == "cpu" else {"device": device}
+    if names:
+        words["stays here"] = (
+            f"{shown(', '.join(names))}; model.safetensors holds them too, so look at docs/models.md before "
+            "you give it away"
+        )
+    return words
+
+
+def whole_model(model: nn.Module, parts: Mapping[str, Array]) -> dict[str, Array]:
+    """All parameters and buffers of `model` by name, those in `parts` from there, the others copied.
+
+    A parameter that the model has under two names is written under both.
+    """
+    by_identity = {id(value): parts[name] for name, value in model.named_parameters() if name in parts}
+    return {
+        name: by_identity[id(value)] if id(value) in by_identity else value.detach().cpu().numpy().copy()
+        for name, value in plain_tensors(model).items()
+    }

@@ -1,0 +1,116 @@
+"""What training makes small: torch's losses by the names of a task file, or one's own by import path.
+
+Every loss is a mean over the rows of a batch. Under `dp-sgd` it is called with batches of one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from node.errors import ConfigError, shown
+from node.task.import_path import import_object, told
+from node.task.sections import TrainSection
+
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""Outputs (n, ...) and targets (n,) to a scalar."""
+
+_FOR_CLASSES: Mapping[str, type[nn.Module]] = {
+    "cross-entropy": nn.CrossEntropyLoss,
+    "bce": nn.BCEWithLogitsLoss,
+}
+_FOR_NUMBERS: Mapping[str, type[nn.Module]] = {
+    "mse": nn.MSELoss,
+    "mae": nn.L1Loss,
+    "huber": nn.HuberLoss,
+}
+
+
+def make_loss(section: TrainSection, classes: int | None, device: torch.device) -> Loss:
+    """The loss that train.loss names, for targets of so many classes, or numbers where that is None.
+
+    Outputs for numbers, and for "bce", may be (n,) or (n, 1); they are brought to the targets' shape. A loss
+    for classes by import path gets what the model answers. Raises ConfigError.
+    """
+    if section.loss == "auto":
+        return functional.cross_entropy if classes is not None else partial(_shaped, functional.mse_loss)
+    if ":" in section.loss:
+        own = _called(section.loss, import_object(section.loss), section.loss_args, device)
+        return own if classes is not None else partial(_shaped, own)
+    _check_kind(section.loss, classes)
+    made = _made(section.loss, section.loss_args, device)
+    return made if section.loss == "cross-entropy" else partial(_shaped, made)
+
+
+def _shaped(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """`loss` of outputs (n,) or (n, 1) and targets (n,), both as floats of one shape."""
+    return loss(outputs.reshape(targets.shape), targets.to(outputs.dtype))
+
+
+def _check_kind(name: str, classes: int | None) -> None:
+    """Losses for numbers are not for classes, nor the other way round; "bce" is for two."""
+    fitting = _FOR_NUMBERS if classes is None else _FOR_CLASSES
+    if name not in fitting:
+        kind = "numbers" if classes is None else f"classes 0 to {classes - 1}"
+        raise ConfigError(
+            f"train.loss = {name!r} is refused: the targets are {kind}; allowed: 'auto', "
+            f"{', '.join(map(repr, fitting))} or 'package.module:Name'"
+        )
+    if name == "bce" and classes != 2:
+        raise ConfigError(
+            f"train.loss = 'bce' is refused: the targets have {classes} classes; allowed: 2, or "
+            "train.loss='cross-entropy' with a logit for each"
+        )
+
+
+def _made(name: str, arguments: Mapping[str, Any], device: torch.device) -> Loss:
+    """Torch's loss with `arguments`; lists are tensors."""
+    if "reduction" in arguments:
+        raise ConfigError(
+            f"train.loss_args.reduction = {shown(arguments['reduction'])} is refused: every loss is a mean "
+            "over the rows; leave it out"
+        )
+    return _called(name, (_FOR_CLASSES | _FOR_NUMBERS)[name], arguments, device)  # type: ignore[operator]
+
+
+def _called(name: str, found: object, arguments: Mapping[str, Any], device: torch.device) -> Loss:
+    """A class is called with `arguments`, a function is given them each time; tensors are on `device`."""
+    given = {
+        key: torch.tensor(item, device=device) if isinstance(item, list) else item
+        for key, item in arguments.items()
+    }
+    try:
+        loss = found(**given) if isinstance(found, type) else found
+    except Exception as error:  # a user's loss may raise anything
+        raise ConfigError(
+            f"train.loss_args = {shown(dict(arguments))} do not suit train.loss = {shown(name)}: "
+            f"{told(error)}"
+        ) from error
+    if not callable(loss):
+        raise ConfigError(
+            f"train.loss = {shown(name)} can not be called; allowed: a function of outputs and targets, or a "
+            "class whose objects are"
+        )
+    if isinstance(loss, nn.Module):
+        loss = loss.to(device)
+    return loss if isinstance(found, type) else partial(loss, **given)
+
+
+def check_loss(name: str, loss: Loss, outputs: torch.Tensor, targets: torch.Tensor) -> None:
+    """ConfigError where `loss` of outputs (n, ...) and targets (n,) is not a scalar with a gradient."""
+    tried = outputs.detach().clone().requires_grad_()
+    try:
+        value: object = loss(tried, targets)
+    except Exception as error:  # a user's loss may raise anything
+        raise ConfigError(f"train.loss = {shown(name)} does not suit this task: {told(error)}") from error
+    if not isinstance(value, torch.Tensor) or value.dim() != 0 or not value.requires_grad:
+        shape = f" of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else ""
+        raise ConfigError(
+            f"train.loss = {shown(name)} gives a {type(value).__name__}{shape}; allowed: a tensor with one "
+            "number, the mean over the rows, that has a gradient"
+        )

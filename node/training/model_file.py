@@ -1,0 +1,114 @@
+"""A model as a file: all of its tensors, and what is needed to make it again and to use it.
+
+The metadata is one key, `murmuration`, with JSON whose keys are sorted: several would be written in a random
+order, and equal models would be different files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from node.errors import ConfigError, UserError, reason, shown
+from node.storage.regular_files import check_regular
+from node.storage.whole_files import whole
+from node.task.rules import toml_name
+from node.task.sections import Task
+from protocol.wire.messages import Base
+
+Tensors = Mapping[str, NDArray[np.generic]]
+
+KEY = "murmuration"
+LOCAL_PATHS = (("data", "source"), ("model", "weights"))
+"""Keys of a task that are paths on one machine: a model file may be given away."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a run's model files say of themselves.
+
+    `task` is a table that `node.task.sections.read_task` takes; `classes` as in `node.data.dataset.Dataset`;
+    `row` the shape of one row. `own` are the names of tensors that are the node's own: equal bases may differ
+    in them.
+    """
+
+    task: Mapping[str, Any]
+    classes: int | None
+    row: tuple[int, ...]
+    own: tuple[str, ...]
+
+    def filled(self, holds: str, base: Base, privacy: Mapping[str, object] | None) -> dict[str, object]:
+        """With what a round changes. `participants`: updates in the last mean; `privacy`: the ledger."""
+        return {
+            "holds": holds,
+            "base_digest": base.digest.hex(),
+            "generation": base.generation,
+            "participants": base.members,
+            "privacy": privacy,
+            "task": self.task,
+            "classes": self.classes,
+            "row": list(self.row),
+            "own": sorted(self.own),
+        }
+
+
+def task_table(task: Task) -> dict[str, Any]:
+    """`task` as the TOML that it came from would be parsed, without paths and without what is not set."""
+    table: dict[str, Any] = _plain(task)
+    for section, name in LOCAL_PATHS:
+        table[section].pop(name, None)
+    return table
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        named = {toml_name(entry): getattr(value, entry.name) for entry in fields(value)}
+        return {name: _plain(item) for name, item in named.items() if item is not None}
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def write_model(path: Path, tensors: Tensors, about: Mapping[str, object]) -> None:
+    """Write a model file whole or not at all; UserError where there is no room for it."""
+    written = json.dumps(about, sort_keys=True, allow_nan=False)
+    arrays = {name: np.asarray(part, order="C") for name, part in tensors.items()}
+    try:
+        with whole(path) as temporary:
+            save_file(arrays, temporary, metadata={KEY: written})
+    except SafetensorError as error:
+        raise UserError(f"{path} can not be written: {reason(error)}; make room there") from error
+
+
+def read_tensors(path: Path) -> dict[str, NDArray[np.generic]]:
+    """All tensors of a model file; UserError if it can not be read."""
+    try:
+        check_regular(path)
+        with safe_open(path, "np") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  it is no dictionary
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{path} can not be read: {reason(error)}; start with another --out") from error
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """What a model file says of itself; ConfigError if it is none of a node's."""
+    try:
+        check_regular(path)
+        with safe_open(path, "np") as file:
+            about = json.loads((file.metadata() or {}).get(KEY, "null"))
+    except (OSError, SafetensorError, ValueError, RecursionError) as error:
+        raise ConfigError(f"--model {shown(str(path))} can not be read: {reason(error)}") from error
+    if not isinstance(about, dict) or not isinstance(about.get("task"), dict):
+        raise ConfigError(
+            f"--model {shown(str(path))} does not say what task it is of; allowed: model.safetensors or "
+            "private.safetensors as a node writes them, or its --out folder"
+        )
+    return about

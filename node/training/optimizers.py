@@ -1,0 +1,64 @@
+"""Torch's optimisers by the names of a task file, or any other by import path; made afresh each round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+from torch.optim import SGD, Adam, AdamW, Optimizer
+
+from node.errors import ConfigError, shown
+from node.task.import_path import import_class, told
+from node.task.sections import TrainSection
+from node.training.sgd import GradientDescent, Stepping
+
+_SECOND_MOMENT_DECAY = 0.999
+
+
+def make_optimizer(
+    parameters: Sequence[nn.Parameter], section: TrainSection, learning_rate: float
+) -> Stepping:
+    """The optimiser that train.optimizer names, without any state of earlier rounds.
+
+    For Adam and AdamW train.momentum is beta1. An import path is called as
+    `Class(parameters, lr=learning_rate, **train.optimizer_args)`.
+    """
+    arguments = dict(section.optimizer_args)
+    if ":" in section.optimizer:
+        made: Stepping = import_class(section.optimizer)(parameters, lr=learning_rate, **arguments)
+        return made
+    decay = section.weight_decay
+    betas = (section.momentum, _SECOND_MOMENT_DECAY)
+    match section.optimizer:
+        case "sgd" if not arguments:
+            return GradientDescent(parameters, learning_rate, section.momentum, decay)
+        case "sgd":
+            return SGD(parameters, learning_rate, section.momentum, weight_decay=decay, **arguments)
+        case "adam":
+            return Adam(parameters, learning_rate, betas, weight_decay=decay, **arguments)
+        case "adamw":
+            return AdamW(parameters, learning_rate, betas, weight_decay=decay, **arguments)
+    raise ValueError(f"optimizer {section.optimizer!r}")
+
+
+def check_optimizer(section: TrainSection) -> None:
+    """ConfigError where a step of the optimiser, on a parameter made for it, does not work.
+
+    The built-in ones without arguments do work, and are not loaded before they are needed.
+    """
+    if ":" not in section.optimizer and not section.optimizer_args:
+        return
+    if ":" in section.optimizer and not issubclass(import_class(section.optimizer), Optimizer):
+        raise ConfigError(
+            f"train.optimizer = {shown(section.optimizer)} is refused; allowed: a torch.optim.Optimizer"
+        )
+    tried = nn.Parameter(torch.zeros(2, 2))
+    tried.grad = torch.zeros(2, 2)
+    try:
+        make_optimizer([tried], section, section.learning_rate).step()
+    except Exception as error:  # a user's optimiser may raise anything
+        raise ConfigError(
+            f"train.optimizer_args = {shown(dict(section.optimizer_args))} do not suit train.optimizer = "
+            f"{shown(section.optimizer)}: {told(error)}"
+        ) from error

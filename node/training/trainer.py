@@ -1,0 +1,339 @@
+"""Local training in torch, between flat vectors."""
+
+from __future__ import annotations
+
+import copy
+import math
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from mechanisms.gradients.dp_sgd import GradientRule
+from mechanisms.noise.clipping import NotFinite
+from mechanisms.noise.randomness import Words
+from node.data.dataset import Dataset
+from node.errors import UserError, reason
+from node.task.sections import TrainSection
+from node.training.batch_norm import Norms
+from node.training.devices import find_device, within_memory
+from node.training.gradient_steps import PlainSteps, PrivateSteps, Steps
+from node.training.local_tensors import Array, Own, whole_model
+from node.training.losses import check_loss, make_loss
+from node.training.metrics import accuracy_of, chosen_metrics, measured
+from node.training.optimizers import check_optimizer, make_optimizer
+from node.training.parameter_scope import choose_trained, digest_of, fixed_parameters, matching
+from node.training.proximal import Held, Restraint
+from node.training.schedules import make_schedule
+from node.training.sgd import Stepping
+
+Vector = NDArray[np.float32]
+Shapes = list[tuple[str, tuple[int, ...]]]
+
+_EVALUATED_ROWS = 4096  # at once, to bound memory
+
+
+class Interrupted(Exception):
+    """Training was asked to stop before its end; what it had learnt is dropped."""
+
+
+class Diverged(UserError):
+    """Training left the finite numbers."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A round's training: the new working model (d,), mean loss of the last epoch, seconds."""
+
+    vector: Vector
+    loss: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """On the test rows: the mean loss, the share of rows that were right, and whatever else was asked for.
+
+    For targets that are numbers accuracy is the coefficient of determination, R^2. A metric that these rows
+    do not define is None.
+    """
+
+    accuracy: float
+    loss: float
+    metrics: Mapping[str, float | None]
+
+
+class Learner(Protocol):
+    """What a node's life asks of whoever looks at its rows: from the working vector (d,) to the next one."""
+
+    once: bool
+    """Whether what was learned and not offered yet is offered as it is, rather than learned on."""
+
+    def vector(self) -> Vector:
+        """Where everybody begins, (d,)."""
+
+    def train(self, working: Vector, round_number: int, stop: threading.Event) -> Trained:
+        """The next working vector (d,); raises Interrupted soon after `stop`, or a UserError."""
+
+    def evaluate(self, vector: Vector) -> Evaluation:
+        """How `vector` (d,) does."""
+
+    def own_loss(self, vector: Vector) -> float:
+        """The mean loss of `vector` (d,) on this node's own rows."""
+
+    def tensors(self, vector: Vector) -> dict[str, Array]:
+        """What is written of `vector` (d,), by name."""
+
+    def module(self, vector: Vector) -> nn.Module:
+        """`vector` (d,) for use."""
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """Names of the tensors that other peers may have otherwise."""
+
+    def resume(self, stored: Mapping[str, Array]) -> None:
+        """Go on with those of an earlier start."""
+
+
+def shapes(model: nn.Module, pattern: str) -> Shapes:
+    """Names and shapes of the trainable parameters that `pattern` matches, in the vector's order.
+
+    `pattern` is a shell-style one such as "*" or "layers.0.*". Raises ConfigError if none matches.
+    """
+    return [(name, tuple(parameter.shape)) for name, parameter in matching(model, pattern)]
+
+
+def read_vector(model: nn.Module, pattern: str) -> Vector:
+    """A copy of the parameters that `pattern` matches, as one vector (d,)."""
+    parts = [parameter.detach().cpu().numpy().ravel() for _, parameter in matching(model, pattern)]
+    return np.concatenate(parts).astype(np.float32, copy=False)
+
+
+def write_vector(model: nn.Module, vector: Vector, pattern: str) -> None:
+    """Copy `vector` (d,) into the parameters that `pattern` matches."""
+    parts = split_vector(vector, shapes(model, pattern))
+    for name, parameter in matching(model, pattern):
+        part = parts[name]
+        parameter.detach().copy_(torch.from_numpy(part if part.flags.writeable else part.copy()))
+
+
+def split_vector(vector: Vector, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> dict[str, Vector]:
+    """Views of `vector` (d,) as named arrays of the given `shapes`; ValueError if d is not theirs."""
+    sizes = [prod(shape) for _, shape in shapes]
+    if vector.shape != (sum(sizes),):
+        raise ValueError(f"a vector of shape {vector.shape} for {sum(sizes)} parameters")
+    parts = np.split(vector, np.cumsum(sizes)[:-1])
+    return {name: part.reshape(shape) for (name, shape), part in zip(shapes, parts, strict=True)}
+
+
+class Trainer:
+    """Trains one model on one node's rows; one call at a time, further ones wait.
+
+    What is trained and what of it is shared says `parameter_scope`; what the model keeps beside that,
+    `local_tensors`. Torch's own generator is not drawn from here; layers such as dropout do so.
+    """
+
+    once = False
+
+    def __init__(
+        self,
+        model: nn.Module,
+        section: TrainSection,
+        dataset: Dataset,
+        seed: int | tuple[int, ...],
+        gradient: GradientRule | None,
+        words: Words,
+        restraint: Restraint | None = None,
+    ) -> None:
+        """`gradient`: how private steps are made, with noise and samples from `words`; None: plain ones.
+
+        `restraint`: what a server's mechanism asks of its clients; None: nothing. Parameters that are not to
+        be trained are frozen, and the model goes to the section's device. Raises ConfigError.
+        """
+        device = find_device(section.device)
+        local = choose_trained(model, section.parameters, section.local)
+        self._model, self._dataset = moved(model, dataset, device)
+        self._norms = Norms(model)
+        self._own = Own(model, local, self._norms)
+        self._section = section
+        self._seed = seed if isinstance(seed, tuple) else (seed,)
+        self._restraint = restraint
+        self._schedule = make_schedule(section)
+        check_optimizer(section)
+        self._loss = make_loss(section, dataset.classes, device)
+        self._metrics = chosen_metrics(section.metrics, dataset.classes)
+        self._busy = threading.Lock()
+        self._check_loss()
+        parts = (model, self._loss, self._dataset, section.batch_size)
+        self._steps: Steps = PlainSteps(*parts) if gradient is None else PrivateSteps(*parts, gradient, words)
+
+    def _check_loss(self) -> None:
+        """A loss of the user's own is tried on two rows."""
+        if self._section.loss != "auto":
+            outputs = self._outputs(self._dataset.train_x[:2])
+            check_loss(self._section.loss, self._loss, outputs, self._dataset.train_y[:2])
+
+    def vector(self) -> Vector:
+        """A copy of the model's parameters (d,) as they are."""
+        return read_vector(self._model, self._section.parameters)
+
+    def digests(self, loaded: Iterable[str]) -> dict[str, str]:
+        """SHA-256 of what all peers must have alike beside what they train, by the key of `[model]`.
+
+        `loaded`: the names of tensors that came from a file. Statistics that are estimated are left out.
+        """
+        weights = set(loaded) - self._norms.estimated_statistics
+        fixed = {*fixed_parameters(self._model), *self._norms.fixed_statistics}
+        named = {"weights": weights, "fixed": fixed}
+        return {key: digest_of(self._model, names) for key, names in named.items() if names}
+
+    def train(self, working: Vector, round_number: int, stop: threading.Event) -> Trained:
+        """Train `working` (d,) for the section's epochs, with a fresh optimiser.
+
+        The order of the rows follows from (seed, round_number). Raises Interrupted soon after `stop`
+        is set, Diverged when the result is not finite; the node's own tensors are then as they were.
+        """
+        with self._busy:
+            begun, before = time.perf_counter(), self._own.snapshot()
+            write_vector(self._model, working, self._section.parameters)
+            try:
+                with self._within_memory():
+                    loss = self._run_epochs(round_number, stop)
+            except NotFinite:
+                loss = math.nan
+            except BaseException:
+                self._own.restore(before)
+                raise
+            vector = read_vector(self._model, self._section.parameters)
+            diverged = math.isnan(loss) or not np.isfinite(vector).all()
+            if diverged:
+                self._own.restore(before)
+        if diverged:
+            raise Diverged(
+                f"training diverged in round {round_number}, the loss is {loss:g}; lower "
+                f"train.learning_rate = {self._section.learning_rate:g} or set train.grad_clip"
+            )
+        return Trained(vector, loss, time.perf_counter() - begun)
+
+    def evaluate(self, vector: Vector) -> Evaluation:
+        """How `vector` (d,) does on the dataset's test rows."""
+        with self._busy, self._within_memory():
+            self._put(vector)
+            targets = self._dataset.test_y
+            outputs = self._outputs(self._dataset.test_x)
+            loss = float(self._loss(outputs, targets))
+        answers, wanted = outputs.cpu(), targets.cpu()
+        return Evaluation(accuracy_of(answers, wanted), loss, measured(self._metrics, answers, wanted))
+
+    def own_loss(self, vector: Vector) -> float:
+        """The mean loss of `vector` (d,) on the training rows, which are all this node's own."""
+        with self._busy, self._within_memory():
+            self._put(vector)
+            return float(self._loss(self._outputs(self._dataset.train_x), self._dataset.train_y))
+
+    def module(self, vector: Vector) -> nn.Module:
+        """A copy of the model with `vector` (d,) in it, for use; what is not shared is this node's own."""
+        with self._busy:
+            self._put(vector)
+            return copy.deepcopy(self._model).cpu().eval().requires_grad_(False)
+
+    def tensors(self, vector: Vector) -> dict[str, Array]:
+        """All that the model consists of with `vector` (d,) in it, by name; shared ones are views of it."""
+        with self._busy:
+            self._put(vector)
+            named = shapes(self._model, self._section.parameters)
+            return whole_model(self._model, split_vector(vector, named))
+
+    @property
+    def device(self) -> str:
+        """Where it trains, such as "cpu" or "cuda:0"."""
+        return str(next(self._model.parameters()).device)
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """Names of the tensors that other peers may have otherwise."""
+        return self._own.names
+
+    def resume(self, stored: Mapping[str, Array]) -> None:
+        """Go on with the own tensors of an earlier start; what is not there stays as it began."""
+        with self._busy:
+            self._own.resume(stored)
+
+    def _within_memory(self) -> AbstractContextManager[None]:
+        return within_memory(self.device, self._section.batch_size)
+
+    def _put(self, vector: Vector) -> None:
+        """Make the model answer as `vector` does."""
+        write_vector(self._model, vector, self._section.parameters)
+        self._norms.estimate(self._dataset.train_x)
+
+    def _run_epochs(self, round_number: int, stop: threading.Event) -> float:
+        """Train the model in place; the mean loss of the last epoch."""
+        rng = np.random.default_rng([*self._seed, round_number])
+        self._norms.begin_training()
+        self._model.zero_grad()
+        parameters = [value for value in self._model.parameters() if value.requires_grad]
+        rate = self._section.learning_rate * self._schedule(round_number)
+        optimizer = make_optimizer(parameters, self._section, rate)
+        held = None if self._restraint is None else Held(self._restraint, parameters)
+        loss = 0.0
+        for _ in range(self._section.epochs):
+            loss = self._run_epoch(optimizer, parameters, held, rng, stop)
+        return loss
+
+    def _run_epoch(
+        self,
+        optimizer: Stepping,
+        parameters: Sequence[nn.Parameter],
+        held: Held | None,
+        rng: np.random.Generator,
+        stop: threading.Event,
+    ) -> float:
+        """One pass over the rows; their mean loss."""
+        total, seen = 0.0, 0
+        for rows in self._steps.batches(rng):
+            if stop.is_set():
+                raise Interrupted
+            total += self._steps.backward(rows) * len(rows)
+            seen += len(rows)
+            if held is not None:
+                held.pull()
+            if self._section.grad_clip is not None:
+                nn.utils.clip_grad_norm_(parameters, self._section.grad_clip)
+            optimizer.step()
+            optimizer.zero_grad()
+            if held is not None:
+                held.settle()
+        return total / max(1, seen)
+
+    def _outputs(self, rows: torch.Tensor) -> torch.Tensor:
+        """What the model answers to `rows` (n, ...), batch by batch."""
+        self._model.eval()
+        with torch.inference_mode():
+            return torch.cat([self._model(batch) for batch in rows.split(_EVALUATED_ROWS)])
+
+
+def moved(model: nn.Module, dataset: Dataset, device: torch.device) -> tuple[nn.Module, Dataset]:
+    """Both on `device`; UserError where it has not the memory, or not the kind: MPS has no float64."""
+    if device.type == "cpu":
+        return model, dataset
+    try:
+        return model.to(device), replace(
+            dataset,
+            train_x=dataset.train_x.to(device),
+            train_y=dataset.train_y.to(device),
+            test_x=dataset.test_x.to(device),
+            test_y=dataset.test_y.to(device),
+        )
+    except (RuntimeError, TypeError) as error:
+        raise UserError(
+            f"train.device = {str(device)!r} does not take model and rows: {reason(error)}; set 'cpu'"
+        ) from error

@@ -1,0 +1,226 @@
+"""From totals to a task: against numpy over all rows; what noise hides; what is left of the budget."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from node.agree.outcome import Totals, agreed, totals
+from node.agree.survey import parts, survey
+from node.agree.task_file import agreed_text
+from node.init.scaling import Range, by_range, by_rows, rounded_scale
+from node.task.sections import AgreementSection, read_task
+from protocol.wire.messages import Base
+from tests.own_data import schema
+from tests.unit.node.agree.test_survey import CLASSES, COLUMNS, NUMBER, TABLE, row_text
+
+UNIT = 2.0**-20
+HEADER = "age,ward,smoker,seen,outcome"
+BASE = Base(1, bytes(range(32)), 3, bytes(32))
+
+
+def draft(table=TABLE, **sections):
+    columns = schema(table).shape[0]
+    model = {"class": "node.models:MLP", "args": {"sizes": [columns, 4, 2]}}
+    return read_task({"task": {"name": "t"}, "model": model, "data": {"schema": table}, **sections})
+
+
+def peers_rows(rng, count):
+    wards = rng.choice(["east", "west", "north", "x"], count, p=[0.6, 0.3, 0.02, 0.08])
+    ages = np.where(rng.random(count) < 0.1, -1, rng.integers(18, 90, count))
+    return [
+        row_text(None if age < 0 else int(age), str(ward), True, int(day))
+        for age, ward, day in zip(ages, wards, rng.integers(1, 11, count), strict=True)
+    ]
+
+
+def summed(folder, rows, table=TABLE):
+    path = folder / "rows.csv"
+    path.write_text("\n".join([HEADER, *rows]) + "\n")
+    return survey(path, schema(table), UNIT, 10_000) * UNIT
+
+
+def named(task):
+    return {column.name: column for column in task.data.schema.columns}
+
+
+def test_what_all_peers_rows_have_in_common_is_what_numpy_says_of_them_together(tmp_path):
+    rng = np.random.default_rng(5)
+    rows = [peers_rows(rng, count) for count in (300, 50, 120)]
+    sums = [summed(tmp_path, part) / 10_000 for part in rows]
+    mean = np.mean(sums, axis=0).astype(np.float32)
+    found = totals(mean, 3, AgreementSection(records=10_000), 0.0, 1.0)
+    assert found.sums[0] == pytest.approx(470, abs=found.doubt)
+    task = agreed(draft(), found).task
+
+    ages = [float(age) for part in rows for row in part if (age := row.split(",")[0])]
+    days = [int(row.split(",")[3][-2:]) - 1 for part in rows for row in part]
+    columns = named(task)
+    assert (columns["age"].mean, columns["age"].std) == rounded_scale(np.mean(ages), np.std(ages))
+    assert (columns["seen"].mean, columns["seen"].std) == rounded_scale(np.mean(days), np.std(days))
+    assert columns["age"].missing
+    assert not columns["seen"].missing
+    assert not columns["smoker"].missing
+    assert columns["ward"].values == ("east", "west"), "nine of the north are fewer than ten"
+    assert task.model.args["sizes"] == [task.data.schema.shape[0], 4, 2]
+    assert columns["ward"].width + columns["age"].width == 3 + 2
+
+
+def totals_of(values, doubt=0.01):
+    return Totals(np.array(values, np.float64), doubt, 3)
+
+
+def test_noise_and_rounding_add_up_to_the_doubt():
+    section = AgreementSection(records=1000)
+    one = totals(np.ones(1, np.float32), 4, section, 30.0, 1.5)
+    assert one.sums == [4000]
+    assert one.doubt == pytest.approx(60.0, rel=1e-6), "noise of four peers, which are independent"
+    exact = totals(np.ones(1, np.float32), 4, section, 0.0, 1.5)
+    assert exact.doubt == pytest.approx(1000 * 1.5 * 16 / 2**31 + 4000 / 2**23)
+
+
+def test_a_column_that_the_noise_hides_keeps_its_range():
+    table = {**TABLE, "columns": COLUMNS[:1]}
+    task, entries = draft(table), agreed(draft(table), totals_of([100, 100, 50, 30], 30.0)).entries
+    found = agreed(task, totals_of([100, 100, 50, 30], 30.0)).task
+    assert (named(found)["age"].mean, named(found)["age"].std) == Range(0.0, 100.0).scale
+    assert "from its range alone: too few rows for what the sums let be seen" in entries[1].remark
+    nobody = agreed(task, totals_of([0, 0, 0, 0])).task
+    assert (named(nobody)["age"].mean, named(nobody)["age"].std) == Range(0.0, 100.0).scale
+
+
+def test_a_spread_that_is_not_seen_is_not_taken_for_nothing():
+    """Squares less than the square of the mean, as noise may have it, is no spread at all."""
+    table = {**TABLE, "columns": COLUMNS[:1]}
+    found = agreed(draft(table), totals_of([1000, 1000, 500, 240], 4.0))
+    age = named(found.task)["age"]
+    assert (age.mean, age.std) == rounded_scale(75.0, 50 * (4.0 / 1000) ** 0.5)
+    assert "its spread is smaller, but not seen: narrow the range" in found.entries[1].remark
+    beyond = named(agreed(draft(table), totals_of([1000, 1000, 1400, 1900], 4.0)).task)["age"]
+    assert (beyond.mean, beyond.std) == rounded_scale(100.0, 50 * 0.9**0.5), "noise leads out of the range"
+
+
+def test_categories_that_drown_in_the_noise_are_other_and_none_left_keeps_the_list():
+    table = {**TABLE, "columns": COLUMNS[1:2]}
+    few = agreed(draft(table), totals_of([1000, 900, 40, 60], 50.0))
+    assert named(few.task)["ward"].values == ("east", "north")
+    assert few.entries[1].remark == "1 value with fewer than 50 rows count as other"
+    none = agreed(draft(table), totals_of([1000, 9, 9, 9]))
+    assert named(none.task)["ward"].values == ("east", "west", "north")
+    assert none.entries[1].remark == "kept: none is seen 10 times"
+
+
+@pytest.mark.parametrize(
+    ("there", "doubt", "missing"),
+    [(990, 0.01, True), (1000, 0.01, False), (960, 10.0, False), (940, 10.0, True)],
+)
+def test_a_column_has_missing_values_where_the_sums_say_so(there, doubt, missing):
+    table = {**TABLE, "columns": COLUMNS[2:3]}
+    found = agreed(draft(table), totals_of([1000, there], doubt)).task
+    assert named(found)["smoker"].missing is missing
+    marked = {**TABLE, "columns": [{**COLUMNS[2], "missing": True}]}
+    assert named(agreed(draft(marked), totals_of([1000, there], doubt)).task)["smoker"].missing
+
+
+def test_a_model_of_ones_own_keeps_its_width():
+    model = {"class": "torch.nn:Linear", "args": {"in_features": 7, "out_features": 2}}
+    task = read_task({"task": {"name": "t"}, "model": model, "data": {"schema": TABLE}})
+    found = agreed(task, totals_of([1000, 1000, 10, 300, 900, 5, 5, 1000, 1000, 10, 300]))
+    assert found.task.data.schema.shape == task.data.schema.shape
+    assert found.task.model == task.model
+    assert found.entries[2].remark == "kept: the model has a width of its own"
+    assert named(found.task)["age"].std != named(task)["age"].std
+
+
+def test_a_linear_model_is_made_as_wide_as_it_must():
+    model = {"class": "node.models:Linear", "args": {"inputs": 7, "outputs": 2}}
+    task = read_task({"task": {"name": "t"}, "model": model, "data": {"schema": TABLE}})
+    found = agreed(task, totals_of([1000, 1000, 10, 300, 900, 5, 5, 1000, 1000, 10, 300])).task
+    assert found.model.args == {"inputs": 5, "outputs": 2}
+    assert found.data.schema.shape == (5,)
+
+
+def test_targets_and_arrays():
+    table = {**TABLE, "target": NUMBER, "columns": COLUMNS[2:3]}
+    found = agreed(draft(table), totals_of([100, 100, 50, 30, 100]))
+    assert (found.task.data.schema.target.mean, found.task.data.schema.target.std) == rounded_scale(
+        2.0, 4 * 0.05**0.5
+    )
+    array = {
+        "kind": "array",
+        "target": CLASSES,
+        "shape": [2, 3],
+        "mean": [0.0] * 2,
+        "std": [1.0] * 2,
+        "low": [0.0, -1.0],
+        "high": [2.0, 1.0],
+    }
+    model = {"class": "node.models:Linear", "args": {"inputs": 6, "outputs": 2}}
+    task = read_task({"task": {"name": "t"}, "model": model, "data": {"schema": array}})
+    scaled = agreed(task, totals_of([100, 50, 30, 0, 4]))
+    assert scaled.task.data.schema.mean == (1.5, 0.0)
+    assert scaled.task.data.schema.std == (0.22, 0.2)
+    assert [entry.kind for entry in scaled.entries] == ["all rows", "2 scales"]
+
+
+PRIVATE = {"privacy": {"mechanism": "dp-sgd", "epsilon": 4.0, "delta": 1e-5}, "agreement": {"share": 0.25}}
+
+
+def test_what_it_cost_is_taken_off_the_budget():
+    spent = agreed(draft(**PRIVATE), totals_of([1000] * 11)).task
+    assert (spent.privacy.epsilon, spent.privacy.delta) == (3.0, pytest.approx(7.5e-6))
+    free = agreed(draft(agreement={"share": 0.25}), totals_of([1000] * 11)).task
+    assert free.privacy == draft().privacy
+
+
+@pytest.mark.parametrize("sections", [{}, PRIVATE])
+@pytest.mark.parametrize("table", [TABLE, {**TABLE, "target": NUMBER}])
+def test_the_file_says_all_of_the_task(tmp_path, sections, table):
+    task = draft(table, **sections)
+    found = agreed(task, totals_of([1000] * (11 + 3 * ("low" in table["target"]))))
+    text = agreed_text(task, found, BASE, tmp_path / "agreed.toml")
+    assert read_task(tomllib.loads(text)) == found.task
+    assert "agreed on by 3 peers" in text
+    assert "agreement" not in tomllib.loads(text)
+    assert ("# Each peer's sums had noise for one row: epsilon 1, delta 2.5e-06." in text) == bool(sections)
+    assert ("# The sums have no noise: they are exact, over all peers." in text) == (not sections)
+    assert max(map(len, text.splitlines()[:9])) <= 100
+
+
+def test_paths_are_told_from_where_the_file_will_be(tmp_path):
+    task = draft()
+    here = replace(task, data=replace(task.data, source=str(tmp_path / "a" / "rows.csv")))
+    found = agreed(here, totals_of([1000] * 11))
+    table = tomllib.loads(agreed_text(here, found, BASE, tmp_path / "b" / "agreed.toml"))
+    assert table["data"]["source"] == str(tmp_path / "a" / "rows.csv")
+    near = replace(found, task=replace(found.task, data=replace(found.task.data, source="a/rows.csv")))
+    beside = tmp_path.cwd() / "b" / "agreed.toml"
+    assert tomllib.loads(agreed_text(here, near, BASE, beside))["data"]["source"] == "../a/rows.csv"
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [((17, 90), 10, 90), ((0, 1), 0, 1), ((-3.2, 4.1), -4, 5), ((12_285, 1_484_705), 0, 2_000_000)],
+)
+def test_a_range_is_rounded_outward_to_one_digit_of_its_length(values, low, high):
+    scale = by_range(np.array(values))
+    assert (scale.low, scale.high) == (low, high)
+    assert (scale.mean, scale.std) == Range(low, high).scale
+
+
+def test_scales_of_ones_own_rows_tell_no_range():
+    assert by_rows(np.array([1.0, 2.0, 3.0])) == replace(
+        by_rows(np.array([1.0, 2.0, 3.0])), low=None, high=None
+    )
+
+
+def test_far_ranges_stay_within_one_whatever_the_rounding():
+    """Between 1e16 and 1e16 + 2 there is no middle in doubles."""
+    assert np.abs(Range(1e16, 1e16 + 2).scaled(np.array([1e16, 1e16 + 2, np.inf]))).max() <= 1
+
+
+def test_every_part_has_its_place_in_the_totals():
+    assert len(parts(schema(TABLE))) == 5

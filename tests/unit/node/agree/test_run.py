@@ -1,0 +1,173 @@
+"""An agreement's node before there are others: what it adds up, when it is over, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import threading
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mechanisms.record_sums import FINEST, record_sums
+from node.agree import __main__ as agree
+from node.agree.run import Surveyor, prepare_agreement, save
+from node.app import prepare
+from node.errors import ConfigError
+from node.init import __main__ as init
+from node.options import parse_arguments
+from node.runtime.plan import Plan
+from node.task.sections import describe_difference
+from protocol.wire.messages import NO_SID, Base
+from tests.own_data import told, ward
+
+PEERS = ("--peers", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+
+
+@pytest.fixture
+def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A folder with ward.csv, and a task with ranges for it."""
+    monkeypatch.chdir(tmp_path)
+    Path("ward.csv").write_text(ward(400))
+    assert init.main(["--data", "ward.csv", "--target", "outcome", "--agree", "--out", "ward.toml"]) == 0
+    capsys.readouterr()
+    return tmp_path
+
+
+def options(*more: str):
+    return parse_arguments(["--task", "ward.toml", "--data", "ward.csv", *PEERS, *more])
+
+
+def test_what_init_writes_tells_ranges_and_no_mean(owner):
+    table = tomllib.loads(Path("ward.toml").read_text())
+    (age,) = (column for column in table["data"]["schema"]["columns"] if column["name"] == "age")
+    assert age == {"name": "age", "kind": "number", "mean": 50.0, "std": 17.0, "low": 20.0, "high": 80.0}
+    assert table["agreement"] == {"share": 0.1, "records": 10_000, "least_records": 10}
+    text = Path("ward.toml").read_text()
+    assert "# - ranges of numbers and dates, outward to one digit" in text
+    assert "#   python -m node.agree FILE.toml" in text
+
+
+def test_a_task_with_ranges_can_be_learned_with_as_it_is(owner):
+    assert prepare(options()).dimension > 0
+
+
+def test_an_update_is_the_sums_beside_what_was_there():
+    mechanism = record_sums(1e6, 1e-6, 1, 1.0, 100)
+    sums = np.array([50, -20], np.int64) * round(1 / mechanism.unit)
+    for unit, own in ((mechanism.unit, mechanism), (FINEST, None)):
+        surveyor = Surveyor(
+            sums if own else (sums * (unit and mechanism.unit / FINEST)).astype(int), 100, own
+        )
+        assert surveyor.vector().tolist() == [0, 0]
+        working = np.array([1.0, 1.0], np.float32)
+        trained = surveyor.train(working, 1, threading.Event()).vector
+        assert trained == pytest.approx([1.5, 0.8], abs=1e-3)
+        assert surveyor.once
+        assert (surveyor.tensors(trained), surveyor.own_names) == ({}, ())
+        assert [surveyor.evaluate(vector).accuracy for vector in (surveyor.vector(), trained)] == [0, 1]
+
+
+def test_noise_is_drawn_anew_for_every_try():
+    surveyor = Surveyor(np.zeros(50, np.int64), 100, record_sums(1.0, 1e-6, 1, 1.0, 100))
+    one, other = (surveyor.train(surveyor.vector(), number, threading.Event()).vector for number in (1, 2))
+    assert not np.array_equal(one, other)
+
+
+def test_it_is_over_with_the_first_base_that_is_agreed_on():
+    plan = Plan(10, "t", "k", "agreement", "{}", prepare_agreement_section(), 3, 1)
+    first, agreed = Base(0, bytes(32), 0, NO_SID), Base(1, bytes(32), 3, NO_SID)
+    assert [plan.over(3, first), plan.over(1, agreed), plan.over(10, first)] == [False, True, True]
+    without = Plan(10, "t", "k", "test", "{}", prepare_agreement_section(), 3, None)
+    assert [without.over(3, agreed), without.over(10, agreed)] == [False, True]
+
+
+def prepare_agreement_section():
+    return parse_arguments(PEERS).task.aggregation
+
+
+def test_peers_of_an_agreement_must_have_the_whole_task_in_common(owner):
+    mine = prepare_agreement(options())
+    for change in (
+        "train.rounds=7",
+        "privacy.epsilon=3",
+        "agreement.least_records=11",
+        "agreement.share=0.2",
+    ):
+        theirs = prepare_agreement(options("--set", change))
+        assert change.partition("=")[0] in describe_difference(mine.parameters, theirs.parameters)
+    assert mine.parameters == prepare_agreement(options("--set", "train.threads=1")).parameters
+    assert json.loads(mine.parameters) != json.loads(prepare(options()).parameters), "and none that learns"
+
+
+def test_budget_noise_and_bound_are_those_of_the_share(owner):
+    private = prepare_agreement(options("--set", "privacy.epsilon=4", "--set", "agreement.share=0.25"))
+    assert private.mechanism.guarantee.epsilon == 1.0
+    assert private.bound >= private.mechanism.bound > 1
+    assert private.generations == 1
+    plain = prepare_agreement(options("--set", "privacy.mechanism=none"))
+    assert plain.bound == 1.0
+    assert plain.mechanism.guarantee is None
+    weighted = ("aggregation.weighting=samples", "aggregation.sample_cap=10", "privacy.mechanism=none")
+    sets = [part for one in weighted for part in ("--set", one)]
+    assert prepare_agreement(options(*sets)).weighting.slots == 0, "sums are not weighed"
+
+
+def test_what_is_refused(owner):
+    assert told(prepare_agreement, options("--set", "privacy.mechanism=ldp")) == (
+        "privacy.mechanism = 'ldp' does not go with node.agree: it covers a whole data set, and sums with "
+        "noise for one row would not; allowed: 'dp-sgd' or 'none', or learn with the public ranges as they "
+        "are"
+    )
+    assert told(prepare_agreement, options("--set", "agreement.records=399")).endswith(
+        "has 400 rows; allowed by agreement.records: at most 399; raise it at all peers"
+    )
+    without = parse_arguments(["--task", "ward.toml", *PEERS])
+    needs = "node.agree needs a file of this node's own rows; allowed: --data PATH, without --shard"
+    assert told(prepare_agreement, without) == needs
+    shard = parse_arguments(
+        ["--task", "ward.toml", "--set", "data.source=ward.csv", "--shard", "0/2", *PEERS]
+    )
+    assert told(prepare_agreement, shard) == needs
+    assert told(prepare_agreement, parse_arguments([*PEERS, "--data", "ward.csv"])) == (
+        "task 'digits' has no data.schema, so there is nothing to agree on; python -m node.init --agree "
+        "writes one"
+    )
+    assert told(save, Path("no/where.toml"), Path("ward.toml").read_text()) == (
+        "--write 'no/where.toml' can not be written: No such file or directory"
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (["--data", "x.csv"], "--data is refused: the task comes first; --help tells more"),
+        (["ward.toml", "--write", "ward.txt"], "--write 'ward.txt' is refused; allowed: a FILE.toml"),
+        (["ward.toml", "--write"], "--write '' is refused; allowed: a path"),
+        (
+            ["ward.toml", "--write=ward.toml"],
+            "--write 'ward.toml' is there already; give another, or --force to replace it",
+        ),
+        (["ward.toml", "--write", "ward.toml", "--force"], "neither is given: --peers HOST:PORT,..."),
+        (["none.toml", *PEERS], "task file 'none.toml' can not be read: No such file or directory"),
+        (["ward.toml", "--data", "none.csv", *PEERS], "data file 'none.csv' can not be read"),
+    ],
+)
+def test_what_the_command_refuses(owner, capsys, argv, line):
+    assert agree.main(argv) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {line}")
+    assert said.count("\n") == 1
+
+
+def test_usage(capsys):
+    assert agree.main(["--help"]) == 0
+    assert agree.main([]) == 2
+    assert "usage: python -m node.agree TASK" in capsys.readouterr().out
+
+
+def test_an_agreed_task_that_is_none_is_not_written(tmp_path):
+    with pytest.raises(ConfigError):
+        save(tmp_path / "agreed.toml", "[task]\n")
+    assert not (tmp_path / "agreed.toml").exists()

@@ -1,0 +1,196 @@
+"""What a node adds up of its rows: against plain loops; what one row can change; what is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from node.agree.survey import norm, parts, survey
+from tests.own_data import schema, told
+
+UNIT = 2.0**-20
+COLUMNS = [
+    {"name": "age", "kind": "number", "mean": 50.0, "std": 20.0, "low": 0.0, "high": 100.0},
+    {"name": "ward", "kind": "category", "values": ["east", "west", "north"]},
+    {"name": "smoker", "kind": "boolean"},
+    {"name": "seen", "kind": "date", "mean": 0.0, "std": 1.0, "low": -10.0, "high": 10.0},
+]
+CLASSES = {"name": "outcome", "kind": "classes", "values": ["ill", "well"]}
+NUMBER = {"name": "outcome", "kind": "number", "mean": 0.0, "std": 1.0, "low": -4.0, "high": 4.0}
+TABLE = {"kind": "table", "target": CLASSES, "columns": COLUMNS}
+HEADER = "age,ward,smoker,seen,outcome"
+
+
+def of(folder: Path, rows: list[str], table=TABLE, unit: float = UNIT, most: int = 100) -> list[float]:
+    path = folder / "rows.csv"
+    path.write_text("\n".join([HEADER, *rows]) + "\n")
+    return (survey(path, schema(table), unit, most) * unit).tolist()
+
+
+def test_every_kind_of_column_by_hand(tmp_path):
+    rows = [
+        "25,east,yes,1970-01-06,ill",
+        "?,south,no,,well",
+        "200,west,,1969-12-22,well",
+        "50,east,no,1970-01-01,",  # no target: not counted
+    ]
+    assert of(tmp_path, rows) == [
+        *(3, 2, -0.5 + 1.0, 0.25 + 1.0),  # rows; ages 25 and 200, which is cut to 100
+        *(1, 1, 0),  # one of east that counts, one of west; south is not on the list
+        2,
+        *(2, 0.5 - 1.0, 0.25 + 1.0),  # days 5 and -10
+    ]
+
+
+def test_a_target_that_is_a_number(tmp_path):
+    table = {"kind": "table", "target": NUMBER, "columns": COLUMNS[1:2]}
+    rows = ["1,east,yes,,2", "1,west,yes,,-8", "1,west,yes,,"]
+    assert of(tmp_path, rows, table) == [2, 2, 0.5 - 1.0, 0.25 + 1.0, 1, 1, 0]
+
+
+def row_text(age: int | None, ward: str, smoker: bool | None, day: int | None) -> str:
+    seen = "" if day is None else f"1970-01-{day:02d}"
+    said = {None: "", True: "yes", False: "no"}[smoker]
+    return f"{'' if age is None else age},{ward},{said},{seen},well"
+
+
+ROW = st.builds(
+    row_text,
+    st.none() | st.integers(-300, 300),
+    st.sampled_from(["east", "west", "north", "elsewhere", ""]),
+    st.none() | st.booleans(),
+    st.none() | st.integers(1, 31),
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(rows=st.lists(ROW, min_size=2, max_size=6), unit=st.sampled_from([1.0, 0.25, 2.0**-7, UNIT]))
+def test_a_row_more_moves_the_sums_by_its_own_vector_and_no_further_than_the_norm(
+    tmp_path_factory, rows, unit
+):
+    """The neighbouring relation itself, at every place: with the row, and without it."""
+    folder = tmp_path_factory.mktemp("rows")
+    kept = [*rows, "50,west,no,1970-01-01,ill"]
+    everything = np.array(of(folder, kept, unit=unit))
+    for place, row in enumerate(kept):
+        moved = everything - np.array(of(folder, kept[:place] + kept[place + 1 :], unit=unit))
+        assert np.linalg.norm(moved) <= norm(schema(TABLE)) * (1 + 1e-12)
+        alone, twice = (np.array(of(folder, [row] * count, unit=unit)) for count in (2, 3))
+        assert np.array_equal(twice - alone, moved), "what a row adds does not hang on the others"
+
+
+def test_the_norm_is_reached(tmp_path):
+    """A bound that no row comes near would be noise for nothing: all columns at an end of their range."""
+    far = "100,east,yes,1970-01-11,ill"
+    one, two = (np.array(of(tmp_path, [far] * count)) for count in (2, 3))
+    assert np.linalg.norm(two - one) == pytest.approx(norm(schema(TABLE)))
+    assert norm(schema(TABLE)) == math.sqrt(1 + 3 + 1 + 1 + 3)
+
+
+def test_against_plain_loops(tmp_path):
+    rng = np.random.default_rng(3)
+    rows = [
+        row_text(
+            int(rng.integers(-20, 140)), str(rng.choice(["east", "west", "x"])), bool(rng.integers(2)), 3
+        )
+        for _ in range(60)
+    ]
+    read = list(csv.reader(io.StringIO("\n".join(rows))))
+    ages = [(min(100.0, max(0.0, float(row[0]))) - 50) / 50 for row in read]
+    found = of(tmp_path, rows)
+    assert found[0] == 60
+    assert found[1:4] == pytest.approx([60, sum(ages), sum(age * age for age in ages)], abs=60 * UNIT)
+    assert found[4:7] == [sum(row[1] == name for row in read) for name in ("east", "west", "north")]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_arrays(tmp_path, own):
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(0, 2, (50, 3, 4)), rng.normal(0, 3, 50)
+    np.savez(tmp_path / "rows.npz", x=x, y=y)
+    places = 3 if own else 1
+    table = {
+        "kind": "array",
+        "target": {**NUMBER, "name": "y"},
+        "shape": [3, 4],
+        "mean": [0.0] * places,
+        "std": [1.0] * places,
+        "low": [-4.0],
+        "high": [4.0],
+    }
+    found = survey(tmp_path / "rows.npz", schema(table), UNIT, 100) * UNIT
+    u, v = np.clip(x / 4, -1, 1), np.clip(y / 4, -1, 1)
+    expected = [50, 50, v.sum(), (v * v).sum()]
+    for place in range(places):
+        part = u[:, place] if own else u.reshape(50, -1)
+        expected += [part.mean(axis=1).sum(), (part * part).mean(axis=1).sum()]
+    assert found == pytest.approx(expected, abs=50 * UNIT)
+    assert norm(schema(table)) == math.sqrt(1 + 3 + 2 * places)
+
+
+def test_parts_cover_all_sums_once():
+    found = parts(schema({**TABLE, "target": NUMBER}))
+    places = [place for part in found for place in range(part.place.start, part.place.stop)]
+    assert places == list(range(1 + 3 + 3 + 3 + 1 + 3))
+
+
+def without(column: dict[str, object], *names: str) -> dict[str, object]:
+    return {name: value for name, value in column.items() if name not in names}
+
+
+def test_what_is_refused(tmp_path):
+    bare = {**TABLE, "columns": [without(COLUMNS[0], "low", "high")]}
+    line = told(parts, schema(bare))
+    assert line.startswith(
+        "data.schema: 'age' has no low and high, so nothing bounds what one row adds to a sum"
+    )
+    assert line.endswith("give a public range, as python -m node.init --agree writes it")
+    array = {"kind": "array", "target": CLASSES, "shape": [3], "mean": [0.0], "std": [1.0]}
+    assert told(parts, schema(array)).startswith(
+        "data.schema has no low and high, so nothing bounds what one"
+    )
+    images = {**array, "kind": "images", "shape": [1, 8, 8], "target": without(CLASSES, "name")}
+    assert told(parts, schema(images)) == (
+        "data.schema has no number and no category to agree on: learn with it as it is"
+    )
+    rows = tmp_path / "rows.csv"
+    rows.write_text("\n".join([HEADER, *["50,east,yes,,ill"] * 7]) + "\n")
+    assert told(survey, rows, schema(TABLE), UNIT, 6).endswith(
+        "has 7 rows; allowed by agreement.records: at most 6; raise it at all peers"
+    )
+    assert told(survey, rows, schema({**TABLE, "kind": "table", "columns": [COLUMNS[2]]}), UNIT, 6)
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"low": 1.0}, "low is given without high; allowed: both, or none"),
+        ({"high": 1.0}, "high is given without low; allowed: both, or none"),
+        ({"low": 2.0, "high": 2.0}, "low = 2 is refused beside high = 2; allowed: less than that"),
+    ],
+)
+def test_ranges_that_are_none(changed, line):
+    column = {**without(COLUMNS[0], "low", "high"), **changed}
+    assert told(schema, {**TABLE, "columns": [column]}) == f"data.schema.columns.0 ('age').{line}"
+    target = {**without(NUMBER, "low", "high"), **changed}
+    assert told(schema, {**TABLE, "target": target}) == f"data.schema.target.{line}"
+    lists = {name: [value] for name, value in changed.items()}
+    array = {"kind": "array", "target": CLASSES, "shape": [3], "mean": [0.0], "std": [1.0], **lists}
+    assert told(schema, array) == f"data.schema.{line}"
+
+
+def test_ranges_of_arrays_are_as_many_as_means():
+    array = {"kind": "array", "target": CLASSES, "shape": [3], "mean": [0.0], "std": [1.0]}
+    assert told(schema, {**array, "low": [0.0] * 3, "high": [1.0] * 3}) == (
+        "data.schema.low has 3 numbers, high 3 and mean 1; allowed: low and high 1 each, or as many as mean"
+    )
+    assert told(schema, {**array, "low": [0.0] * 2, "high": [1.0] * 2}).startswith(
+        "data.schema.low has 2 numbers;"
+    )

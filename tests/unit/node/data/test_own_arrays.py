@@ -1,0 +1,207 @@
+"""npz files, with a schema and without; and files that are not of the kind that a schema asks for."""
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from node.data import npz
+from node.data.dataset import load_dataset
+from node.data.reading import read_with_schema
+from node.task.sections import load_task
+from tests.own_data import IMAGES, TABLE, schema, told, ward
+
+PLAIN = load_task("digits", [])
+ARRAY = {
+    "kind": "array",
+    "target": {"kind": "classes", "values": ["cat", "dog"]},
+    "shape": [2, 3],
+    "mean": [1.0, 2.0],
+    "std": [2.0, 4.0],
+}
+
+
+@pytest.fixture
+def save(tmp_path):
+    def save(**arrays):
+        np.savez(tmp_path / "rows.npz", **arrays)
+        return tmp_path / "rows.npz"
+
+    return save
+
+
+def x(rows=4):
+    return np.ones((rows, 2, 3))
+
+
+def test_arrays_are_scaled_by_the_schema_s_first_axis(save):
+    found = read_with_schema(save(x=x() * 5, y=["cat", "dog", "cat", "dog"]), schema(ARRAY))
+    assert found.x[0].tolist() == [[2.0] * 3, [0.75] * 3]
+    assert (found.x.dtype, found.y.dtype, found.y.tolist()) == (np.float32, np.int64, [0, 1, 0, 1])
+    assert found.entries[0].remark == "'cat' 2, 'dog' 2"
+
+
+@pytest.mark.parametrize(
+    "labels", [[3, 7, 3, 7], [3.0, 7.0, 3.0, 7.0], [b"3", b"7", b"3", b"7"], ["3", "7", "3", "7"]]
+)
+def test_labels_may_be_numbers_or_text(save, labels):
+    named = {**ARRAY, "target": {"kind": "classes", "values": ["3", "7"], "name": "label"}}
+    assert read_with_schema(save(x=x(), label=np.array(labels)), schema(named)).y.tolist() == [0, 1, 0, 1]
+
+
+def test_numbers_to_regress_on(save):
+    table = {**ARRAY, "target": {"kind": "number", "mean": 10.0, "std": 5.0}}
+    found = read_with_schema(save(x=x(), y=np.array([0, 5, 10, 15])), schema(table))
+    assert (found.y.dtype, found.y.tolist()) == (np.float32, [-2, -1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "line"),
+    [
+        (
+            {"x": np.ones((4, 3, 2)), "y": [0] * 4},
+            ": x is (4, 3, 2); allowed by data.schema.shape: (n, 2, 3)",
+        ),
+        ({"x": x(), "y": ["cat"] * 3}, ": x is (4, 2, 3) and y is (3,); allowed: as many targets as rows"),
+        ({"x": x(), "z": [0] * 4}, " has no array 'y'; it has 'x, z'"),
+        (
+            {"x": x(), "y": ["cat", "cow", "dog", "dog"]},
+            (
+                ", array 'y': 'cow' is no class of the task; allowed: 'cat, dog'; mend it, or have it "
+                "added to the schema by all"
+            ),
+        ),
+        ({"x": x() * np.nan, "y": ["cat"] * 4}, ": x[0, 0, 0] = nan is not a finite number of at most 1e30"),
+        ({"x": np.array([["a"]] * 2), "y": ["cat"] * 2}, ": x is (2, 1); allowed by data.schema.shape"),
+        ({"x": x(1), "y": ["cat"]}, " has 1 rows; at least 2 are needed, to train and to validate"),
+        (
+            {"x": x(), "y": np.array([{}] * 4)},
+            (
+                ": array 'y' holds Python objects, which are not read; allowed: numbers, or text for labels; "
+                "save it as such, as with array.astype(str)"
+            ),
+        ),
+        ({"x": x(), "y": np.ones(4) + 1j}, ": array 'y' holds complex128; allowed: numbers or text"),
+        (
+            {"x": x(), "y": np.zeros(4, "datetime64[D]")},
+            ": array 'y' holds datetime64[D]; allowed: numbers or text",
+        ),
+        ({"x": x(), "y": np.zeros(4, "V4")}, ": array 'y' holds |V4; allowed: numbers or text"),
+        ({"x": x(), "y": np.array([0, 1, np.nan, 1])}, ": y[2] = nan is not a finite number of at most 1e30"),
+        ({"x": x() + 1j, "y": ["cat"] * 4}, ": array 'x' holds complex128; allowed: numbers or text"),
+    ],
+)
+def test_a_bad_npz(save, arrays, line):
+    assert line in told(read_with_schema, save(**arrays), schema(ARRAY))
+
+
+def _with_head(path, shape):
+    """An npz whose array `x` says that it has that shape, and holds 8 bytes."""
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("x.npy", head.getvalue() + bytes(8))
+        file.writestr("y.npy", head.getvalue() + bytes(8))
+    return path
+
+
+@pytest.mark.parametrize("shape", [(10**12, 2, 3), (4, 2, 3)])
+def test_an_array_is_no_larger_than_its_bytes(tmp_path, shape):
+    path = _with_head(tmp_path / "lie.npz", shape)
+    for read in (
+        lambda: read_with_schema(path, schema(ARRAY)),
+        lambda: load_dataset(PLAIN, path, None),
+    ):
+        assert f"array 'x' says that it has {8 * shape[0] * 6} bytes, and the file holds 8 for it" in told(
+            read
+        )
+
+
+def test_an_array_that_unfolds_too_far(save, monkeypatch):
+    monkeypatch.setattr(npz, "MOST_BYTES", 100)
+    path = save(x=x(), y=["cat"] * 4)
+    assert "array 'x' has 192 bytes; allowed: at most 100, by what is free" in told(
+        read_with_schema, path, schema(ARRAY)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "line"),
+    [
+        ("rows.csv", ARRAY, "does not fit data.schema.kind = 'array'; allowed: .npz"),
+        (
+            "rows.csv",
+            IMAGES,
+            "does not fit data.schema.kind = 'images'; allowed: a folder with a folder for each class",
+        ),
+        ("rows.npz", TABLE, "does not fit data.schema.kind = 'table'; allowed: .csv, .tsv, .txt or .parquet"),
+        (
+            "rows.xlsx",
+            TABLE,
+            "is refused; allowed: .csv, .tsv or .txt (each also .gz), .parquet, .npz, or a folder",
+        ),
+    ],
+)
+def test_a_file_of_another_kind_than_the_schema_s(tmp_path, name, table, line):
+    path = tmp_path / name
+    path.write_text(ward(10))
+    assert line in told(read_with_schema, path, schema(table))
+
+
+def test_without_a_schema_parquet_is_numbers_as_csv_is(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"a": [1.0, 2.0, 3.0], "b": [1, 2, 3], "y": [0, 1, 1]}), path)
+    dataset = load_dataset(PLAIN, path, None)
+    assert dataset.description.startswith(
+        "rows.parquet: 3 rows, 2 features ('a' to 'b'), target 'y' (classes 0 to 1)"
+    )
+    pq.write_table(pa.table({"a": ["x", "y", "z"], "y": [0, 1, 1]}), path)
+    assert told(load_dataset, PLAIN, path, None).endswith(
+        ", row 1, column 'a': 'x' is not a number (decimals have a point; at most 1e30); a task made by "
+        "python -m node.init takes such columns"
+    )
+    pq.write_table(pa.table({"a": [1.0, None], "y": [0, 1]}), path)
+    assert ", line 2, column 'a': nan is not a finite number of at most 1e30" in told(
+        load_dataset, PLAIN, path, None
+    )
+
+
+def test_without_a_schema_a_csv_may_be_packed_and_have_other_separators(tmp_path):
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"a;b;y\n1;2;0\n3;4;1\n"))
+    assert load_dataset(PLAIN, path, None).description.startswith("rows.csv.gz: 2 rows, 2 features")
+
+
+def test_without_a_schema_a_folder_is_refused(tmp_path):
+    assert told(load_dataset, PLAIN, tmp_path, None).endswith(
+        " needs a task that says which classes there are and how large images are: python -m node.init "
+        "makes one"
+    )
+
+
+def test_a_node_on_numbers_loads_no_library_for_tables_or_images(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
+    program = (
+        "import sys; from pathlib import Path; import node.app; from node.task.sections import load_task; "
+        "from node.data.dataset import load_dataset; "
+        "load_dataset(load_task('digits', []), Path('rows.csv'), None); "
+        "print([name for name in ('pyarrow', 'PIL') if name in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == "[]\n"

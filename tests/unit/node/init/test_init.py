@@ -1,0 +1,329 @@
+import builtins
+import sys
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from node.data.dataset import load_dataset
+from node.init.__main__ import main, parse_init
+from node.init.proposal import propose_model, propose_privacy, propose_training
+from node.task.rules import key_name
+from node.task.sections import TrainSection, load_task
+from node.training.build import build_model
+from tests.own_data import IMAGES, TABLE, picture, schema, told, toml, ward
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ward 7.csv").write_text(ward(300))
+    return tmp_path / "ward 7.csv"
+
+
+def run(capsys, *argv):
+    """(status, lines of standard output, lines of standard error)."""
+    status = main(list(argv))
+    said = capsys.readouterr()
+    return status, said.out.splitlines(), said.err.splitlines()
+
+
+def test_a_task_that_runs_at_once(data, capsys):
+    status, lines, errors = run(capsys, "--data", str(data), "--target", "outcome")
+    assert (status, errors) == (0, [])
+    assert lines[0] == ("ward 7.csv: 300 rows, 4 columns as 6 features, target 'outcome', 1 column left out")
+    assert "  id       left out              an identifier: a different number in every row" in lines
+    task = load_task("task.toml", [])
+    assert (task.task.name, task.model.cls, task.privacy.mechanism) == (
+        "ward-7",
+        "node.models:Linear",
+        "dp-sgd",
+    )
+    dataset = load_dataset(task, data, None)
+    assert (dataset.classes, dataset.train_x.shape[1]) == (2, 6)
+    build_model(task, dataset)
+
+
+def test_the_file_says_what_came_from_looking(data, capsys):
+    run(capsys, "--data", str(data))
+    text = (data.parent / "task.toml").read_text()
+    lines = text.splitlines()
+    assert "# - means and spreads of numbers and dates, to two digits" in lines
+    assert "# - names of categories that 5 rows or more have" in lines
+    schema_lines = lines[lines.index("[data.schema]") :]
+    revealing = [
+        line for line in schema_lines if any(word in line for word in ("values", "mean", "left out"))
+    ]
+    assert len(revealing) == 5
+    assert all("# FROM YOUR DATA" in line for line in revealing)
+    assert "ward 7.csv" not in text
+
+
+def test_no_cell_of_a_column_that_is_left_out_gets_into_the_file(data, capsys):
+    data.write_text("secret,age,y\n" + "".join(f"Ada,{row % 9},{row % 2}\n" for row in range(40)))
+    _, lines, _ = run(capsys, "--data", str(data))
+    assert "  secret  left out           the same in every row that has a value: 'Ada'" in lines
+    text = (data.parent / "task.toml").read_text()
+    assert "# left out: secret    # FROM YOUR DATA" in text
+    assert "Ada" not in text
+
+
+def test_rare_categories_are_not_named(data, capsys):
+    rows = "".join(f"{'leper' if row == 3 else 'ab'[row % 2]},{row % 9},{row % 2}\n" for row in range(60))
+    data.write_text("c,d,y\n" + rows)
+    run(capsys, "--data", str(data))
+    assert "leper" not in (data.parent / "task.toml").read_text()
+
+
+def test_names_that_toml_and_comments_must_quote(data, capsys):
+    header = '"a ""b"" = \\ [x]","# c\x7f","e\ny"\n'
+    words = ('"ü"""', "b")
+    data.write_text(header + "".join(f"{row % 9},{words[row % 2]},{row % 2}\n" for row in range(40)))
+    status, _, errors = run(capsys, "--data", str(data))
+    assert (status, errors) == (0, [])
+    columns = toml(data.parent / "task.toml")["data"]["schema"]["columns"]
+    assert [column["name"] for column in columns] == ['a "b" = \\ [x]', "# c\x7f"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "keys"),
+    [
+        (("--privacy", "none"), {"privacy.mechanism": "none"}),
+        (("--epsilon", "3"), {"privacy.epsilon": 3.0}),
+        (("--rounds", "7", "--name", "x"), {"train.rounds": 7, "task.name": "x"}),
+        (("--model", "mlp"), {"model.class": "node.models:MLP"}),
+        (("--target", "age"), {"data.schema.target.kind": "number"}),
+        (("--target", "age", "--target-kind", "classes"), {"data.schema.target.kind": "classes"}),
+    ],
+)
+def test_what_is_asked_for_stands_in_the_file(data, capsys, argv, keys):
+    assert run(capsys, "--data", str(data), *argv)[0] == 0
+    table = toml(data.parent / "task.toml")
+    for dotted, value in keys.items():
+        place = table
+        for part in dotted.split("."):
+            place = place[part]
+        assert place == value
+    task = load_task("task.toml", [])
+    build_model(task, load_dataset(task, data, None))
+
+
+@pytest.mark.parametrize(
+    ("target", "judging"),
+    [("outcome", ["accuracy", "balanced-accuracy", "auc"]), ("age", ["r2", "mae"])],
+)
+def test_loss_and_metrics_stand_in_the_file_where_a_task_has_such_keys(data, capsys, target, judging):
+    assert run(capsys, "--data", str(data), "--target", target, "--privacy", "none")[0] == 0
+    train = toml(data.parent / "task.toml")["train"]
+    known = {key_name(entry) for entry in fields(TrainSection)}
+    wanted = {"loss": "auto", "metrics": judging}
+    assert {name: train.get(name) for name in wanted if name in known} == {
+        name: value for name, value in wanted.items() if name in known
+    }
+    assert set(train) <= known
+
+
+def test_images_and_arrays(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for number in range(5):
+        picture(tmp_path / "scans" / "ill" / f"{number}.png", (255, 0, 0), (200, 100))
+        picture(tmp_path / "scans" / "well" / f"{number}.png", (0, 0, 255), (200, 100))
+    assert run(capsys, "--data", "scans")[0] == 0
+    task = load_task("task.toml", [])
+    assert (task.model.cls, task.data.schema.shape) == ("node.models:ConvNet", (3, 32, 64))
+    np.savez("rows.npz", x=np.arange(60.0).reshape(20, 3), y=np.arange(20) % 2)
+    assert run(capsys, "--data", "rows.npz", "--force")[0] == 0
+    task = load_task("task.toml", [])
+    assert (task.model.cls, task.data.schema.mean) == ("node.models:Linear", (28.0, 30.0, 30.0))
+    build_model(task, load_dataset(task, tmp_path / "rows.npz", None))
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        ((), "error: --data is missing; allowed: your data (CSV, Parquet, npz, or a folder of images)"),
+        (("--data", ""), "error: --data is missing"),
+        (("--data", "no.csv"), "error: data file 'no.csv' can not be read: No such file or directory"),
+        (("--data", "no.xlsx"), "error: data file 'no.xlsx' is refused; allowed: .csv, .tsv or .txt"),
+        (
+            ("--data", "ward 7.csv", "--target", "z"),
+            "error: data file 'ward 7.csv' has no column 'z'; it has",
+        ),
+        (
+            ("--data", "ward 7.csv", "--out", "ward 7.csv"),
+            "error: --out 'ward 7.csv' is there already; give another",
+        ),
+        (
+            ("--data", "ward 7.csv", "--out", "no/t.toml"),
+            "error: --out 'no/t.toml' can not be written: No such file",
+        ),
+        (
+            ("--data", "ward 7.csv", "--name", "a b"),
+            "error: --name 'a b' is refused; allowed: 64 letters, digits",
+        ),
+        (
+            ("--data", "ward 7.csv", "--epsilon", "0"),
+            "error: --epsilon '0' is refused; allowed: a number from 1e-06",
+        ),
+        (
+            ("--data", "ward 7.csv", "--epsilon", "x"),
+            "error: --epsilon 'x' is refused; allowed: a number from 1e-06",
+        ),
+        (
+            ("--data", "ward 7.csv", "--rounds", "0"),
+            "error: --rounds '0' is refused; allowed: a whole number from 1",
+        ),
+        (
+            ("--data", "ward 7.csv", "--model", "cnn"),
+            "error: --model cnn is refused for rows of shape [6]; allowed:",
+        ),
+        (("--data", "ward 7.csv", "--privacy", "no"), "error: argument --privacy: invalid choice: 'no'"),
+        (("--frobnicate",), "error: unrecognized arguments: --frobnicate; python -m node.init --help tells"),
+    ],
+)
+def test_what_somebody_gets_wrong_is_one_line_and_no_file(data, capsys, monkeypatch, argv, line):
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
+    status, lines, errors = run(capsys, *argv)
+    assert (status, lines, len(errors)) == (2, [], 1)
+    assert errors[0].startswith(line)
+    assert not (data.parent / "task.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (
+            ("w.csv", "--leave-out", "y"),
+            "--leave-out 'y' is refused: it is the target; name another column with --target",
+        ),
+        (
+            ("w.csv", "--target", "a", "--leave-out", "a"),
+            "--leave-out 'a' is refused: it is the target; name another column with --target",
+        ),
+        (
+            ("rows.npz", "--leave-out", "y"),
+            "--leave-out 'y' is refused: an npz has arrays, not columns; leave the option out",
+        ),
+        (
+            ("scans", "--leave-out", "ill"),
+            "--leave-out 'ill' is refused: images have no columns; leave the option out",
+        ),
+        (
+            ("scans", "--target", "ill"),
+            "--target 'ill' is refused: the classes are the names of the folders; leave the option out",
+        ),
+        (
+            ("rows.npz", "--target", "complex"),
+            "data file 'rows.npz': array 'complex' holds complex128; allowed: numbers or text",
+        ),
+        (
+            ("rows.npz", "--target", "days"),
+            "data file 'rows.npz': array 'days' holds datetime64[D]; allowed: numbers or text",
+        ),
+        (
+            ("rows.npz", "--target", "objects"),
+            (
+                "data file 'rows.npz': array 'objects' holds Python objects, which are not read; allowed: "
+                "numbers, or text for labels; save it as such, as with array.astype(str)"
+            ),
+        ),
+        (
+            ("rows.npz", "--target", "gaps", "--target-kind", "classes"),
+            "data file 'rows.npz': gaps[1] = nan is not a finite number of at most 1e30",
+        ),
+        (
+            ("rows.npz", "--target", "words", "--target-kind", "number"),
+            "data file 'rows.npz': array 'words' holds <U1, not numbers",
+        ),
+    ],
+)
+def test_a_choice_that_the_data_has_no_place_for(tmp_path, monkeypatch, capsys, argv, line):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.csv").write_text("a,b,y\n" + "1,2,0\n2,1,1\n" * 10)
+    for name in ("ill", "well"):
+        picture(tmp_path / "scans" / name / "a.png", (1, 2, 3))
+    y = np.arange(20) % 2
+    targets = {
+        "y": y,
+        "complex": y + 1j,
+        "days": y.astype("datetime64[D]"),
+        "objects": y.astype(object),
+        "gaps": np.where(y, np.nan, 0.0),
+        "words": y.astype("U1"),
+    }
+    np.savez("rows.npz", x=np.arange(60.0).reshape(20, 3), **targets)
+    status, lines, errors = run(capsys, "--data", *argv)
+    assert (status, lines, errors) == (2, [], [f"error: {line}"])
+
+
+def test_folders_that_are_no_set_of_images(tmp_path, capsys):
+    picture(tmp_path / "scans" / "ill" / "a.png", (1, 2, 3))
+    picture(tmp_path / "scans" / "ill" / "b.png", (1, 2, 3))
+    _, _, errors = run(capsys, "--data", str(tmp_path / "scans"))
+    assert errors[0].endswith(" has one class, 'ill'; allowed: a folder for each of two classes or more")
+    for name in ("ill", "well"):
+        picture(tmp_path / "bad" / name / "a.png", (1, 2, 3)).write_bytes(b"no")
+    _, _, errors = run(capsys, "--data", str(tmp_path / "bad"))
+    assert errors[0].endswith(": no image in it can be read")
+
+
+def test_no_file_is_written_for_data_that_no_node_could_start_with(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("ill", "well"):
+        path = picture(tmp_path / "scans" / name / "a.png", (1, 2, 3))
+        path.write_bytes(path.read_bytes()[:50])  # its head can be read, and nothing else
+    status, lines, errors = run(capsys, "--data", "scans")
+    assert (status, lines) == (2, [])
+    assert errors[0].startswith("error: data folder 'scans': 0 images can be read; 'ill/a.png': ")
+    assert not (tmp_path / "task.toml").exists()
+
+
+def test_on_a_terminal_it_asks_for_what_is_missing(monkeypatch):
+    answers = iter(["a.csv", "outcome"])
+    asked = []
+    monkeypatch.setattr(builtins, "input", lambda prompt: asked.append(prompt) or next(answers))
+    options = parse_init(["--out", "no such file"], asking=True)
+    assert (str(options.data), options.target) == ("a.csv", "outcome")
+    assert asked == [
+        "your data (CSV, Parquet, npz, or a folder of images): ",
+        "the column to predict (empty: the last one): ",
+    ]
+
+
+def test_an_empty_answer_takes_the_last_column_and_no_answer_is_an_error(monkeypatch):
+    monkeypatch.setattr(builtins, "input", lambda _: "")
+    assert parse_init(["--data", "a.csv", "--out", "no such file"], asking=True).target is None
+
+    def closed(_):
+        raise EOFError
+
+    monkeypatch.setattr(builtins, "input", closed)
+    assert told(parse_init, [], True).startswith("--data is missing")
+
+
+def test_a_model_by_the_kind_of_data_and_its_rows():
+    table, images = schema(TABLE), schema(IMAGES)
+    chosen = [propose_model(one, rows, "auto") for one, rows in ((table, 100), (table, 5000), (images, 100))]
+    assert [model.cls.rpartition(":")[2] for model in chosen] == ["Linear", "MLP", "ConvNet"]
+    assert [model.size for model in chosen] == [16, 322, 9 * 3 * 16 + 16 + 9 * 16 * 32 + 32 + 32 * 4 * 2 + 2]
+
+
+def test_a_budget_that_suits_rows_and_rounds():
+    def privacy(rows, rounds, epsilon=None):
+        return propose_privacy(propose_training(rows, rounds, True), rows, 1000, epsilon)
+
+    few, many, long = privacy(500, 20), privacy(20_000, 20), privacy(20_000, 2000)
+    assert (few.epsilon, many.epsilon) == (8.0, 1.0)
+    assert few.noise > many.noise
+    assert long.noise > many.noise
+    assert (few.delta, privacy(50_000, 20).delta) == (1e-5, 1e-6)
+    assert privacy(500, 20, 3.0).epsilon == 3.0
+
+
+def test_noise_that_drowns_everything_is_told(data, capsys):
+    _, lines, _ = run(capsys, "--data", str(data), "--model", "mlp", "--epsilon", "0.5")
+    assert any(
+        line.startswith("warning: with so few rows for this model, noise drowns most") for line in lines
+    )
+    _, lines, _ = run(capsys, "--data", str(data), "--privacy", "none", "--force")
+    assert not any(line.startswith("warning") for line in lines)

@@ -1,0 +1,60 @@
+"""A transport that closes while others connect: every connection that was accepted is closed, by it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from node.net.tls import make_tls
+from node.net.transport import Transport
+from protocol.crypto.node_key import NodeKey
+from tests.unit.node.links import anybody
+
+STEPS = 6
+KEY = NodeKey(bytes([1]) * 32)
+
+
+async def nobody(*_):
+    raise AssertionError
+
+
+def sockets():
+    found = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.add(str(descriptor.readlink()))
+    return {name for name in found if name.startswith("socket:")}
+
+
+async def closes_after(steps, tls):
+    """A transport that somebody connects to, and that is closed `steps` turns of the loop later."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
+    context = make_tls(KEY, "on", endpoint, lambda _: frozenset()) if tls else None
+    transport = Transport(
+        nobody, nobody, nobody, heavy=False, tls=context, key=KEY, warn=nobody, is_member=anybody
+    )
+    await transport.start(listener, [])
+    with socket.create_connection(listener.getsockname()):
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        await transport.close()
+    listener.close()
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("steps", range(STEPS))
+def test_who_comes_at_the_very_end_is_not_left_to_the_garbage_collector(steps, tls):
+    gc.collect()
+    before = sockets()
+    gc.disable()
+    try:
+        asyncio.run(closes_after(steps, tls))
+        assert sockets() == before
+    finally:
+        gc.enable()

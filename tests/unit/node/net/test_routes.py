@@ -1,0 +1,171 @@
+"""Answers that are dear to make: made once for all who ask, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import ClientSession, web
+
+from benchmarks.page.server import node_view
+from node.net.doors import Bounds
+from node.net.rooms import Bound
+from node.net.routes import Shared, answers, asked
+from node.net.traffic import Counts
+from node.observe.access import Access
+from node.observe.page import Page
+from node.observe.prometheus import Figures, new_registry, node_families
+from tests.unit.node.links import a_server
+
+MANY = 30
+ACCESS = Access("127.0.0.1", None, "")
+
+
+class Sight:
+    """Counts how often it is looked at."""
+
+    ended = False
+
+    def __init__(self):
+        self.looks = 0
+        self.seen = asyncio.Event()
+        self.may_end = asyncio.Event()
+
+    async def view(self):
+        self.looks += 1
+        self.seen.set()
+        await self.may_end.wait()
+        return node_view()
+
+    def now(self):
+        return 0.0
+
+    def status(self):
+        self.looks += 1
+        return {"looks": self.looks}
+
+
+async def nobody(_):
+    raise AssertionError
+
+
+@asynccontextmanager
+async def served(*subjects):
+    server = a_server(nobody, Counts())
+    listener = socket.create_server(("127.0.0.1", 0))
+    await server.start(listener, answers(*subjects))
+    try:
+        async with ClientSession(f"http://127.0.0.1:{listener.getsockname()[1]}") as client:
+            yield client
+    finally:
+        await server.close()
+        listener.close()
+
+
+async def got(client, path, **headers):
+    async with client.get(path, headers=headers) as answer:
+        return answer.status, await answer.text()
+
+
+def page(sight):
+    return Page(sight, ACCESS).routes
+
+
+def figures(sight):
+    return Figures(new_registry(), sight.view, node_families, ACCESS).routes
+
+
+@pytest.mark.parametrize(("subject", "path"), [(page, "/v1/status"), (figures, "/metrics")])
+async def test_many_who_ask_get_one_look(subject, path):
+    sight = Sight()
+    async with served(subject(sight)) as client:
+        asking = [asyncio.create_task(got(client, path)) for _ in range(MANY)]
+        await sight.seen.wait()
+        sight.may_end.set()
+        answers_got = await asyncio.gather(*asking)
+        answers_got += [await got(client, path) for _ in range(MANY)]
+    assert {status for status, _ in answers_got} == {200}
+    assert sight.looks < 3  # a slow machine may take longer than an answer is fresh
+
+
+async def test_two_kinds_of_figures_are_made_whatever_is_asked_for():
+    sight = Sight()
+    sight.may_end.set()
+    asked_for = [f"application/openmetrics-text; version=1.0.{number}" for number in range(MANY)]
+    routes = figures(sight)
+    async with served(routes) as client:
+        texts = [await got(client, "/metrics", Accept=accepts) for accepts in (*asked_for, "text/plain", "")]
+    assert {status for status, _ in texts} == {200}
+    assert {text.endswith("# EOF\n") for _, text in texts[:MANY]} == {True}
+    assert {text.endswith("# EOF\n") for _, text in texts[MANY:]} == {False}
+    assert sight.looks < 4
+
+
+async def test_a_bare_status_is_shared_too():
+    sight = Sight()
+    async with served(asked(sight.status)) as client:
+        texts = await asyncio.gather(*(got(client, "/v1/status") for _ in range(MANY)))
+    assert {json.loads(text)["looks"] for _, text in texts} <= {1, 2}
+
+
+async def test_what_goes_wrong_is_told_to_all_and_tried_again():
+    tries = []
+
+    async def make():
+        tries.append(None)
+        await asyncio.sleep(0)
+        if len(tries) == 1:
+            raise web.HTTPServiceUnavailable
+        return "made"
+
+    shared = Shared(make)
+    first = await asyncio.gather(*(shared.get() for _ in range(MANY)), return_exceptions=True)
+    assert {type(error) for error in first} == {web.HTTPServiceUnavailable}
+    assert [await shared.get() for _ in range(MANY)] == ["made"] * MANY
+    assert len(tries) == 2
+
+
+async def test_who_leaves_does_not_take_the_answer_from_others():
+    may_end = asyncio.Event()
+
+    async def make():
+        await may_end.wait()
+        return "made"
+
+    shared = Shared(make)
+    first, second = asyncio.create_task(shared.get()), asyncio.create_task(shared.get())
+    await asyncio.sleep(0)
+    first.cancel()
+    may_end.set()
+    assert await second == "made"
+
+
+async def test_who_watches_the_page_is_not_closed_for_its_silence():
+    sight = Sight()
+    sight.may_end.set()
+    server = a_server(
+        nobody, Counts(), None, Bounds(sweep_s=0.01, asking=Bound(9, 9, 0.05), idle=Bound(9, 9, 0.05))
+    )
+    listener = socket.create_server(("127.0.0.1", 0))
+    await server.start(listener, answers(page(sight)))
+    where = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    async with (
+        ClientSession() as other,
+        ClientSession() as client,
+        client.get(f"{where}/v1/events") as watching,
+    ):
+        assert await watching.content.readline() == b"event: view\n"
+        assert server.doors.counts["watching"] == 1
+        await got(other, f"{where}/")
+        while server.doors.counts["idle"]:  # whose time is over
+            await turn()
+        assert server.doors.counts["watching"] == 1
+    await server.close()
+
+
+async def turn():
+    """Let the loop turn once."""
+    await asyncio.sleep(0)

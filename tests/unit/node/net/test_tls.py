@@ -1,0 +1,215 @@
+"""TLS between nodes: whose certificate counts, where it is used, and what a stranger gets to hear."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import socket
+import ssl
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from node.net.bulk_client import Pass, Poster
+from node.net.tls import _NAME, VOUCHER, WrongPeer, certificate, make_tls, protection, url, vouched_for
+from node.net.transport import Transport
+from protocol.crypto.node_key import NodeKey
+from protocol.wire import codec
+from protocol.wire import masked_messages as masked
+from protocol.wire.messages import Accepted
+from tests.unit.node.links import anybody
+
+ONE, OTHER = NodeKey(b"1" * 32), NodeKey(b"2" * 32)
+NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+H, S = bytes(32), bytes(64)
+BULK = masked.Masked(masked.MaskedHead(H, H, 0, H, S), bytes(1 << 20))
+
+
+def der(pem: bytes) -> bytes:
+    return x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
+
+
+def with_voucher(value: bytes | None, private=None) -> bytes:
+    """A certificate that is fine but for its extension."""
+    private = private or ec.generate_private_key(ec.SECP256R1())
+    builder = x509.CertificateBuilder().subject_name(_NAME).issuer_name(_NAME).serial_number(7)
+    builder = builder.public_key(private.public_key()).not_valid_before(NOW)
+    builder = builder.not_valid_after(NOW + datetime.timedelta(days=1))
+    if value is not None:
+        builder = builder.add_extension(x509.UnrecognizedExtension(VOUCHER, value), critical=False)
+    return builder.sign(private, SHA256()).public_bytes(Encoding.DER)
+
+
+def voucher_of(pem: bytes) -> bytes:
+    return x509.load_pem_x509_certificate(pem).extensions.get_extension_for_oid(VOUCHER).value.value
+
+
+# -- whose certificate counts --------------------------------------------------------------------------
+
+
+def test_a_node_s_certificate_names_its_key_and_is_fresh_each_time():
+    first, second = certificate(ONE, NOW), certificate(ONE, NOW)
+
+    assert vouched_for(der(first[0])) == vouched_for(der(second[0])) == ONE.public
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    "voucher",
+    [
+        None,
+        b"",
+        bytes(96),
+        voucher_of(certificate(ONE, NOW)[0]),  # vouches for another certificate's key
+        voucher_of(certificate(ONE, NOW)[0])[:-1],
+    ],
+)
+def test_a_certificate_that_no_key_vouches_for_is_nobody_s(voucher):
+    with pytest.raises(WrongPeer, match="vouche"):
+        vouched_for(with_voucher(voucher))
+
+
+def test_a_voucher_in_somebody_else_s_name_is_refused():
+    stolen = OTHER.public + voucher_of(certificate(ONE, NOW)[0])[32:]
+    with pytest.raises(WrongPeer, match="no node key vouches"):
+        vouched_for(with_voucher(stolen))
+
+
+@pytest.mark.parametrize("garbage", [b"", b"0" * 40, bytes(10_000)])
+def test_garbage_is_no_certificate(garbage):
+    with pytest.raises(WrongPeer, match="no node key vouches"):
+        vouched_for(garbage)
+
+
+# -- where it is used ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("choice", "endpoint", "covered"),
+    [
+        ("auto", "127.0.0.1:1", False),
+        ("auto", "localhost:1", False),
+        ("auto", "[::1]:1", False),
+        ("auto", "10.0.0.7:1", True),
+        ("auto", "ward-7.example:1", True),
+        ("on", "127.0.0.1:1", True),
+        ("off", "10.0.0.7:1", False),
+    ],
+)
+def test_it_follows_from_the_address_whether_a_link_is_under_tls(choice, endpoint, covered):
+    tls = make_tls(ONE, choice, endpoint, lambda _: frozenset())
+
+    assert url(choice, endpoint) == f"{'https' if covered else 'http'}://{endpoint}"
+    assert ("TLS 1.3" in protection(choice, endpoint)) is covered
+    assert (tls.dialling(endpoint) is not None) is (tls.listening is not None) is covered
+
+
+def test_nothing_older_than_tls_1_3_is_spoken():
+    tls = make_tls(ONE, "on", "127.0.0.1:1", lambda _: frozenset())
+
+    assert {tls.server.minimum_version, tls.client.minimum_version} == {ssl.TLSVersion.TLSv1_3}
+
+
+# -- links ---------------------------------------------------------------------------------------------
+
+
+class End:
+    """A transport under TLS (or not), what it took in, and what it says of others."""
+
+    def __init__(self, key: NodeKey, choice: str) -> None:
+        self.got: asyncio.Queue[object] = asyncio.Queue()
+        self.lost: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        self.expected: frozenset[bytes] = frozenset()
+        tls = make_tls(key, choice, self.endpoint, lambda _: self.expected)
+        told = (self._receive, self._lost, self._reconnected)
+        self.transport = Transport(*told, True, tls=tls, key=key, warn=self._warn, is_member=anybody)
+
+    async def _receive(self, message, back) -> None:
+        self.got.put_nowait(message)
+
+    def _warn(self, text: str) -> None:
+        raise AssertionError(text)
+
+    async def _lost(self, endpoint: str, why: str) -> None:
+        self.lost.put_nowait((endpoint, why))
+
+    async def _reconnected(self, endpoint: str) -> None:
+        raise AssertionError(endpoint)
+
+
+@asynccontextmanager
+async def two(*choices):
+    ends = [End(key, choice) for key, choice in zip((ONE, OTHER), choices, strict=True)]
+    for end in ends:
+        await end.transport.start(end.listener, [])
+    try:
+        yield ends
+    finally:
+        for end in ends:
+            await end.transport.close()
+            end.listener.close()
+
+
+@pytest.mark.parametrize("expected", [frozenset(), frozenset({OTHER.public}), {ONE.public, OTHER.public}])
+async def test_small_and_bulk_go_through(expected):
+    async with two("on", "on") as (here, there):
+        here.expected = frozenset(expected)
+        here.transport.send(there.endpoint, (Accepted(b"n" * 16),))
+        assert await there.got.get() == Accepted(b"n" * 16)
+        here.transport.send(there.endpoint, [BULK, replace(BULK, payload=b"1" * 400_000)])
+
+        assert [await there.got.get(), await there.got.get()] == [BULK, replace(BULK, payload=b"1" * 400_000)]
+
+
+async def test_who_holds_another_key_than_expected_hears_nothing():
+    async with two("on", "on") as (here, there):
+        here.expected = frozenset({ONE.public})
+        here.transport.send(there.endpoint, (Accepted(b"n" * 16),))
+        endpoint, why = await here.lost.get()
+
+        assert endpoint == there.endpoint
+        assert (
+            why == f"who answers holds the key {OTHER.public.hex()[:16]}..., not {ONE.public.hex()[:16]}..."
+        )
+        assert there.got.empty()
+
+
+async def test_bulk_has_a_connection_of_its_own_which_is_checked_too():
+    async with two("on", "on") as (here, there):
+        here.expected = frozenset({ONE.public})
+        poster = Poster(there.endpoint, 5.0, 5.0, here.transport.tls)
+        for _ in range(2):  # what was refused once is not there for the next one
+            with pytest.raises(WrongPeer, match=f"holds the key {OTHER.public.hex()[:16]}"):
+                await poster.post(codec.encode(BULK), Pass(OTHER.public, bytes(32)))
+        here.expected = frozenset()
+        with pytest.raises(WrongPeer, match="another key than who answered the link"):
+            await poster.post(codec.encode(BULK), Pass(ONE.public, bytes(32)))
+        poster.close()
+        assert there.got.empty()
+
+
+@pytest.mark.parametrize(
+    ("choices", "told"),
+    [
+        (("on", "off"), "who listens there speaks no TLS 1.3"),
+        (("off", "on"), "who listens there does not answer without TLS"),
+    ],
+)
+async def test_with_and_without_tls_do_not_meet_and_it_is_said_why(choices, told):
+    async with two(*choices) as (here, there):
+        here.transport.send(there.endpoint, (Accepted(b"n" * 16),))
+
+        assert await here.lost.get() == (there.endpoint, f"{told}; take the same --tls here and there")
+        assert there.got.empty()
+
+
+def test_off_loopback_it_is_said_what_is_missing_without_it():
+    assert protection("off", "10.0.0.7:1").startswith("WITHOUT TLS")
+    assert protection("off", "127.0.0.1:1") == "without TLS, on this machine alone"

@@ -1,0 +1,104 @@
+"""What a supervisor is answered, and what systemd is told."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import replace
+
+import aiohttp
+import pytest
+
+from node.net.transport import Transport
+from node.observe import sd_notify
+from node.observe.health import health, missing_of, missing_unless_ending
+from protocol.swarm.meeting.discovery import Event
+from tests.parts import COUNTER, announce, stranger
+from tests.unit.node.links import anybody
+
+
+class Served:
+    """Both routes on a socket."""
+
+    def __init__(self, missing, *waiting):
+        async def nothing(*_):
+            raise AssertionError
+
+        self.transport = Transport(
+            nothing,
+            nothing,
+            nothing,
+            heavy=False,
+            tls=None,
+            key=stranger(),
+            warn=nothing,
+            is_member=anybody,
+        )
+        self._routes = health(missing, *waiting)
+
+    async def __aenter__(self):
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._where = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        await self.transport.start(self._listener, self._routes)
+        return self
+
+    async def __aexit__(self, *_):
+        await self.transport.close()
+        self._listener.close()
+
+    async def ask(self, path):
+        async with aiohttp.ClientSession() as client, client.get(self._where + path) as answer:
+            return answer.status, await answer.json()
+
+
+async def test_a_node_is_alive_long_before_it_is_ready(alone):
+    node = alone("none")
+    async with Served(missing_of(node.peer.sight, node.peer.stopping)) as served:
+        assert await served.ask("/healthz") == (200, {"status": "ok"})
+        why = ["still meeting the others", "neither a peer nor a tracker answers"]
+        assert await served.ask("/readyz") == (503, {"ready": False, "why": why})
+        assert served.transport.counts.dropped == {}  # an answer that is asked for is no garbage
+
+
+async def test_a_node_is_ready_once_a_peer_answers_and_until_it_is_told_to_end(alone):
+    node = alone("none")
+    session, now = node.peer._session, node.peer._shell.clock.now()
+    other = announce(stranger(), task="digits", parameters=node.parameters, counter=COUNTER)
+    session._hellos.members.learn(other, 0, now, live=True)
+    session._hellos._course.step(Event.SETTLED)
+    async with Served(missing_of(node.peer.sight, node.peer.stopping)) as served:
+        assert await served.ask("/readyz") == (200, {"ready": True, "why": []})
+        session._hellos.members.suspect(other.key)
+        why = ["neither a peer nor a tracker answers"]
+        assert await served.ask("/readyz") == (503, {"ready": False, "why": why})
+        session._hellos.members.learn(replace(other, counter=other.counter + 1), 0, now, live=True)
+        node.peer.stopping.ask()
+        assert await served.ask("/readyz") == (503, {"ready": False, "why": ["told to end"]})
+        assert (await served.ask("/healthz"))[0] == 200
+
+
+async def test_a_tracker_is_ready_until_it_is_told_to_end():
+    asked = asyncio.Event()
+    async with Served(missing_unless_ending(asked)) as served:
+        assert await served.ask("/readyz") == (200, {"ready": True, "why": []})
+        asked.set()
+        assert await served.ask("/readyz") == (503, {"ready": False, "why": ["told to end"]})
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_systemd_is_told(tmp_path, monkeypatch, abstract):
+    path = f"@{tmp_path}" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.settimeout(30)
+        end.bind(f"\0{tmp_path}" if abstract else path)
+        monkeypatch.setenv("NOTIFY_SOCKET", path)
+        sd_notify.notify(sd_notify.READY)
+        assert end.recv(100) == b"READY=1"
+
+
+@pytest.mark.parametrize("path", ["", "relative", "/nowhere/at/all"])
+def test_nobody_is_told_where_nobody_asked(monkeypatch, path):
+    monkeypatch.setenv("NOTIFY_SOCKET", path)
+    sd_notify.notify(sd_notify.STOPPING)
+    monkeypatch.delenv("NOTIFY_SOCKET")
+    sd_notify.notify(sd_notify.STOPPING)

@@ -1,0 +1,93 @@
+"""history.jsonl as it grows: whole lines, each once, and never more than a bounded number."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from node.observe import history_reader
+from node.observe.history_reader import Rounds
+
+
+def line(number: int, **more: object) -> str:
+    known = {"round": number, "outcome": "aggregated", "reason": None, "accuracy": 0.5, "missing": []}
+    return json.dumps({**known, **more}) + "\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "history.jsonl"
+
+
+def numbers(found) -> list[int]:
+    return [one.round for one in found]
+
+
+def test_before_the_first_round_there_is_nothing(path):
+    seen = Rounds(path)
+
+    assert (seen.grown, seen.read(), seen.latest) == (False, (), ())
+
+
+def test_what_was_appended_is_read_once(path):
+    seen = Rounds(path)
+    path.write_text(line(1) + line(2))
+    assert seen.grown
+    assert numbers(seen.read()) == [1, 2]
+    assert not seen.grown
+    with path.open("a") as file:
+        file.write(
+            line(
+                3,
+                reason="shares-timeout",
+                outcome="fallback",
+                missing=["ab"],
+                rolled_back=[1, 2],
+                without=["a:1"],
+            )
+        )
+
+    assert numbers(seen.read()) == [1, 2, 3]
+    last = seen.latest[-1]
+    assert last.without == ("a:1",)
+    assert (last.reason, last.outcome, last.missing, last.rolled_back) == (
+        "shares-timeout",
+        "fallback",
+        ("ab",),
+        True,
+    )
+    assert (last.accuracy, last.loss, last.participants) == (0.5, None, None)
+
+
+def test_a_line_that_is_still_being_written_waits(path):
+    seen = Rounds(path)
+    path.write_text(line(1) + line(2)[:-5])
+    assert numbers(seen.read()) == [1]
+    path.write_text(line(1) + line(2))
+
+    assert numbers(seen.read()) == [1, 2]
+
+
+def test_a_line_that_a_crash_cut_off_is_left_out(path):
+    path.write_text(line(1) + '{"round": 2, "out\n' + '["no object"]\n{"round": null}\n' + line(3))
+
+    assert numbers(Rounds(path).read()) == [1, 3]
+
+
+def test_of_a_long_history_the_end_is_kept(path, monkeypatch):
+    monkeypatch.setattr(history_reader, "MAX_ROUNDS", 3)
+    seen = Rounds(path)
+    path.write_text("".join(line(number) for number in range(1, 9)))
+    assert numbers(seen.read()) == [6, 7, 8]
+    with path.open("a") as file:
+        file.write(line(9))
+
+    assert numbers(seen.read()) == [7, 8, 9]
+
+
+def test_a_long_history_is_not_read_from_its_beginning(path, monkeypatch):
+    monkeypatch.setattr(history_reader, "MAX_ROUNDS", 3)
+    monkeypatch.setattr(history_reader, "_LINE_BYTES", len(line(1)))
+    path.write_text("x" * 100_000 + "\n" + "".join(line(number) for number in range(1, 9)))
+
+    assert numbers(Rounds(path).read()) == [7, 8]  # reading began in the midst of 6, or at its first byte

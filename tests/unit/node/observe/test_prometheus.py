@@ -1,0 +1,247 @@
+"""Figures for Prometheus, read back with the library's own parsers."""
+
+from __future__ import annotations
+
+import re
+import socket
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import prometheus_client
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+from node.net.transport import Transport
+from node.observe.access import Access
+from node.observe.prometheus import (
+    WHYS,
+    Figures,
+    RoundFigures,
+    TrackerTally,
+    new_registry,
+    node_families,
+    tracker_families,
+)
+from node.observe.views import NodeView, Peer, Swarm, TrackerView
+from node.runtime.artifacts import Traffic
+from protocol.wire.messages import Refused
+from tests.parts import group, members, stranger
+from tests.unit.node.links import anybody
+from tests.unit.node.observe.test_reporting import LEDGER, RECORD
+
+TOKEN = "ef" * 32
+LOSS = 0.7654321
+
+VIEW = NodeView(
+    kind="node",
+    about={},
+    task="digits",
+    key="ab" * 32,
+    round=3,
+    rounds=20,
+    phase="sums",
+    phase_since=0.0,
+    spent_s={},
+    waiting_for=(),
+    until=None,
+    base_digest="cd" * 32,
+    generation=2,
+    sent={"group": 10, "sums": 30},
+    received={"shares": 7},
+    dropped={"a frame of 17 bytes": 2, "a frame of 18 bytes": 3, "unusable mask key 0123abcd": 1},
+    peers=(
+        Peer("127.0.0.1:1", "ab", "reachable", 3, False, False, False, ""),
+        Peer("127.0.0.1:2", None, "not met", None, False, False, False, ""),
+        Peer("127.0.0.1:3", None, "reachable", None, False, True, False, ""),
+    ),
+    privacy=LEDGER,
+    accuracy_of="test",
+    remarks=(),
+    history=(),
+    ended=False,
+)
+TRACKER = TrackerView(
+    kind="tracker",
+    about={},
+    key="ab" * 32,
+    phase="idle",
+    swarms=(Swarm("digits", "ab", (), 2, 3, 5), Swarm("ward", "cd", (), 1, 3, 0)),
+    peers=4,
+    dropped={},
+    remarks=(),
+    ended=False,
+)
+
+
+@asynccontextmanager
+async def served(registry, view, families, token=None):
+    """The address where the figures of `view` are answered."""
+
+    async def nothing(*_):
+        raise AssertionError
+
+    async def seen():
+        return view
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    where = f"http://127.0.0.1:{listener.getsockname()[1]}/metrics"
+    transport = Transport(
+        nothing,
+        nothing,
+        nothing,
+        heavy=False,
+        tls=None,
+        key=stranger(),
+        warn=nothing,
+        is_member=anybody,
+    )
+    await transport.start(listener, Figures(registry, seen, families, Access("127.0.0.1", token, "")).routes)
+    try:
+        yield where
+    finally:
+        await transport.close()
+        listener.close()
+
+
+async def got(where, **headers):
+    async with aiohttp.ClientSession() as client, client.get(where, headers=headers) as answer:
+        return answer.status, answer.headers.get("Content-Type", ""), await answer.text()
+
+
+def samples(text, parser=parse):
+    """Values by name and labels."""
+    return {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in parser(text)
+        for sample in family.samples
+    }
+
+
+async def test_a_nodes_figures():
+    registry = new_registry()
+    told = RoundFigures(registry)
+    phases = {"train": Traffic(0.5), "sums": Traffic(2.0, 30, 7)}
+    told.round_ended(replace(RECORD, phases=phases, clipped=4), 20)
+    fallback = {"outcome": "fallback", "reason": "sums-timeout", "participants": 0}
+    told.round_ended(replace(RECORD, clipped=1, **fallback), 20)
+    async with served(registry, VIEW, node_families) as where:
+        status, kind, text = await got(where)
+    assert (status, kind.split(";")[0]) == (200, "text/plain")
+    found = samples(text)
+    assert found["murmuration_rounds_total", "aggregated", "none"] == 1
+    assert found["murmuration_rounds_total", "fallback", "sums-timeout"] == 1
+    assert found["murmuration_rounds_total", "caught", "fallback"] == 0
+    assert found["murmuration_clipped_coordinates_total",] == 5
+    assert found["murmuration_round_participants",] == 0
+    assert found["murmuration_phase_seconds_count", "sums"] == 1
+    assert found["murmuration_phase_seconds_sum", "sums"] == 2.0
+    assert found["murmuration_phase_seconds_bucket", "1.0", "sums"] == 0
+    assert found["murmuration_phase_seconds_bucket", "3.0", "sums"] == 1
+    assert found["murmuration_phase_seconds_count", "shares"] == 0
+    assert (found["murmuration_round",], found["murmuration_round_last",]) == (3, 20)
+    assert found["murmuration_base_generation",] == 2
+    assert found["murmuration_electors_missing",] == 0
+    assert (found["murmuration_phase", "sums"], found["murmuration_phase", "catching_up"]) == (1, 0)
+    assert found["murmuration_peers", "reachable"] == 1  # a tracker is no peer
+    assert (found["murmuration_peers", "not_met"], found["murmuration_peers", "left"]) == (1, 0)
+    assert found["murmuration_network_bytes_total", "group", "sent"] == 10
+    assert found["murmuration_network_bytes_total", "received", "shares"] == 7
+    assert found["murmuration_network_bytes_total", "received", "sums"] == 0
+    assert found["murmuration_dropped_messages_total", "a frame of N bytes"] == 5
+    assert found["murmuration_dropped_messages_total", "unusable mask key N"] == 1
+    assert found["murmuration_privacy_epsilon_spent",] == pytest.approx(LEDGER["epsilon_spent"])
+    assert found["murmuration_privacy_epsilon_remaining",] == pytest.approx(LEDGER["epsilon_remaining"])
+    assert found["murmuration_privacy_epsilon_budget",] == pytest.approx(LEDGER["epsilon_budget"])
+    assert found["murmuration_privacy_delta",] == LEDGER["delta"]
+    assert ("process_cpu_seconds_total",) in found
+
+
+async def test_how_many_electors_are_waited_for():
+    async with served(new_registry(), replace(VIEW, electors_missing=2), node_families) as where:
+        assert samples((await got(where))[2])["murmuration_electors_missing",] == 2
+
+
+async def test_without_privacy_there_is_no_epsilon():
+    async with served(new_registry(), replace(VIEW, privacy=None), node_families) as where:
+        assert "epsilon" not in (await got(where))[2]
+
+
+async def test_no_accuracy_and_no_loss_is_among_them():
+    registry = new_registry()
+    RoundFigures(registry).round_ended(replace(RECORD, loss=LOSS, train_loss=LOSS, accuracy=LOSS), 20)
+    async with served(registry, VIEW, node_families) as where:
+        text = (await got(where))[2]
+    assert str(LOSS) not in text
+    assert not re.search("accuracy|loss", text)
+
+
+async def test_a_trackers_figures():
+    registry = new_registry()
+    tally = TrackerTally(registry)
+    one, other = group(members(3)), group(members(3), attempt=1)
+    for message in (one, one, one, other, other, other):
+        tally.said((message,))
+    tally.said((Refused(b"n" * 16, "no"),))
+    async with served(registry, TRACKER, tracker_families) as where:
+        found = samples((await got(where))[2])
+    assert found["murmuration_tracker_groups_total",] == 2
+    assert found["murmuration_tracker_refused_total",] == 1
+    assert found["murmuration_tracker_peers",] == 4
+    assert found["murmuration_tracker_swarms",] == 2
+    assert found["murmuration_tracker_ready",] == 3
+    assert not [name for name, *_ in found if re.search("accuracy|loss|round|epsilon", name)]
+
+
+async def test_the_other_format_for_who_asks_for_it():
+    async with served(new_registry(), VIEW, node_families) as where:
+        status, kind, text = await got(where, Accept="application/openmetrics-text; version=1.0.0")
+    assert (status, kind.split(";")[0]) == (200, "application/openmetrics-text")
+    assert samples(text, parse_open)["murmuration_round",] == 3
+
+
+async def test_off_this_machine_the_token_is_asked_for():
+    async with served(new_registry(), VIEW, node_families, TOKEN) as where:
+        assert (await got(where))[0] == 401
+        assert (await got(where, Authorization=f"Bearer {TOKEN[:-1]}0"))[0] == 401
+        assert (await got(where, Authorization=f"Bearer {TOKEN}"))[0] == 200
+
+
+async def test_whoever_names_another_host_is_sent_away():
+    async with served(new_registry(), VIEW, node_families) as where:
+        assert (await got(where, Host="evil.example"))[0] == 421
+
+
+def test_each_node_counts_for_itself():
+    one, other = new_registry(), new_registry()
+    RoundFigures(one).round_ended(RECORD, 20)
+    RoundFigures(other)
+    name, labels = "murmuration_rounds_total", {"outcome": "aggregated", "reason": "none"}
+    assert [registry.get_sample_value(name, labels) for registry in (one, other)] == [1, 0]
+    assert prometheus_client.REGISTRY.get_sample_value(name, labels) is None
+
+
+def test_names_follow_the_conventions_and_are_documented():
+    registry = new_registry()
+    RoundFigures(registry)
+    TrackerTally(registry)
+    families = [*registry.collect(), *node_families(VIEW), *tracker_families(TRACKER)]
+    ours = [family for family in families if not family.name.startswith("process_")]
+    assert len(ours) > 20
+    page = (Path(__file__).resolve().parents[4] / "docs" / "operating.md").read_text("utf-8")
+    for family in ours:
+        name = family.name + ("_total" if family.type == "counter" else "")
+        assert name.replace("murmuration_privacy_epsilon_", "_") in page
+        assert re.fullmatch(r"murmuration_[a-z_]+", family.name)
+        assert family.documentation.endswith(".")
+        assert family.type in {"counter", "gauge", "histogram", "info"}
+
+
+def test_strangers_can_not_make_ever_new_series():
+    words = [f"{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(3 * WHYS)]
+    view = replace(VIEW, dropped=dict.fromkeys(words, 1))
+    (family,) = (one for one in node_families(view) if one.name == "murmuration_dropped_messages")
+    assert len(family.samples) == WHYS + 1
+    assert sum(sample.value for sample in family.samples) == 3 * WHYS

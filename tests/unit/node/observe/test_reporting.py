@@ -1,0 +1,195 @@
+"""What the owner is told of privacy: in plain lines, as JSON, and in the live view's table."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from mechanisms.accounting.ledger import Ledger
+from node.observe.live import LiveReporter
+from node.observe.reporting import JsonReporter, PlainReporter, round_text, summary_text
+from node.runtime.artifacts import Record, Summary
+from node.runtime.group_guarantees import withstands
+from node.runtime.privacy_budget import facts, make_mechanism
+from node.task.sections import load_task
+from protocol.actions import Reason
+
+TASK = load_task("digits", ["privacy.mechanism=ldp", "privacy.epsilon=2", "train.rounds=2"])
+LDP = make_mechanism(TASK, [("a", (8,))], 100)
+
+SUMS = withstands(load_task("digits", ["aggregation.protocol=masked"]).aggregation, 10)
+
+RECORD = Record(
+    round=1,
+    outcome="aggregated",
+    reason=None,
+    participants=3,
+    loss=0.5,
+    accuracy=0.9,
+    epsilon=None,
+    delta=None,
+    bytes_sent=1000,
+    bytes_received=1000,
+    train_s=0.5,
+    aggregate_s=0.25,
+    base_digest="ab" * 32,
+    accuracy_of="test",
+    train_loss=0.4,
+    missing=(),
+    clipped=0,
+    phases={},
+    metrics={"accuracy": 0.9, "auc": None},
+)
+SUMMARY = Summary(
+    rounds=2,
+    aggregated=2,
+    fallbacks=0,
+    accuracy=0.9,
+    epsilon=None,
+    delta=None,
+    base_digest="ab" * 32,
+    bytes_sent=1000,
+    bytes_received=1000,
+    seconds=3.0,
+    accuracy_of="test",
+    task="digits",
+    key="cd" * 32,
+    finished=True,
+    offers=2,
+    dropped={},
+    privacy=None,
+    sums=SUMS.facts,
+    metrics={"accuracy": 0.9, "auc": None},
+)
+PRIVATE = replace(RECORD, epsilon=1.23456, delta=1e-5)
+FOLLOWED = replace(
+    PRIVATE, outcome="fallback", reason=str(Reason.BUDGET_SPENT), participants=0, train_loss=None
+)
+LEDGER = facts(LDP, Ledger.of(LDP.per_offer))
+
+
+def test_a_round_without_privacy_says_nothing_of_it():
+    assert round_text(RECORD, 20) == (
+        "round 1/20: aggregated with 3 peers; test accuracy 90.0 %; train 0.50 s, aggregate 0.25 s"
+    )
+
+
+def test_a_round_says_what_is_spent_so_far():
+    assert "; test accuracy 90.0 %; epsilon 1.235 spent; train" in round_text(PRIVATE, 20)
+    nothing_yet = replace(PRIVATE, epsilon=0.0, outcome="fallback", reason="group-timeout", participants=0)
+    assert "own update kept (group-timeout); test accuracy 90.0 %; epsilon 0.000 spent" in (
+        round_text(nothing_yet, 20)
+    )
+
+
+def test_a_round_whose_base_was_refused_says_so():
+    refused = replace(RECORD, rolled_back=(0.1, 2.5))
+    assert round_text(refused, 20) == round_text(RECORD, 20).replace(" peers; ", " peers; rolled back; ")
+    assert "; rolled back; " in round_text(refused, 20)
+
+
+def test_a_round_without_electors_that_are_gone_for_good_names_them():
+    told = round_text(replace(RECORD, without=("10.0.0.3:1", "a1b2c3d4")), 20)
+    words = "aggregated with 3 peers, WITHOUT 10.0.0.3:1, a1b2c3d4 (gone for good); "
+    assert told == round_text(RECORD, 20).replace("aggregated with 3 peers; ", words)
+
+
+@pytest.mark.parametrize("waiting", ["", "waiting for 10.0.0.3:1, who made the last model"])
+def test_the_panel_says_why_no_group_forms(waiting):
+    live, out = LiveReporter(), io.StringIO()
+    live._console = Console(file=out, width=110)
+    status = {"round": 3, "rounds": 9, "phase": "group", "waiting_for": [], "left_s": None, "task": "digits"}
+    live._console.print(live._panel({**status, "waiting": waiting}))
+    assert ("waiting for" in out.getvalue()) == bool(waiting)
+    assert waiting in out.getvalue()
+
+
+def test_a_round_that_was_followed_says_so():
+    told = round_text(FOLLOWED, 20)
+    assert "round 1/20: offered nothing (the privacy budget is spent), followed the others; " in told
+    assert "own update" not in told
+
+
+def test_the_summary_has_the_ledger_in_a_line_of_its_own():
+    assert "\n" not in summary_text(SUMMARY)
+    first, ledger = summary_text(replace(SUMMARY, privacy=LEDGER)).splitlines()
+    assert first == summary_text(SUMMARY)
+    assert ledger.startswith("privacy spent: epsilon 1.3")
+    assert " of 2 at delta 1e-05 (" in ledger
+    assert ledger.endswith("remain), for one node's whole data set, over the run (replace)")
+
+
+def test_programs_get_the_figures():
+    out = io.StringIO()
+    reporter = JsonReporter(out)
+    reporter.round_ended(FOLLOWED, 2)
+    reporter.finished(replace(SUMMARY, epsilon=1.3, delta=1e-5, privacy=LEDGER))
+    round_, finished = (json.loads(line) for line in out.getvalue().splitlines())
+    assert (round_["reason"], round_["epsilon"], round_["train_loss"]) == ("budget-spent", 1.23456, None)
+    assert finished["privacy"] == LEDGER
+    assert (finished["sums"]["members"], finished["sums"]["dropouts"]) == (10, 2)
+    assert finished["epsilon"] == 1.3
+
+
+def test_a_person_without_a_terminal_reads_the_same_lines():
+    out = io.StringIO()
+    reporter = PlainReporter(out)
+    reporter.round_ended(PRIVATE, 2)
+    reporter.finished(replace(SUMMARY, privacy=LEDGER))
+    assert out.getvalue().splitlines()[0] == round_text(PRIVATE, 2)
+    assert out.getvalue().splitlines()[-1].startswith("privacy spent")
+
+
+def test_what_a_group_of_another_size_withstands_is_told_in_words_and_figures():
+    plain, program, live = io.StringIO(), io.StringIO(), LiveReporter()
+    live._console = Console(file=io.StringIO(), width=160)
+    for reporter in (PlainReporter(plain), JsonReporter(program), live):
+        reporter.sums(SUMS)
+    told = "tolerates 2 dropouts; 6 of 10 peers would have to collude"
+    assert plain.getvalue() == f"sums: {SUMS.text}\n"
+    assert json.loads(program.getvalue()) == {"event": "sums", "text": SUMS.text, **SUMS.facts}
+    for out in (plain, program, live._console.file):
+        assert told in out.getvalue()
+
+
+def test_an_address_on_a_terminal_can_be_copied_whole():
+    live, url = LiveReporter(), "http://10.0.0.7:9001/#token=" + "ab" * 32
+    live._console = Console(file=io.StringIO(), width=40)
+    live.started({"page": url})
+
+    assert live._console.file.getvalue() == f"page: {url}\n"
+
+
+def table_of(*records: Record) -> list[list[str]]:
+    """The live view's table, by cells."""
+    reporter = LiveReporter()
+    for record in records:
+        reporter.round_ended(record, 20)
+    console = Console(file=io.StringIO(), width=160)
+    console.print(reporter._table())
+    return [line.split() for line in console.file.getvalue().splitlines()]
+
+
+def test_the_live_view_has_a_column_for_epsilon_where_privacy_is_on():
+    assert table_of(RECORD)[0][-2:] == ["kB", "sent"]
+    heading, *lines = table_of(PRIVATE, FOLLOWED)
+    assert heading[-2:] == ["epsilon", "spent"]
+    assert [line[-1] for line in lines] == ["1.235", "1.235"]
+
+
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        (RECORD, "aggregated"),
+        (replace(RECORD, reason="sums-timeout"), "own: sums-timeout"),
+        (FOLLOWED, "followed: budget-spent"),
+        (replace(RECORD, rolled_back=(0.1, None)), "rolled back"),
+        (replace(RECORD, without=("10.0.0.3:1", "a1b2c3d4")), "aggregated without 2 electors"),
+    ],
+)
+def test_the_live_view_tells_how_a_round_ended(record, told):
+    assert told in " ".join(table_of(record)[1])

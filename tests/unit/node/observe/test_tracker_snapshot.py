@@ -1,0 +1,71 @@
+"""What a tracker's page is made of: a real introducer, seen from outside."""
+
+from pathlib import Path
+
+import pytest
+
+from node.net.traffic import Counts
+from node.observe.snapshot import TrackerSight
+from node.observe.views import Swarm, Visitor
+from node.runtime.shell import Shell
+from node.tracker import parse_arguments
+from protocol.swarm.meeting.tracker import Introducer
+from protocol.wire.codec import parameters_hash
+from protocol.wire.messages import Hello
+from tests.parts import COUNTER, PARAMETERS, announce, endpoint, heard, members, ready, stranger
+
+KEYS = members(4)
+TRACKER = stranger()
+
+
+@pytest.fixture
+async def seen():
+    introducer = Introducer(TRACKER, 3, None)
+
+    def send(_):
+        pass
+
+    async def perform(_):
+        return []
+
+    shell = Shell(introducer, send, perform, heavy=False)
+    return introducer, TrackerSight(introducer, shell, Counts(), TRACKER.public.hex(), {"groups": "of 3"})
+
+
+async def test_who_is_here_is_seen_with_what_each_is_doing(seen):
+    introducer, sight = seen
+    now = sight.now()
+    fresh = {"counter": COUNTER, "round": 2}
+    for key in KEYS[:2]:
+        heard(introducer, ready(key, TRACKER.public, **fresh), now)
+    heard(introducer, Hello(announce(KEYS[2], **fresh, following=True), bytes(16), False, PARAMETERS), now)
+    heard(introducer, Hello(announce(KEYS[3], **fresh), bytes(16), False, PARAMETERS), now)
+    introducer.unreachable(endpoint(KEYS[3]), "connection refused", now)
+    sight.remark("somebody is here")
+    view = await sight.view()
+
+    states = ("ready", "ready", "follows", "unreachable")
+    visitors = tuple(
+        Visitor(endpoint(key), key.public.hex()[:16], 2, state)
+        for key, state in zip(KEYS, states, strict=True)
+    )
+    swarm = Swarm("digits", parameters_hash(PARAMETERS).hex()[:16], visitors, 2, 3, 0)
+    assert (view.swarms, view.peers, view.key) == ((swarm,), 4, TRACKER.public.hex())
+    assert [remark.text for remark in view.remarks] == ["somebody is here"]
+    assert view.about == {"groups": "of 3"}
+
+
+async def test_a_tracker_that_nobody_came_to_is_empty(seen):
+    _, sight = seen
+    view = await sight.view()
+
+    assert (view.swarms, view.peers, view.remarks, view.ended) == ((), 0, (), False)
+
+
+def test_where_the_token_is_kept_can_be_said():
+    listen = ["--listen", "127.0.0.1:0"]
+
+    assert parse_arguments(listen).page_token is None
+    assert parse_arguments([*listen, "--page-token", "secret/page.token"]).page_token == Path(
+        "secret/page.token"
+    )

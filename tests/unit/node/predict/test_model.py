@@ -1,0 +1,258 @@
+"""A model's file is enough to make it again, to predict with it, and to say how good it is."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from mechanisms.noise.randomness import SystemWords
+from node.data.dataset import load_dataset
+from node.predict import __main__ as predict
+from node.predict.model import open_model
+from node.runtime.artifacts import Folder
+from node.task.sections import load_task, read_task
+from node.training.build import build_model
+from node.training.model_file import Card, task_table
+from node.training.trainer import Trainer
+from protocol.wire.messages import Base
+
+BASE = Base(3, bytes(range(32)), 4, bytes(32))
+LEDGER = {
+    "epsilon_spent": 1.5,
+    "epsilon_budget": 8.0,
+    "epsilon_remaining": 6.5,
+    "delta": 1e-5,
+    "unit": "one record",
+    "neighbours": "add or remove",
+    "outside": "",
+}
+HEADER = ("dose", "age", "weight")
+NAMED = ('data.features=["dose", "age", "weight"]', "data.target=ill")
+
+
+def rows(classes: int | None, seed: int = 0, count: int = 60) -> list[list[float]]:
+    """(count, 4), the target last."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(count, 3)).round(3)
+    score = x.sum(1)
+    y = score.round(3) + 0.0005 if classes is None else np.digitize(score, np.linspace(-1, 1, classes - 1))
+    return [[*row, label] for row, label in zip(x.tolist(), y.tolist(), strict=True)]
+
+
+def write(path, header, lines):
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *lines])
+    return path
+
+
+class Run:
+    """A node's folder after a round, by its parts; what is asked of it."""
+
+    def __init__(self, folder, capsys, classes, *overrides):
+        self.folder, self.capsys = folder, capsys
+        outputs = 1 if classes is None else classes
+        model = ("model.class=node.models:Linear", f"model.args={{inputs=3, outputs={outputs}}}")
+        self.task = load_task("digits", [*model, "train.learning_rate=0.05", *overrides])
+        self.task = replace(self.task, data=replace(self.task.data, source=None))
+        self.data = write(folder / "train.csv", (*HEADER, "ill"), rows(classes))
+        self.dataset = load_dataset(self.task, self.data, None)
+        self.trainer = Trainer(
+            build_model(self.task, self.dataset), self.task.train, self.dataset, 0, None, SystemWords()
+        )
+        self.vector = self.trainer.vector()
+        card = Card(task_table(self.task), self.dataset.classes, (3,), self.trainer.own_names)
+        Folder(folder, card).models(self.trainer.tensors, BASE, (self.vector, self.vector), LEDGER)
+
+    def test_rows(self):
+        return write(
+            self.folder / "test.csv",
+            (*HEADER, "ill"),
+            [
+                [*map(float, x), y]
+                for x, y in zip(self.dataset.test_x, self.dataset.test_y.tolist(), strict=True)
+            ],
+        )
+
+    def predict(self, data, *more):
+        """(exit status, standard output, standard error, the written rows)."""
+        out = self.folder / "predictions.csv"
+        argv = ["--model", str(self.folder), "--data", str(data), "--out", str(out), *more]
+        status = predict.main(argv)
+        said = self.capsys.readouterr()
+        written = list(csv.reader(out.read_text().splitlines())) if out.exists() else []
+        return status, said.out, said.err, written
+
+    def refused(self, data, *more):
+        status, out, err, _ = self.predict(data, *more)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        return err.strip()
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    return lambda classes, *overrides: Run(tmp_path, capsys, classes, *overrides)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_predictions_and_metrics_of_classes_are_those_of_the_run(run, classes):
+    node = run(classes)
+    found = node.trainer.evaluate(node.vector)
+    status, out, err, written = node.predict(node.test_rows(), "--json")
+    assert (status, err) == (0, "")
+    said = json.loads(out)
+    assert said["metrics"] == pytest.approx({**found.metrics, "accuracy": found.accuracy, "loss": found.loss})
+    assert said["model"] == {
+        "base_digest": BASE.digest.hex(), "generation": 3, "participants": 4, "privacy": LEDGER
+    }  # fmt: skip
+    assert written[0] == ["row", "prediction", *(f"p({label})" for label in range(classes))]
+    assert len(written) == said["rows"] + 1 == len(node.dataset.test_y) + 1
+    chances = np.array([line[2:] for line in written[1:]], float)
+    assert chances.sum(1) == pytest.approx(np.ones(len(chances)), abs=1e-5)
+    chosen = [int(line[1]) for line in written[1:]]
+    assert chosen == chances.argmax(1).tolist()
+    assert np.mean(np.array(chosen) == node.dataset.test_y.numpy()) == pytest.approx(found.accuracy)
+
+
+def test_predictions_of_numbers(run):
+    node = run(None)
+    found = node.trainer.evaluate(node.vector)
+    status, out, _, written = node.predict(node.test_rows())
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[0] == f"model: base {BASE.digest.hex()[:16]} of generation 3, the mean of 4 updates"
+    assert lines[1].startswith("privacy spent: epsilon 1.5 of 8 at delta 1e-05 (6.5 remain), for one record")
+    assert lines[2] == f"predictions: {len(node.dataset.test_y)} rows in {node.folder / 'predictions.csv'}"
+    assert f"r2 {found.metrics['r2']:.4f}, mae {found.metrics['mae']:.4f}" in lines[3]
+    assert written[0] == ["row", "prediction"]
+    answers = np.array([line[1] for line in written[1:]], float)
+    assert np.abs(answers - node.dataset.test_y.numpy()).mean() == pytest.approx(
+        found.metrics["mae"], rel=1e-5
+    )
+
+
+@pytest.mark.parametrize("overrides", [(), NAMED, ("data.target=ill",)])
+def test_rows_without_a_target_are_predicted_alike(run, overrides, tmp_path):
+    node = run(2, *overrides)
+    with_target = node.predict(node.test_rows())[3]
+    bare = write(tmp_path / "bare.csv", HEADER, node.dataset.test_x.tolist())
+    status, out, _, written = node.predict(bare)
+    assert (status, written) == (0, with_target)
+    assert out.splitlines()[-1] == "metrics: none, as the data has no target"
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_arrays(run, tmp_path, labelled):
+    node = run(2)
+    x, y = node.dataset.test_x.numpy(), node.dataset.test_y.numpy()
+    np.savez(tmp_path / "rows.npz", **({"x": x, "y": y} if labelled else {"x": x}))
+    status, out, _, written = node.predict(tmp_path / "rows.npz")
+    assert (status, len(written)) == (0, len(x) + 1)
+    assert ("metrics: none" in out) is not labelled
+
+
+def test_what_is_wrong_is_one_line(run, tmp_path):
+    node = run(2)
+    header = (*HEADER, "ill")
+    assert "has label 2; allowed: 0 to 1" in node.refused(
+        write(tmp_path / "a.csv", header, [[1, 2, 3, 0], [1, 2, 3, 2]])
+    )
+    assert "has rows of shape (2,); allowed: (3,), as the model was trained on" in node.refused(
+        write(tmp_path / "b.csv", header[:2], [[1, 2], [1, 2]])
+    )
+    assert "'x' is not a number" in node.refused(
+        write(tmp_path / "c.csv", header, [[1, 2, 3, "x"], [1, 2, 3, 1]])
+    )
+    assert "can not be read: No such file" in node.refused(tmp_path / "none.csv")
+    (tmp_path / "d.npz").write_bytes(b"PK nothing")
+    assert "is not an npz file" in node.refused(tmp_path / "d.npz")
+    np.savez(tmp_path / "e.npz", x=np.full((2, 3), np.nan))
+    assert "x[0, 0] = nan is not a finite number" in node.refused(tmp_path / "e.npz")
+    told = node.refused(node.test_rows(), "--out", str(tmp_path / "no" / "where.csv"))
+    assert told.startswith("error: --out ")
+    assert told.endswith("can not be written: No such file or directory")
+    assert "the following arguments are required: --data" in refused_arguments(["--model", "x"], node.capsys)
+
+
+def refused_arguments(argv, capsys):
+    assert predict.main(argv) == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("metadata", "tensors", "told"),
+    [
+        (
+            None,
+            {"a": 1},
+            "does not say what task it is of; allowed: model.safetensors or private.safetensors as a",
+        ),
+        ({"murmuration": "{"}, {"a": 1}, "can not be read: Expecting property name"),
+        ({"murmuration": '{"task": {"task": {}}}'}, {"a": 1}, "task.name is missing"),
+        ("no row", {}, "does not say what its rows and classes are"),
+        (
+            "good",
+            {"layers.0.weight": (2, 3)},
+            "lacks 'layers.0.bias', which node.models:Linear has; the class is",
+        ),
+        ("good", {"layers.0.weight": (3, 3)}, "has 'layers.0.weight' in shape (3, 3), the model in (2, 3)"),
+    ],
+)
+def test_a_file_that_is_no_model(run, tmp_path, metadata, tensors, told):
+    node = run(2)
+    with safe_open(tmp_path / "model.safetensors", "np") as file:
+        good = json.loads(file.metadata()["murmuration"])
+    if isinstance(metadata, str):
+        about = good if metadata == "good" else {**good, "row": None}
+        metadata = {"murmuration": json.dumps(about)}
+    save_file(
+        {name: np.zeros(shape, np.float32) for name, shape in tensors.items()},
+        tmp_path / "model.safetensors",
+        metadata,
+    )
+    assert told in node.refused(node.data)
+
+
+def test_a_folder_without_a_model(run, tmp_path):
+    node = run(2)
+    (tmp_path / "model.safetensors").unlink()
+    assert "model.safetensors' can not be read: No such file" in node.refused(node.data).replace(
+        "...", "model.safetensors'"
+    )
+
+
+def test_a_task_comes_back_from_its_table():
+    task = load_task(
+        "digits",
+        [
+            *("privacy.mechanism=dp-sgd", "train.local=layers.0.bias", "train.parameters=layers.*.weight"),
+            *("train.optimizer=tests.own_training:Signs", "train.optimizer_args={shrink=0.5}"),
+            *('train.metrics=["auc"]', "model.weights=/home/me/body.safetensors"),
+        ],
+    )
+    table = json.loads(json.dumps(task_table(task)))
+    again = read_task(table)
+    paths = {"model": replace(task.model, weights=None), "data": replace(task.data, source=None)}
+    assert again == replace(task, **paths)
+    assert "body.safetensors" not in json.dumps(table), "where it lies is nobody's business"
+
+
+def test_own_buffers_are_in_the_file_and_named(tmp_path):
+    task = load_task("digits", ["model.class=tests.own_models:Normed", "model.args={}"])
+    dataset = load_dataset(task, None, (0, 20))
+    trainer = Trainer(build_model(task, dataset), task.train, dataset, 0, None, SystemWords())
+    card = Card(task_table(task), 10, (64,), trainer.own_names)
+    vector = trainer.vector()
+    Folder(tmp_path, card).models(trainer.tensors, BASE, (vector, vector), None)
+    saved = open_model(tmp_path)
+    assert saved.about["own"] == [
+        f"layers.1.{name}" for name in ("num_batches_tracked", "running_mean", "running_var")
+    ]
+    trainer.evaluate(vector)
+    assert saved.model.layers[1].running_mean.tolist() == trainer._model.layers[1].running_mean.tolist()
+    assert not saved.model.training

@@ -1,0 +1,120 @@
+"""Rows for a model of a task with a schema: classes by name, numbers in their own units."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from mechanisms.noise.randomness import SystemWords
+from node.data.dataset import load_dataset
+from node.predict import __main__ as predict
+from node.runtime.artifacts import Folder
+from node.task.sections import read_task
+from node.training.build import build_model
+from node.training.model_file import Card, task_table
+from node.training.trainer import Trainer
+from protocol.wire.messages import Base
+
+BASE = Base(1, bytes(32), 3, bytes(32))
+COLUMNS = [
+    {"name": "age", "kind": "number", "mean": 50.0, "std": 10.0},
+    {"name": "ward", "kind": "category", "values": ["north", "south"]},
+]
+OUTCOME = {"name": "outcome", "kind": "classes", "values": ["well", "ill"]}
+DAYS = {"name": "days", "kind": "number", "mean": 8.0, "std": 2.0}
+LINES = [
+    ("age", "ward", "outcome", "days"),
+    *(
+        (30 + row, "north" if row % 3 else "south", "ill" if row > 20 else "well", row / 4)
+        for row in range(40)
+    ),
+]
+
+
+def folder(tmp_path, schema, features, outputs, data):
+    """A run's folder whose model was made for `schema`; its trainer."""
+    model = {"class": "node.models:Linear", "args": {"inputs": features, "outputs": outputs}}
+    task = read_task({"task": {"name": "ward"}, "model": model, "data": {"schema": schema}})
+    dataset = load_dataset(task, data, None)
+    trainer = Trainer(build_model(task, dataset), task.train, dataset, 0, None, SystemWords())
+    row, vector = tuple(dataset.train_x.shape[1:]), trainer.vector()
+    card = Card(json.loads(json.dumps(task_table(task))), dataset.classes, row, ())
+    Folder(tmp_path, card).models(trainer.tensors, BASE, (vector, vector), None)
+    return trainer
+
+
+def write(path, lines):
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(lines)
+    return path
+
+
+def predicted(tmp_path, capsys, data):
+    """(what was printed, the lines of predictions.csv)."""
+    out = tmp_path / "out.csv"
+    status = predict.main(["--model", str(tmp_path), "--data", str(data), "--out", str(out), "--json"])
+    said = capsys.readouterr()
+    assert (status, said.err) == (0, "")
+    return json.loads(said.out), list(csv.DictReader(out.read_text().splitlines()))
+
+
+def test_classes_have_their_names_and_rows_without_a_target_are_predicted_too(tmp_path, capsys):
+    data = write(tmp_path / "train.csv", LINES)
+    folder(tmp_path, {"kind": "table", "target": OUTCOME, "columns": COLUMNS}, 4, 2, data)
+    whole, lines = predicted(tmp_path, capsys, data)
+    assert len(lines) == 40
+    assert set(lines[0]) == {"row", "prediction", "p(well)", "p(ill)"}
+    assert {line["prediction"] for line in lines} <= {"well", "ill"}
+    right = [line["prediction"] == wanted[2] for line, wanted in zip(lines, LINES[1:], strict=True)]
+    assert whole["metrics"]["accuracy"] == pytest.approx(np.mean(right))
+
+    bare, without = predicted(tmp_path, capsys, write(tmp_path / "bare.csv", [line[:2] for line in LINES]))
+    assert (bare["metrics"], without) == (None, lines)
+
+    holes = [line if row % 4 else (*line[:2], "", line[3]) for row, line in enumerate(LINES, 1)]
+    some, again = predicted(tmp_path, capsys, write(tmp_path / "holes.csv", holes))
+    assert again == lines
+    assert some["metrics"] is None, "measured only where all rows have a target"
+
+
+def test_numbers_come_in_their_own_units(tmp_path, capsys):
+    data = write(tmp_path / "train.csv", LINES)
+    trainer = folder(tmp_path, {"kind": "table", "target": DAYS, "columns": COLUMNS}, 4, 1, data)
+    said, lines = predicted(tmp_path, capsys, data)
+    answers = np.array([float(line["prediction"]) for line in lines])
+    wanted = np.array([line[3] for line in LINES[1:]])
+    assert said["metrics"]["mae"] == pytest.approx(np.abs(answers - wanted).mean() / 2, rel=1e-4)
+    error = ((answers - wanted) ** 2).sum() / ((wanted - wanted.mean()) ** 2).sum()
+    assert said["metrics"]["r2"] == pytest.approx(1 - error, rel=1e-4)
+    assert trainer.own_names == ()
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_arrays_are_scaled_as_the_schema_says(tmp_path, capsys, labelled):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(5, 2, (30, 2, 3)).astype(np.float32), np.array(["ill", "well"] * 15)
+    np.savez(tmp_path / "train.npz", x=x, y=y)
+    target = {"kind": "classes", "values": ["well", "ill"]}
+    schema = {"kind": "array", "target": target, "shape": [2, 3], "mean": [5.0], "std": [2.0]}
+    folder(tmp_path, schema, 6, 2, tmp_path / "train.npz")
+    whole, lines = predicted(tmp_path, capsys, tmp_path / "train.npz")
+    right = [line["prediction"] == label for line, label in zip(lines, y, strict=True)]
+    assert whole["metrics"]["accuracy"] == pytest.approx(np.mean(right))
+    if not labelled:
+        np.savez(tmp_path / "bare.npz", x=x)
+        bare, without = predicted(tmp_path, capsys, tmp_path / "bare.npz")
+        assert (bare["metrics"], without) == (None, lines)
+
+
+def test_a_class_that_the_task_has_not_is_one_line(tmp_path, capsys):
+    data = write(tmp_path / "train.csv", LINES)
+    folder(tmp_path, {"kind": "table", "target": OUTCOME, "columns": COLUMNS}, 4, 2, data)
+    other = write(tmp_path / "other.csv", [LINES[0], *((40, "north", "gone", 1) for _ in range(3))])
+    argv = ["--model", str(tmp_path), "--data", str(other), "--out", str(tmp_path / "out.csv")]
+    assert predict.main(argv) == 2
+    said = capsys.readouterr().err
+    assert "column 'outcome': 'gone' is no class of the task" in said
+    assert said.count("\n") == 1

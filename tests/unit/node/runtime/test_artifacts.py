@@ -1,0 +1,122 @@
+"""The files for people and programs: whole lines, whole files, and no data in them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+
+from node.errors import UserError
+from node.runtime.artifacts import Folder, Record, Summary, Traffic, total_of
+from node.training.model_file import Card
+from node.training.trainer import split_vector
+from protocol.wire.messages import Base
+
+SHAPES = [("layer.weight", (2, 3)), ("layer.bias", (2,))]
+TASK = {"task": {"name": "t"}, "model": {"class": "a:B"}}
+CARD = Card(TASK, 2, (3,), ("norm.running_mean",))
+BASE = Base(4, bytes(32), 3, bytes(32))
+
+
+def record(round: int) -> Record:
+    return Record(
+        round=round,
+        outcome="aggregated",
+        reason=None,
+        participants=3,
+        loss=0.123456789,
+        accuracy=0.9,
+        epsilon=None,
+        delta=None,
+        bytes_sent=10,
+        bytes_received=20,
+        train_s=0.5,
+        aggregate_s=0.25,
+        base_digest="ab",
+        accuracy_of="test",
+        train_loss=0.1,
+        missing=(),
+        clipped=0,
+        phases={"train": Traffic(0.5), "group": Traffic(0.1, 4, 5)},
+        metrics={"accuracy": 0.9, "auc": 0.87654321, "balanced-accuracy": None},
+    )
+
+
+def test_history_is_a_line_for_each_round(tmp_path):
+    folder = Folder(tmp_path, CARD)
+    folder.append(record(1))
+    folder.append(record(2))
+    lines = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
+    assert [line["round"] for line in lines] == [1, 2]
+    assert lines[0]["phases"]["group"] == {"s": 0.1, "bytes_sent": 4, "bytes_received": 5}
+    assert lines[0]["loss"] == 0.123457
+    assert lines[0]["metrics"] == {"accuracy": 0.9, "auc": 0.876543, "balanced-accuracy": None}
+    assert folder.history() == lines
+
+
+def test_a_line_that_a_crash_cut_off_does_not_spoil_the_next(tmp_path):
+    folder = Folder(tmp_path, CARD)
+    folder.append(record(1))
+    with (tmp_path / "history.jsonl").open("a") as file:
+        file.write('{"round": 2, "outc')
+    folder.append(record(2))
+    assert [line["round"] for line in folder.history()] == [1, 2]
+
+
+def test_totals_over_earlier_starts():
+    assert total_of([]) == Traffic(0, 0, 0)
+    assert total_of([record(1).as_json(), record(2).as_json()]) == Traffic(1.5, 20, 40)
+
+
+def whole(vector):
+    return {**split_vector(vector, SHAPES), "norm.num_batches_tracked": np.array(7)}
+
+
+def test_models_are_named_tensors_and_say_what_they_hold_and_what_they_cost(tmp_path):
+    base, working = np.arange(8, dtype=np.float32), np.ones(8, dtype=np.float32)
+    Folder(tmp_path, CARD).models(whole, BASE, (base, working), {"epsilon_spent": 1.5})
+    with safe_open(tmp_path / "model.safetensors", "np") as file:
+        assert np.array_equal(file.get_tensor("layer.weight"), base[:6].reshape(2, 3))
+        assert file.get_tensor("norm.num_batches_tracked") == 7
+        assert json.loads(file.metadata()["murmuration"]) == {
+            "holds": "model",
+            "base_digest": "00" * 32,
+            "generation": 4,
+            "participants": 3,
+            "privacy": {"epsilon_spent": 1.5},
+            "task": TASK,
+            "classes": 2,
+            "row": [3],
+            "own": ["norm.running_mean"],
+        }
+        assert len(file.metadata()) == 1, "several keys have no order, and equal models would differ in bytes"
+    with safe_open(tmp_path / "private.safetensors", "np") as file:
+        assert np.array_equal(file.get_tensor("layer.bias"), working[6:])
+    assert np.array_equal(Folder(tmp_path, CARD).private()["layer.bias"], working[6:])
+
+
+def test_equal_models_are_equal_files(tmp_path):
+    vectors = (np.arange(8, dtype=np.float32), np.ones(8, dtype=np.float32))
+    for name, ledger in (("a", {"z": 1, "a": 2}), ("b", {"a": 2, "z": 1})):
+        (tmp_path / name).mkdir()
+        Folder(tmp_path / name, CARD).models(whole, BASE, vectors, ledger)
+    one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("a", "b"))
+    assert one == other
+
+
+def test_a_working_model_that_is_not_there_or_damaged(tmp_path):
+    folder = Folder(tmp_path, CARD)
+    assert folder.private() == {}
+    (tmp_path / "private.safetensors").write_bytes(b"no model")
+    with pytest.raises(UserError, match=r"private.safetensors can not be read: .*; start with another"):
+        folder.private()
+
+
+def test_the_summary_is_replaced_whole(tmp_path):
+    few = (3, 2, 1, 0.9, None, None, "ab", 1, 2, 3.0, "test", "digits", "k", True, 3, {}, None, {})
+    Folder(tmp_path, CARD).summary(Summary(*few, {"auc": 1 / 3}))
+    written = json.loads((tmp_path / "summary.json").read_text())
+    assert (written["aggregated"], written["metrics"]) == (2, {"auc": 0.333333})
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]

@@ -1,0 +1,170 @@
+"""What a node trains, offers and remembers under its privacy budget; nobody else is there."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from mechanisms.accounting.ledger import Ledger
+from node.runtime.privacy_budget import NOTHING, Receipt
+from protocol.actions import Adopted, Spend
+from protocol.quorum.lineage import FIRST
+from tests.unit.node.alone import ended, words
+
+
+async def test_training_is_charged_beside_what_pends_already(alone):
+    node = alone("dp-sgd")
+    for number in (1, 2):
+        assert node.peer._train(number).offered
+    assert node.state.pending == node.mechanism.per_training * 2
+    assert not node.state.ledger
+
+
+async def test_a_node_that_can_not_train_any_more_offers_what_it_has_trained(alone):
+    node = alone("dp-sgd")
+    node.peer._train(1)
+    node.peer._train(2)
+    fresh = node.state.fresh.copy()
+    again = node.peer._train(3)
+    assert (again.loss, again.seconds, again.offered) == (None, 0.0, True)
+    assert np.array_equal(node.state.fresh, fresh)
+    assert node.state.pending == node.mechanism.per_training * 2
+
+
+async def test_a_node_that_can_not_afford_its_offer_follows_and_trains_nothing(alone):
+    """As where the folder of one data set goes on with another."""
+    node = alone("ldp")
+    node.peer._train(1)
+    node.state.ledger = Ledger.of(node.mechanism.per_offer * 2)
+    fresh = node.state.fresh.copy()
+    again = node.peer._train(2)
+    assert (again.loss, again.offered) == (None, False)
+    assert np.array_equal(node.state.fresh, fresh)
+
+
+@pytest.mark.parametrize("mechanism", ["ldp", "dp-sgd"])
+async def test_a_spent_budget_leaves_nothing_to_offer(alone, mechanism):
+    node = alone(mechanism)
+    node.state.ledger = Ledger.of((*node.mechanism.per_training, *node.mechanism.per_offer) * 2)
+    assert not node.peer._train(3).offered
+    assert node.state.fresh is None
+
+
+async def test_what_leaves_is_noised_anew_each_time_and_its_receipt_says_what_it_costs(alone):
+    node = alone("aldp")
+    node.peer._train(1)
+    one, other = node.peer._protected(), node.peer._protected()
+    noise_std = 2 * node.mechanism.noise_multiplier
+    assert float(np.std(one - other)) == pytest.approx(noise_std * np.sqrt(2), rel=0.15)
+    assert float(np.std(one - node.state.fresh)) == pytest.approx(noise_std, rel=0.15)
+    receipt = node.peer._receipt
+    assert receipt.events == node.mechanism.per_offer
+    assert receipt.memory == ((pytest.approx(float(np.linalg.norm(node.state.fresh))),),)
+
+
+async def test_a_charge_is_in_the_ledger_when_its_action_is_done(alone):
+    node = alone("ldp")
+    node.peer._train(1)
+    node.peer._protected()
+    assert node.peer._receipt != NOTHING
+    await node.peer._perform(Spend(b"s" * 32, 1, 0))
+    assert node.state.ledger == Ledger.of(node.mechanism.per_offer)
+    assert node.state.fresh is None
+
+
+async def test_a_base_that_is_taken_on_trust_leaves_what_is_remembered(alone):
+    node = alone("aldp")
+    node.peer._train(1)
+    memory = ((3.0, 4.0),)
+    node.state.spend(b"s" * 32, 1, 0, 1000, Receipt((), memory, None))
+    vector = np.ones(node.state.dimension, np.float32)
+    await node.peer._perform(Adopted(node.base(4, vector), vector, (b"k" * 32,), FIRST))
+    await asyncio.sleep(0)
+    assert node.state.base.generation == 4
+    assert node.state.memory == memory
+
+
+# -- what a session gives ------------------------------------------------------------------------------
+
+WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=1000")
+
+
+async def begun(node, round=1):
+    """A round whose offer is in a session."""
+    node.peer._train(round)
+    node.peer._protected()
+    node.peer._outcome = asyncio.get_running_loop().create_future()
+    await node.peer._perform(Spend(b"s" * 32, round, 0))
+
+
+async def test_a_weighted_offer_has_its_weight_behind_it_and_before_the_noise(alone):
+    node = alone("none", *WEIGHTED)
+    node.peer._train(1)
+    rows = node.rows
+    offer = node.peer._protected()
+    assert offer.shape == (node.state.dimension + 1,)
+    assert offer[-1] == pytest.approx(4 * rows / 1000, rel=1e-6)
+    assert np.allclose(offer[:-1], node.state.fresh * rows / 1000, rtol=1e-5, atol=0)
+
+
+async def test_a_mechanism_clips_and_remembers_what_is_weighted_already(alone):
+    node = alone("aldp", "aggregation.public_weights=true", *WEIGHTED)
+    node.peer._train(1)
+    offer = node.peer._protected()
+    weight = node.rows / 1000
+    norm = weight * float(np.linalg.norm(node.state.fresh))
+    assert node.peer._receipt.memory == ((pytest.approx(norm, rel=1e-4),),)
+    assert offer[-1] == pytest.approx(weight * node.prepared.bound, rel=1e-6), "no noise on the weight"
+
+
+async def test_a_mean_is_divided_by_the_weights_that_were_summed(alone):
+    node = alone("none", *WEIGHTED)
+    before = node.state.base_vector.copy()
+    await begun(node)
+    await node.peer._perform(ended(node, words(node, 0.25, weight=0.5)))
+    assert np.allclose(node.state.base_vector, before + 0.5, atol=1e-6)
+    assert node.state.base_vector.shape == before.shape
+    assert (node.state.base.generation, node.state.base.members, node.state.spent) == (1, 3, None)
+
+
+async def test_a_mechanism_learns_from_the_plain_mean_of_what_the_contributors_offered(alone):
+    node = alone("tests.own_mechanisms:Learning", "aggregation.public_weights=true", *WEIGHTED)
+    await begun(node)
+    await node.peer._perform(ended(node, words(node, 0.25, weight=0.5), members=5, contributors=4))
+    assert node.state.memory == ((0.25, 4.0),)
+    assert node.state.base.members == 4
+
+
+async def test_a_mean_with_wrong_weights_teaches_a_mechanism_nothing(alone):
+    node = alone("tests.own_mechanisms:Learning", "aggregation.public_weights=true", *WEIGHTED)
+    await begun(node)
+    await node.peer._perform(ended(node, words(node, 0.25, weight=-0.5)))
+    assert (node.state.memory, node.peer._receipt.memory) == ((), ())
+
+
+@pytest.mark.parametrize("weight", [-0.5, 0.0, 0.0009, 1.01])
+async def test_weights_that_can_not_be_leave_the_base_and_end_the_round(alone, weight):
+    node = alone("none", *WEIGHTED)
+    before, digest = node.state.base_vector.copy(), node.state.base.digest
+    await begun(node)
+    spent = node.state.spent.copy()
+    action = ended(node, words(node, 0.25, weight))
+    await node.peer._perform(action)
+    failed = node.peer._outcome.result()
+    assert (failed.reason, failed.round, failed.missing, failed.sid) == ("wrong-weights", 1, (), action.sid)
+    assert node.state.base.digest == digest
+    assert np.array_equal(node.state.base_vector, before)
+    assert (node.state.round, node.state.fresh) == (1, None)
+    assert np.array_equal(node.state.spent, spent), "it is offered no more, and stays in the working model"
+    assert "somebody lied about its number of rows" in node.said.getvalue()
+
+
+async def test_a_group_of_another_size_is_told_once(alone):
+    node = alone("none")
+    await begun(node)
+    await node.peer._perform(ended(node, words(node, 0.0), members=5))
+    node.peer._tell_of(ended(node, words(node, 0.0), members=5).group)
+    assert node.said.getvalue().count('"event": "sums"') == 1
+    assert '"members": 5' in node.said.getvalue()

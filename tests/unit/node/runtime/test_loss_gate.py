@@ -1,0 +1,232 @@
+"""A node with a loss gate: which bases it refuses, what it trains from then, and what it offers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from node.app import _introduction, prepare
+from node.errors import ConfigError
+from node.options import parse_arguments
+from node.runtime.loss_gate import OwnGate, Refused, make_gate
+from node.task.sections import canonical_parameters, load_task
+from protocol.actions import Adopted, Failed, Reason, Spend
+from protocol.crypto.node_key import NodeKey
+from protocol.quorum.lineage import FIRST
+from tests.unit.node.alone import HERE, SMALL
+
+GATE = "aggregation.loss_gate=0.5"
+
+
+async def take(node, generation, vector):
+    """The swarm has agreed on a base."""
+    await node.peer._perform(Adopted(node.base(generation, vector), vector, (b"k" * 32,), FIRST))
+
+
+def spoilt(node):
+    """A base that is wrong on every row, and far away."""
+    return (-20 * node.state.base_vector).astype(np.float32)
+
+
+def warnings(node):
+    lines = map(json.loads, node.said.getvalue().splitlines())
+    return [line["text"] for line in lines if line["event"] == "warning"]
+
+
+async def test_training_starts_from_the_last_good_base_and_the_offer_leads_back_to_it(alone):
+    node = alone("none", GATE)
+    node.peer._train(1)
+    good = node.state.base_vector
+    node.state.spend(b"s" * 32, 1, 0, 1000, node.peer._receipt)
+    bad = spoilt(node)
+    await take(node, 1, bad)
+    node.peer._train(2)
+    trained = node.prepared.trainer.train(good, 2, node.peer.stopping.training).vector
+    np.testing.assert_array_equal(node.state.working, good + (trained - good))
+    np.testing.assert_allclose(bad + node.peer._protected(), trained, atol=1e-5)
+    assert node.state.base.generation == 1, "what was agreed stays agreed"
+
+
+async def test_a_good_base_is_trained_on_as_without_a_gate(alone):
+    node = alone("none", GATE)
+    node.peer._train(1)
+    better = node.state.working
+    await take(node, 1, better)
+    node.peer._train(2)
+    assert node.state.way_back is None
+    assert warnings(node) == []
+    np.testing.assert_array_equal(node.state.last_good, better)
+
+
+async def test_the_way_back_goes_with_an_offer_until_one_is_in_an_aggregate(alone):
+    """Also after a round that failed; what was learned is offered once."""
+    node = alone("none", GATE)
+    node.peer._train(1)
+    good = node.state.base_vector
+    node.state.spend(b"s" * 32, 1, 0, 1000, node.peer._receipt)
+    bad = spoilt(node)
+    await take(node, 1, bad)
+    for number, sid in ((2, b"t" * 32), (3, b"u" * 32)):
+        node.peer._train(number)
+        fresh = node.state.fresh.copy()
+        np.testing.assert_array_equal(node.peer._protected(), fresh + (good - bad))
+        await node.peer._perform(Spend(sid, number, 0))
+        await node.peer._perform(Failed(Reason.SUMS_TIMEOUT, number, (), sid))
+    await take(node, 2, good)
+    node.peer._train(4)
+    np.testing.assert_array_equal(node.peer._protected(), node.state.fresh)
+
+
+async def test_a_way_back_is_clipped_and_noised_with_the_rest_of_the_offer(alone):
+    node = alone("ldp", GATE, "privacy.epsilon=1000000", "train.rounds=3")
+    node.peer._train(1)
+    await take(node, 1, spoilt(node))
+    node.peer._train(2)
+    assert np.linalg.norm(node.state.way_back) > 10
+    assert np.linalg.norm(node.peer._protected()) < 1.5, "the clipping radius, and little noise"
+
+
+async def test_what_was_refused_is_said_once_with_both_losses(alone):
+    node = alone("none", GATE)
+    node.peer._train(1)
+    await take(node, 1, spoilt(node))
+    node.peer._chronicle.judge()
+    node.peer._chronicle.judge()
+    lowest = node.prepared.trainer.own_loss(node.state.last_good)
+    loss = node.prepared.trainer.own_loss(node.state.base_vector)
+    assert node.peer._chronicle._refused == Refused(1, lowest, loss)
+    (text,) = warnings(node)
+    assert text.startswith(f"rolled back: loss on own rows {lowest:.4g} -> {loss:.4g} with the base of gen")
+    assert "\n" not in text
+
+
+async def falls_back(node, training):
+    """The end of a round for which no group came, up to its line."""
+    node.peer._training = training
+    await node.peer._chronicle.write(node.peer._ending(Failed(Reason.GROUP_TIMEOUT, 1, (), None)))
+
+
+async def test_a_round_s_line_says_that_it_was_rolled_back(alone):
+    node = alone("none", GATE)
+    training = node.peer._train(1)
+    await take(node, 1, spoilt(node))
+    await falls_back(node, training)
+    (line,) = map(json.loads, (node.folder / "history.jsonl").read_text().splitlines())
+    assert line["rolled_back"] == [
+        round(value, 6)
+        for value in (
+            node.prepared.trainer.own_loss(node.state.last_good),
+            node.prepared.trainer.own_loss(node.state.base_vector),
+        )
+    ]
+    assert line["outcome"] == "fallback"
+
+
+async def test_without_a_gate_a_round_s_line_has_no_losses_and_any_base_is_trained_on(alone):
+    node = alone("none")
+    training = node.peer._train(1)
+    bad = spoilt(node)
+    await take(node, 1, bad)
+    await falls_back(node, training)
+    (line,) = map(json.loads, (node.folder / "history.jsonl").read_text().splitlines())
+    assert line["rolled_back"] is None
+    np.testing.assert_array_equal(node.state.working, bad + node.state.fresh)
+
+
+def with_loss(node, good, rise):
+    """A base between a good one and one that is far off, with the good one's loss and so much more."""
+    trainer, away = node.prepared.trainer, -20 * good
+
+    def base(share):
+        return (good + share * (away - good)).astype(np.float32)
+
+    wanted = trainer.own_loss(good) + rise
+    return base(brentq(lambda share: trainer.own_loss(base(share)) - wanted, 0, 1, xtol=1e-6))
+
+
+async def test_the_lowest_loss_counts_and_after_a_restart_the_last_good_base_s(alone):
+    node = alone("none", "aggregation.loss_gate=0.3")
+    node.peer._chronicle.judge()
+    first = node.state.base_vector
+    await take(node, 1, with_loss(node, first, 0.2))
+    node.peer._chronicle.judge()
+    assert node.peer._chronicle._refused is None
+    await take(node, 2, with_loss(node, first, 0.4))
+    again = OwnGate(0.3, node.prepared.trainer, node.state)
+    node.peer._chronicle.judge()
+    assert node.peer._chronicle._refused is not None, "0.4 above the lowest"
+    await take(node, 3, with_loss(node, first, 0.4))
+    assert again.judge() is None, "0.2 above the last good one, which is all that a restart knows"
+    await take(node, 4, spoilt(node))
+    assert OwnGate(0.3, node.prepared.trainer, node.state).judge() is not None
+
+
+async def test_a_node_that_is_started_without_its_gate_goes_on_from_the_base(alone):
+    node = alone("none", GATE)
+    node.peer._chronicle.judge()
+    bad = spoilt(node)
+    await take(node, 1, bad)
+    node.peer._chronicle.judge()
+    assert not np.array_equal(node.state.working, bad)
+    gate = make_gate(load_task("digits", []), node.prepared.trainer, node.state)
+    assert gate.judge() is None
+    np.testing.assert_array_equal(node.state.working, bad)
+
+
+async def test_a_base_of_no_finite_loss_is_refused_and_can_be_written_down(alone):
+    node = alone("none", GATE)
+    node.peer._chronicle.judge()
+    await take(node, 1, np.full(node.state.dimension, 3e38, np.float32))
+    node.peer._chronicle.judge()
+    refused = node.peer._chronicle._refused
+    assert refused.losses == (round(refused.lowest_loss, 6), None)
+    assert np.isfinite(node.state.working).all()
+
+
+# -- what the owner sets -------------------------------------------------------------------------------------
+
+
+def prepared(*overrides):
+    sets = [f"--set={one}" for one in (*SMALL, *overrides)]
+    return prepare(parse_arguments(["--peers", HERE, "--shard", "0/20", *sets]))
+
+
+def test_the_gate_is_off_by_default_and_each_owner_s_own_choice():
+    off, on = load_task("digits", []), load_task("digits", [GATE])
+    assert (off.aggregation.loss_gate, on.aggregation.loss_gate) == (None, 0.5)
+    assert canonical_parameters(off, [], 4.0) == canonical_parameters(on, [], 4.0)
+    assert "loss_gate" not in canonical_parameters(on, [], 4.0)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "inf", "true", "'much'"])
+def test_a_tolerance_that_is_no_number_above_zero_is_one_line(value):
+    with pytest.raises(
+        ConfigError, match=r"aggregation.loss_gate = .* is refused; allowed: a number above 0"
+    ) as said:
+        load_task("digits", [f"aggregation.loss_gate={value}"])
+    assert "\n" not in str(said.value)
+
+
+def test_record_level_noise_does_not_cover_a_gate_and_both_are_refused():
+    with pytest.raises(ConfigError) as said:
+        prepared(GATE, "privacy.mechanism=dp-sgd")
+    assert str(said.value) == (
+        "aggregation.loss_gate = 0.5 is refused with privacy.mechanism = 'dp-sgd': that you refuse a base "
+        "depends on your records, and shows in what you offer, which its noise does not cover; leave the "
+        "gate out, or use 'ldp' or 'aldp'"
+    )
+    assert said.value.status == 2
+
+
+@pytest.mark.parametrize("mechanism", ["none", "ldp", "aldp", "tests.own_mechanisms:Counting"])
+def test_other_mechanisms_may_have_one(mechanism):
+    assert prepared(GATE, f"privacy.mechanism={mechanism}").options.task.aggregation.loss_gate == 0.5
+
+
+async def test_the_owner_is_told_at_the_start(alone, tmp_path):
+    node = alone("none", GATE)
+    lines = _introduction(node.prepared, NodeKey(bytes(32)), HERE, tmp_path, node.state)
+    assert "more than 0.5 above the lowest" in lines["loss gate"]

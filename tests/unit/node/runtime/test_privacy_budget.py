@@ -1,0 +1,297 @@
+"""A node's privacy: which mechanism, what it can still afford, what an offer is charged, the words for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, spent
+from node.errors import ConfigError
+from node.runtime.privacy_budget import (
+    can_offer,
+    can_train,
+    facts,
+    introduction,
+    ledger_text,
+    make_mechanism,
+    offer_bound,
+    receipt_of,
+    spent_by,
+)
+from node.task.sections import canonical_parameters, load_task
+
+SHAPES = [("layers.0.weight", (8, 4)), ("layers.0.bias", (4,))]
+ROWS = 100
+OWN = "tests.own_mechanisms"
+EMPTY = Ledger(())
+QUANTILE = "privacy.window_source=quantile"
+CLASSIC = "privacy.calibration=linear-classic"
+
+EVERY = [
+    pytest.param(["ldp"], id="ldp"),
+    pytest.param(["aldp"], id="aldp"),
+    pytest.param(["aldp", "privacy.window_source=aggregate"], id="aggregate"),
+    pytest.param(["aldp", QUANTILE], id="quantile"),
+    pytest.param(["aldp", CLASSIC], id="linear-classic"),
+    pytest.param(["dp-sgd"], id="dp-sgd"),
+]
+
+
+def task_of(mechanism, *overrides, rounds=3):
+    named = f"privacy.mechanism={mechanism}"
+    return load_task("digits", [named, "privacy.epsilon=2", f"train.rounds={rounds}", *overrides])
+
+
+def made(mechanism, *overrides, rounds=3):
+    return make_mechanism(task_of(mechanism, *overrides, rounds=rounds), SHAPES, ROWS)
+
+
+def refused(mechanism, *overrides):
+    with pytest.raises(ConfigError) as caught:
+        made(mechanism, *overrides)
+    assert caught.value.status == 2
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def charged(mechanism, ledger, pending):
+    return ledger.adding(receipt_of(mechanism, ledger, pending, ()).events)
+
+
+# the budget
+
+
+@pytest.mark.parametrize("arguments", EVERY)
+@pytest.mark.parametrize("rounds", [1, 3, 10])
+def test_the_budget_is_for_exactly_the_rounds_of_the_task(arguments, rounds):
+    mechanism, ledger = made(*arguments, rounds=rounds), EMPTY
+    for _ in range(rounds):
+        assert can_train(mechanism, ledger, ())
+        assert can_offer(mechanism, ledger, mechanism.per_training)
+        ledger = charged(mechanism, ledger, mechanism.per_training)
+    assert not can_train(mechanism, ledger, ())
+    assert not can_offer(mechanism, ledger, mechanism.per_training)
+    assert spent_by(mechanism, ledger).epsilon <= mechanism.guarantee.epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 8, 100])
+@pytest.mark.parametrize("rounds", [1, 7, 20, 999])
+def test_the_last_digit_does_not_cost_a_round(epsilon, rounds):
+    mechanism = made("ldp", f"privacy.epsilon={epsilon}", rounds=rounds)
+    assert can_train(mechanism, Ledger(((*mechanism.per_offer, rounds - 1),)) if rounds > 1 else EMPTY, ())
+    assert not can_train(mechanism, Ledger(((*mechanism.per_offer, rounds),)), ())
+
+
+def test_training_that_was_done_twice_costs_a_round_with_dp_sgd():
+    """As after a crash: one offer holds two trainings, and the run is one training shorter."""
+    mechanism = made("dp-sgd")
+    twice = mechanism.per_training * 2
+    ledger = charged(mechanism, EMPTY, twice)
+    assert ledger == Ledger.of(twice)
+    assert can_train(mechanism, ledger, ())
+    ledger = charged(mechanism, ledger, mechanism.per_training)
+    assert not can_train(mechanism, ledger, ())
+
+
+def test_training_that_was_done_twice_costs_nothing_more_with_ldp():
+    mechanism = made("ldp")
+    assert mechanism.per_training == ()
+    assert charged(mechanism, EMPTY, mechanism.per_training * 2) == Ledger.of(mechanism.per_offer)
+
+
+def test_what_pends_counts_before_it_is_offered():
+    mechanism = made("dp-sgd")
+    pending = mechanism.per_training * 3
+    assert can_train(mechanism, EMPTY, pending[:2])
+    assert not can_train(mechanism, EMPTY, pending), "a fourth training has no budget left"
+    assert can_offer(mechanism, EMPTY, pending), "what was trained may still be offered"
+    assert not can_offer(mechanism, EMPTY, mechanism.per_training * 4)
+    assert not can_offer(mechanism, Ledger.of(mechanism.per_training), pending)
+    assert charged(mechanism, EMPTY, pending) == Ledger.of(pending)
+
+
+def test_without_a_guarantee_there_is_no_budget():
+    mechanism = made("none")
+    assert can_train(mechanism, Ledger.of([Gaussian(0.0)]), ())
+    assert can_offer(mechanism, EMPTY, ())
+
+
+# the receipt
+
+
+@pytest.mark.parametrize("arguments", EVERY)
+def test_a_receipt_holds_what_pends_the_offer_and_the_total_after_it(arguments):
+    mechanism = made(*arguments)
+    pending, before = mechanism.per_training * 2, Ledger.of(mechanism.per_offer)
+    receipt = receipt_of(mechanism, before, pending, ((4.0,),))
+    assert receipt.events == (*pending, *mechanism.per_offer)
+    assert receipt.memory == ((4.0,),)
+    assert receipt.total == spent(before.adding(receipt.events), 1e-5)
+    assert receipt.total.epsilon > spent_by(mechanism, before).epsilon
+
+
+def test_a_receipt_without_privacy_is_for_nothing():
+    receipt = receipt_of(made("none"), EMPTY, (), ())
+    assert (receipt.events, receipt.memory, receipt.total) == ((), (), None)
+
+
+def test_dp_sgd_is_charged_for_its_steps_and_ldp_for_its_offer():
+    sampled = made("dp-sgd", "train.epochs=2", "train.batch_size=16")
+    (event,) = receipt_of(sampled, EMPTY, sampled.per_training, ()).events
+    assert isinstance(event, SampledGaussian)
+    assert (event.sampling_probability, event.steps) == (0.16, 14)
+    (release,) = receipt_of(made("ldp"), EMPTY, (), ()).events
+    assert isinstance(release, Gaussian)
+
+
+# figures and words
+
+
+@pytest.mark.parametrize("arguments", EVERY)
+def test_facts_are_the_ledger_in_figures_and_words(arguments):
+    mechanism = made(*arguments)
+    ledger = charged(mechanism, EMPTY, mechanism.per_training)
+    told, guarantee = facts(mechanism, ledger), mechanism.guarantee
+    assert told["mechanism"] == arguments[0]
+    assert told["epsilon_spent"] == spent(ledger, 1e-5).epsilon > 0
+    assert told["epsilon_budget"] == guarantee.epsilon
+    assert told["epsilon_remaining"] == pytest.approx(guarantee.epsilon - told["epsilon_spent"])
+    assert (told["epsilon_stated"], told["delta"]) == (2.0, 1e-5)
+    assert told["accountant"] == ("PLD" if arguments == ["dp-sgd"] else "closed form")
+    assert told["norm"] == "L2"
+    assert told["neighbours"] == ("add or remove" if arguments == ["dp-sgd"] else "replace")
+    assert type(told["neighbours"]) is str
+    assert told["unit"] == guarantee.unit.what
+    assert told["protects"] == mechanism.protects
+    assert bool(told["outside"]) == (arguments in (["aldp"], ["aldp", CLASSIC]))
+
+
+def test_before_the_first_offer_nothing_is_spent_and_all_of_it_remains():
+    told = facts(made("ldp"), EMPTY)
+    assert (told["epsilon_spent"], told["epsilon_remaining"]) == (0.0, 2.0)
+    assert told["accountant"] == "nothing spent"
+
+
+def test_what_remains_is_never_below_nothing():
+    mechanism = made("ldp")
+    told = facts(mechanism, Ledger(((*mechanism.per_offer, 5),)))
+    assert told["epsilon_spent"] > told["epsilon_budget"]
+    assert told["epsilon_remaining"] == 0.0
+
+
+def test_without_a_guarantee_there_are_no_facts():
+    assert facts(made("none"), EMPTY) is None
+    assert spent_by(made("none"), EMPTY) is None
+
+
+def test_the_owner_reads_what_is_protected_and_what_is_not():
+    assert introduction(made("none")) == {
+        "privacy": "none: secure aggregation hides your update in the sum; the sum itself has no noise"
+    }
+    record = introduction(made("dp-sgd"))
+    assert record["privacy"] == "dp-sgd, epsilon 2, delta 1e-05 over the run"
+    assert record["protects"].startswith("every gradient step is clipped for each record")
+    assert record["unit"] == (
+        "one record (row) of a node's data, over the run; neighbours: add or remove one; "
+        "sensitivity in the L2 norm"
+    )
+    assert record["not covered"].startswith("nothing")
+    adaptive = introduction(made("aldp"))
+    assert adaptive["unit"].startswith("one node's whole data set")
+    assert adaptive["not covered"].startswith("the clipping radius")
+
+
+def test_a_faulty_calibration_is_told_with_its_true_epsilon():
+    mechanism = made("aldp", CLASSIC)
+    true = mechanism.guarantee.epsilon
+    assert true != 2
+    told = introduction(mechanism)["privacy"]
+    assert told == f"aldp, epsilon 2, delta 1e-05 over the run, truly {true:.4g}"
+
+
+def test_the_ledger_in_a_line():
+    mechanism = made("aldp", rounds=4)
+    line = ledger_text(facts(mechanism, charged(mechanism, EMPTY, ())))
+    so_far = spent(Ledger.of(mechanism.per_offer), 1e-5).epsilon
+    told = f"privacy spent: epsilon {so_far:.4g} of 2 at delta 1e-05 ({2 - so_far:.4g} remain), for one"
+    assert line.startswith(told)
+    assert "data set, over the run (replace); not covered: the clipping radius" in line
+    assert "not covered" not in ledger_text(facts(made("ldp"), EMPTY))
+
+
+# the bound of the fixed point
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"),
+    [(0.0, 4.0), (4.0, 4.0), (4.0001, 4.01), (17.634, 17.7), (99.95, 100.0), (12345.0, 12400.0), (5.0, 5.0)],
+)
+def test_the_bound_is_rounded_up_to_three_digits_and_never_below_the_clip(bound, expected):
+    assert offer_bound(task_of("none"), SimpleNamespace(bound=bound)) == expected
+
+
+@pytest.mark.parametrize("bound", [17.634035987656194, 43.94889624027153, 5.0, 100.0, 12.3, 1e5, 998.7654321])
+def test_a_difference_in_the_last_digit_makes_no_other_parameters(bound):
+    task = task_of("ldp")
+    texts = {
+        canonical_parameters(task, SHAPES, offer_bound(task, SimpleNamespace(bound=near)))
+        for near in (math.nextafter(bound, 0), bound, math.nextafter(bound, math.inf), bound * (1 + 1e-13))
+    }
+    assert len(texts) == 1
+
+
+def test_noise_raises_the_bound_and_dp_sgd_does_not():
+    task = task_of("ldp")
+    mechanism = make_mechanism(task, SHAPES, ROWS)
+    assert mechanism.bound <= offer_bound(task, mechanism) < 1.01 * mechanism.bound
+    assert offer_bound(task_of("dp-sgd"), made("dp-sgd")) == 4.0
+
+
+# what can not be
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["dp-sgd", CLASSIC], ("'dp-sgd'", "calibration", "'linear-classic'", "'exact'")),
+        (["aldp", CLASSIC, QUANTILE], ("'aldp'", "window_source = 'quantile'", "'raw'")),
+        (["aldp", CLASSIC, "privacy.window_source=aggregate"], ("window_source = 'aggregate'", "'raw'")),
+        (["ldp", CLASSIC, QUANTILE], ("window_source = 'quantile'", "'raw'")),
+        (["no.such.module:Class"], ("'no.such.module:Class'", "can not be imported")),
+        ([f"{OWN}:Absent"], (f"'{OWN}:Absent'", "can not be imported", "Absent")),
+        ([f"{OWN}:UNIT"], (f"'{OWN}:UNIT'", "is not a class")),
+        ([f"{OWN}:Raising"], (f"'{OWN}:Raising'", "the noise machine is out of order")),
+        ([f"{OWN}:TakesNothing"], (f"'{OWN}:TakesNothing'", "argument")),
+        (
+            [f"{OWN}:Unfinished"],
+            ("no mechanism", "it has no aggregated, offer, per_offer, per_training"),
+        ),
+    ],
+)
+def test_what_can_not_be_is_one_line(arguments, words):
+    line = refused(*arguments)
+    for word in words:
+        assert word in line
+
+
+def test_a_mechanism_of_ones_own_is_named_by_its_import_path():
+    mechanism = made(f"{OWN}:Counting", "privacy.window=5", rounds=4)
+    setting = mechanism.setting
+    assert (setting.epsilon, setting.delta, setting.clipping_radius) == (2.0, 1e-5, 1.0)
+    assert (setting.window, setting.window_source, setting.calibration) == (5, "raw", "exact")
+    assert (setting.rounds, setting.sizes, setting.rows) == (4, (32, 4), ROWS)
+    assert (setting.batch_size, setting.epochs) == (16, 2)
+    receipt = receipt_of(mechanism, EMPTY, (), ((1.0,),))
+    assert receipt.events == (Gaussian(1.0),)
+    assert facts(mechanism, EMPTY)["unit"] == "one ward"
+
+
+def test_a_mechanism_of_ones_own_is_stopped_at_its_budget():
+    mechanism = made(f"{OWN}:Counting")
+    one = spent(Ledger.of(mechanism.per_offer), 1e-5).epsilon
+    mechanism.guarantee = replace(mechanism.guarantee, epsilon=one)
+    assert can_train(mechanism, EMPTY, ())
+    assert not can_train(mechanism, Ledger.of(mechanism.per_offer), ())

@@ -1,0 +1,290 @@
+"""What is served is bounded: one answer at a time to each peer, loaded when there is room."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from node.net.traffic import Counts
+from node.runtime.serving import AT_ONCE, MAX_SERVED_BYTES, MAX_WAITING, Serving
+from protocol.actions import Serve
+from protocol.vectors.pieces import PIECE_BYTES, PIECE_WORDS
+from protocol.wire.ids import NOBODY
+from protocol.wire.limits import MAX_FRAME_BYTES
+from protocol.wire.masked_messages import TotalPiece
+from protocol.wire.messages import BasePiece, CertificateRequest, PieceRequest
+from tests.unit.node.links import accepting
+from tests.unit.node.net.test_transport import End
+
+SID, PIECES = b"s" * 32, 12
+LARGE = "model.args.sizes=[64,4096,64,10]"  # three pieces
+
+
+def key(number: int) -> bytes:
+    return bytes([number]) * 32
+
+
+def piece_of(index: int, sender: bytes, sid: bytes = SID, of: bytes = NOBODY) -> PieceRequest:
+    return PieceRequest(sid, of, index, sender)
+
+
+# -- a node, its files, and peers on sockets ----------------------------------------------------------------
+
+
+class Silent:
+    """A peer that lets itself be dialled, and takes in no body."""
+
+    async def __aenter__(self):
+        self.begun = asyncio.Queue()
+        self._over = asyncio.Event()
+        app = web.Application()
+        app.add_routes([accepting(), web.post("/v1/bulk", self._bulk)])
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        listener = socket.create_server(("127.0.0.1", 0))
+        await web.SockSite(self._runner, listener).start()
+        self.endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
+        return self
+
+    async def _bulk(self, request):
+        self.begun.put_nowait(request)
+        await self._over.wait()
+        request.transport.abort()
+        return web.Response()
+
+    async def __aexit__(self, *_):
+        self._over.set()
+        await self._runner.cleanup()
+
+
+@asynccontextmanager
+async def serving_node(node):
+    """Its transport and its serving, while it has parts of a session."""
+    node.state.keep_parts(TotalPiece(SID, index, bytes([index]) * PIECE_BYTES) for index in range(PIECES))
+    listener = socket.create_server(("127.0.0.1", 0))
+    await node.peer.transport.start(listener, [])
+    serving = asyncio.create_task(node.peer._serving.run())
+    try:
+        yield node
+    finally:
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        await node.peer.transport.close()
+        listener.close()
+
+
+@asynccontextmanager
+async def reading_peer():
+    end = End(heavy=False)
+    await end.transport.start(end.listener, [])
+    try:
+        yield end
+    finally:
+        await end.transport.close()
+        end.listener.close()
+
+
+def bytes_alive(*kinds: type) -> int:
+    """The payloads of all such messages that anybody holds, with what they are views of."""
+    gc.collect()
+    held = {}
+    for message in gc.get_objects():
+        if type(message) in kinds:
+            payload = message.payload
+            whole = payload.obj if isinstance(payload, memoryview) else payload
+            while getattr(whole, "base", None) is not None:
+                whole = whole.base
+            held[id(whole)] = memoryview(whole).nbytes
+    return sum(held.values())
+
+
+def serving_to(endpoint: str) -> list[asyncio.Task]:
+    """The tasks that serve who is there."""
+    return [task for task in asyncio.all_tasks() if task.get_name() == f"serving {endpoint}"]
+
+
+async def test_peers_that_take_nothing_hold_one_answer_each_and_others_are_served_meanwhile(alone):
+    async with (
+        serving_node(alone("none")) as node,
+        Silent() as one,
+        Silent() as two,
+        reading_peer() as reader,
+    ):
+        for number, silent in enumerate((one, two)):
+            for index in range(PIECES):
+                await node.peer._perform(Serve(silent.endpoint, piece_of(index, key(number))))
+        await one.begun.get()
+        await two.begun.get()
+        for index in range(PIECES):
+            await node.peer._perform(Serve(reader.endpoint, piece_of(index, key(9))))
+        got = await reader.take(PIECES)
+        assert [(piece.index, bytes(piece.payload[:1])) for piece in got] == [
+            (index, bytes([index])) for index in range(PIECES)
+        ]
+        del got
+        await asyncio.gather(*serving_to(reader.endpoint))
+        assert bytes_alive(TotalPiece) <= 3 * PIECE_BYTES, "the last that was read may be on its way still"
+        assert (one.begun.qsize(), two.begun.qsize()) == (0, 0)
+        assert node.peer.transport.counts.dropped == {}
+
+
+async def test_a_piece_of_a_base_holds_no_more_than_itself(alone):
+    node = alone("none", LARGE)
+    assert node.state.dimension > 2 * PIECE_WORDS
+    vector = node.state.base_vector + 1
+    node.state.adopt(node.base(1, vector), vector, 1, None, ())
+    async with serving_node(node), Silent() as silent, reading_peer() as reader:
+        before = node.state.previous.digest
+        await node.peer._perform(Serve(silent.endpoint, piece_of(0, key(1), before, of=b"")))
+        await silent.begun.get()
+        assert bytes_alive(BasePiece) == PIECE_BYTES
+        for index in range(3):
+            await node.peer._perform(Serve(reader.endpoint, piece_of(index, key(2), before, of=b"")))
+        assert [piece.index for piece in await reader.take(3)] == [0, 1, 2]
+
+
+async def test_a_peer_that_is_gone_is_let_go_with_all_that_it_asked_for(alone):
+    async with serving_node(alone("none")) as node, Silent() as silent:
+        for index in range(PIECES):
+            await node.peer._perform(Serve(silent.endpoint, piece_of(index, key(1))))
+        await silent.begun.get()
+        (task,) = serving_to(silent.endpoint)
+        await silent.__aexit__()
+        await task
+        assert not node.peer._serving._waiting
+        assert node.peer.transport.counts.dropped == {"asked for by a peer that took no answer": PIECES - 1}
+        assert bytes_alive(TotalPiece) == 0
+
+
+# -- the rules ----------------------------------------------------------------------------------------------
+
+
+class Wire:
+    """Answers that were handed on; each is taken when the test says so."""
+
+    def __init__(self):
+        self.loaded, self.handed = [], []
+        self.counts = Counts()
+        self.serving = Serving(self._load, self._hand, self.counts)
+        self._taken = {}
+        self.most = 0
+
+    def _load(self, request):
+        self.loaded.append(request)
+        if isinstance(request, PieceRequest) and request.index == 99:
+            return None
+        return TotalPiece(request.sid, 0, b"x")
+
+    async def _hand(self, to, message):
+        self.handed.append(to)
+        self._taken[to] = asyncio.get_running_loop().create_future()
+        self.most = max(self.most, sum(not one.done() for one in self._taken.values()))
+        return await self._taken[to]
+
+    def take(self, to, took=True):
+        self._taken[to].set_result(took)
+
+    async def handing(self, count):
+        """Until so many were handed on."""
+        async with asyncio.timeout(10):
+            while len(self.handed) < count:  # noqa: ASYNC110 - answers come through threads
+                await asyncio.sleep(0)
+
+    async def quiet(self):
+        """Until nobody waits for anything."""
+        async with asyncio.timeout(10):
+            while self.serving._waiting:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def wire():
+    made = Wire()
+    running = asyncio.create_task(made.serving.run())
+    await asyncio.sleep(0)
+    yield made
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert not made.serving._waiting
+
+
+async def test_a_request_is_answered_once_also_if_it_is_said_again_meanwhile(wire):
+    request = piece_of(0, key(1))
+    for _ in range(3):
+        wire.serving.ask("a", request)
+    await wire.handing(1)
+    wire.serving.ask("a", PieceRequest(SID, NOBODY, 0, key(1), b"signed anew"))
+    wire.take("a")
+    await wire.quiet()
+    assert (wire.handed, wire.loaded) == (["a"], [request])
+    assert wire.counts.dropped == {"asked for twice, and not answered yet": 3}
+    wire.serving.ask("a", request)
+    await wire.handing(2)  # it was answered: who asks again lacks it
+    wire.take("a")
+    await wire.quiet()
+
+
+async def test_one_answer_at_a_time_is_loaded_for_a_peer_and_so_many_requests_wait(wire):
+    wire.serving.ask("a", CertificateRequest(SID, key(1)))
+    for index in range(MAX_WAITING + 5):
+        wire.serving.ask("a", piece_of(index, key(1)))
+    await wire.handing(1)
+    assert len(wire.loaded) == 1
+    assert wire.counts.dropped == {"more requests of a peer than wait": 6}
+    for number in range(1, MAX_WAITING + 1):
+        await wire.handing(number)
+        assert len(wire.loaded) == number
+        wire.take("a")
+    await wire.quiet()
+    assert [request.index for request in wire.loaded[1:]] == list(range(MAX_WAITING - 1))
+
+
+async def test_what_is_not_here_is_passed_over(wire):
+    for index in (99, 1):
+        wire.serving.ask("a", piece_of(index, key(1)))
+    await wire.handing(1)
+    wire.take("a")
+    await wire.quiet()
+    assert ([request.index for request in wire.loaded], wire.handed) == ([99, 1], ["a"])
+    assert not wire.counts.dropped
+
+
+async def test_two_peers_at_one_address_wait_for_each_other_s_answers_no_more_than_others(wire):
+    """Who announces somebody else's address can not use up what that one may ask for."""
+    for index in range(MAX_WAITING):
+        wire.serving.ask("a", piece_of(index, key(1)))
+    wire.serving.ask("a", piece_of(0, key(2)))
+    assert not wire.counts.dropped
+    assert set(wire.serving._waiting) == {key(1), key(2)}
+
+
+async def test_so_many_answers_are_under_way_at_once_and_the_rest_is_not_loaded(wire):
+    assert AT_ONCE * MAX_FRAME_BYTES <= MAX_SERVED_BYTES
+    peers = [str(number) for number in range(AT_ONCE + 10)]
+    for number, peer in enumerate(peers):
+        wire.serving.ask(peer, piece_of(0, key(number)))
+    await wire.handing(AT_ONCE)
+    assert len(wire.loaded) == AT_ONCE
+    for number in range(10):
+        wire.take(wire.handed[number])
+        await wire.handing(AT_ONCE + number + 1)
+    assert sorted(wire.handed) == sorted(peers)
+    assert wire.most == AT_ONCE
+    for peer in wire.handed[10:]:
+        wire.take(peer, took=False)
+    await wire.quiet()
+
+
+async def test_what_was_asked_for_before_is_answered_when_serving_begins():
+    wire = Wire()
+    wire.serving.ask("a", piece_of(0, key(1)))
+    running = asyncio.create_task(wire.serving.run())
+    await wire.handing(1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert not wire.serving._waiting

@@ -1,0 +1,980 @@
+"""What survives: every step is whole, nothing spent is fresh again, and the folder says whose it is."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import msgpack
+import numpy as np
+import pytest
+
+from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Pure, SampledGaussian, Spent
+from node.errors import ConfigError, UserError
+from node.runtime.artifacts import Ending, Traffic
+from node.runtime.privacy_budget import NOTHING, Receipt
+from node.runtime.serving import answer
+from node.storage.spend_file import Charge, SpendFile
+from node.storage.state import KEPT_SESSIONS, Kept, State
+from protocol.actions import OpenVote
+from protocol.crypto.node_key import NodeKey
+from protocol.quorum.electorate import of_keys
+from protocol.quorum.lineage import FIRST, Line
+from protocol.vectors.pieces import PIECE_WORDS, base_digest
+from protocol.wire.ids import LINEAGE, NOBODY, RESIGNED
+from protocol.wire.masked_messages import JoinHead, Release, ReleaseHead, ResultCertificate, TotalPiece
+from protocol.wire.messages import (
+    Base,
+    Certificate,
+    CertificateRequest,
+    Group,
+    LineagePiece,
+    Link,
+    PieceRequest,
+    Sum,
+)
+from tests.parts import ready
+
+PARAMETERS = bytes(32)
+KEY = b"k" * 32
+STEPS = SampledGaussian(1.1, 0.25, 8)
+RELEASE = Gaussian(2.5)
+D = 5
+
+
+def vector(value: float) -> np.ndarray:
+    return np.full(D, value, dtype=np.float32)
+
+
+def opened(folder, task="digits", parameters=PARAMETERS, key=KEY, spending=None) -> State:
+    return State(folder, task, parameters, vector(0), key, spending)
+
+
+def reopened(state: State, folder) -> State:
+    state.close()
+    return opened(folder)
+
+
+def base(generation: int, value: float) -> Base:
+    digest = base_digest(PARAMETERS, generation, vector(value))
+    return Base(generation, digest, 3, bytes([generation]) * 32)
+
+
+def ending(round: int, outcome: str = "fallback") -> Ending:
+    phases = {"train": Traffic(0.5), "sums": Traffic(0.25, 7, 8)}
+    return Ending(round, outcome, "sums-timeout", 0, 10, 20, 0.5, 0.25, 0.125, ("ab", "cd"), 3, phases)
+
+
+def kept(state: State, new: Base) -> Kept:
+    header = Sum(new.sid, bytes(32), bytes(32), (bytes(32),), bytes(64))
+    return Kept(Group((), 0, bytes(32), signature=bytes(64)), state.base, Certificate(new.sid, (header,)))
+
+
+def test_a_new_folder_begins_with_the_initial_model(tmp_path):
+    state = opened(tmp_path)
+    assert (state.round, state.base.generation, state.spent, state.fresh) == (0, 0, None, None)
+    assert np.array_equal(state.working, vector(0))
+
+
+def test_what_was_trained_is_there_after_a_restart(tmp_path):
+    state = opened(tmp_path)
+    state.trained(vector(2), ())
+    state = reopened(state, tmp_path)
+    assert np.array_equal(state.fresh, vector(2))
+    assert np.array_equal(state.working, vector(2))
+
+
+def test_spending_moves_fresh_to_spent_and_writes_the_ledger_in_one_step(tmp_path):
+    state = opened(tmp_path)
+    state.trained(vector(2), ())
+    state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
+    state = reopened(state, tmp_path)
+    assert state.fresh is None
+    assert np.array_equal(state.spent, vector(2))
+    assert state.offers == 1
+    assert np.array_equal(state.working, vector(2))
+
+
+def test_a_second_failed_offer_adds_to_what_is_spent(tmp_path):
+    state = opened(tmp_path)
+    for number in (1, 2):
+        state.trained(vector(number), ())
+        state.spend(bytes([number]) * 32, number, 0, 1000, NOTHING)
+    state = reopened(state, tmp_path)
+    assert np.array_equal(state.spent, vector(3))
+    assert state.offers == 2
+
+
+def test_nothing_is_spent_twice_in_one_session(tmp_path):
+    state = opened(tmp_path)
+    state.trained(vector(1), ())
+    state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
+    state.trained(vector(4), ())
+    with pytest.raises(sqlite3.IntegrityError):
+        state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
+    state = reopened(state, tmp_path)
+    assert np.array_equal(state.fresh, vector(4)), "a step that failed has changed nothing"
+    assert np.array_equal(state.spent, vector(1))
+
+
+# the privacy of what is spent
+
+
+def receipt(*events: Event, epsilon: float = 0.5, memory=((1.5, 2.0), (3.25,))) -> Receipt:
+    return Receipt(events, memory, Spent(epsilon, 1e-5, "closed form"))
+
+
+def charged(state: State, number: int, paid: Receipt, pending: tuple[Event, ...] = ()) -> None:
+    state.trained(vector(number), pending)
+    state.spend(bytes([number]) * 32, number, 0, 1000, paid)
+
+
+def private_parts(state: State) -> tuple[object, ...]:
+    return state.ledger, state.pending, state.memory
+
+
+def test_a_new_folder_has_spent_and_remembers_nothing(tmp_path):
+    assert private_parts(opened(tmp_path)) == (Ledger(()), (), ())
+
+
+def test_what_training_cost_is_there_after_a_restart(tmp_path):
+    state = opened(tmp_path)
+    state.trained(vector(2), (STEPS, RELEASE, Pure(0.5)))
+    assert private_parts(reopened(state, tmp_path)) == (Ledger(()), (STEPS, RELEASE, Pure(0.5)), ())
+
+
+def test_the_charge_and_the_memory_are_there_after_a_restart_and_nothing_pends(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(STEPS, RELEASE), pending=(STEPS,))
+    expected = (Ledger.of((STEPS, RELEASE)), (), ((1.5, 2.0), (3.25,)))
+    assert private_parts(state) == expected
+    assert private_parts(reopened(state, tmp_path)) == expected
+
+
+def test_the_ledger_adds_up_over_offers_and_restarts(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(STEPS, RELEASE))
+    state = reopened(state, tmp_path)
+    charged(state, 2, receipt(STEPS, STEPS, RELEASE, epsilon=0.75))
+    assert state.ledger == Ledger.of((STEPS,) * 3 + (RELEASE,) * 2)
+    assert reopened(state, tmp_path).ledger == Ledger.of((STEPS,) * 3 + (RELEASE,) * 2)
+
+
+def test_each_offer_has_a_row_with_its_events_and_the_total_so_far(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(STEPS, RELEASE))
+    charged(state, 2, receipt(RELEASE, epsilon=0.75))
+    charged(state, 3, NOTHING)
+    state.close()
+    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+        rows = database.execute("select round, events, epsilon, delta from ledger order by round").fetchall()
+    assert [(number, len(events.splitlines()), *cost) for number, events, *cost in rows] == [
+        *((1, 2, 0.5, 1e-5), (2, 1, 0.75, 1e-5), (3, 0, None, None))
+    ]
+
+
+def test_a_charge_that_fails_leaves_ledger_memory_and_what_pends_as_they_were(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(RELEASE))
+    state.trained(vector(4), (STEPS,))
+    before = private_parts(state)
+    with pytest.raises(sqlite3.IntegrityError):
+        state.spend(bytes([1]) * 32, 2, 0, 1000, receipt(STEPS, RELEASE, memory=((9.0,),)))
+    assert private_parts(state) == before == (Ledger.of((RELEASE,)), (STEPS,), ((1.5, 2.0), (3.25,)))
+    assert private_parts(reopened(state, tmp_path)) == before
+
+
+def test_a_new_base_brings_its_memory_and_leaves_what_pends(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(RELEASE))
+    state.trained(vector(4), (STEPS,))
+    state.adopt(base(1, 5), vector(5), 1, None, ((7.0,),))
+    expected = (Ledger.of((RELEASE,)), (STEPS,), ((7.0,),))
+    assert private_parts(state) == expected
+    assert private_parts(reopened(state, tmp_path)) == expected
+
+
+def test_a_round_without_an_aggregate_leaves_ledger_and_memory(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(RELEASE))
+    before = private_parts(state)
+    state.fell_back(ending(1))
+    assert private_parts(reopened(state, tmp_path)) == before
+
+
+def test_how_a_round_ended_is_stored_with_its_number_until_the_next_one_has_ended(tmp_path):
+    """Its line of history may be missing when the process is killed: it is made of this."""
+    state = reopened(opened(tmp_path), tmp_path)
+    assert (state.round, state.ending) == (0, None)
+    state.fell_back(ending(1))
+    state = reopened(state, tmp_path)
+    assert (state.round, state.ending) == (1, ending(1))
+    state.adopt(base(1, 5), vector(5), 1, None, ())  # a fetched base ends no round
+    state = reopened(state, tmp_path)
+    assert (state.round, state.ending) == (1, ending(1))
+    state.adopt(base(2, 6), vector(6), ending(2, "aggregated"), None, ())
+    state = reopened(state, tmp_path)
+    assert (state.round, state.ending, state.base.generation) == (2, ending(2, "aggregated"), 2)
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(tmp_path):
+    opened(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
+        database.execute("pragma user_version = 7")
+    with pytest.raises(ConfigError) as caught:
+        opened(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path / 'state.db'} was made by a newer version of murmuration (its form is 7, this one knows "
+        "up to 3): install that version, or name another --out"
+    )
+    assert caught.value.status == 2
+    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+        assert database.execute("pragma user_version").fetchone() == (7,)
+
+
+def test_a_database_from_before_there_were_versions_is_refused(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+        database.execute("create table ledger (sid blob primary key, epsilon real)")
+    with pytest.raises(ConfigError, match="another version"):
+        opened(tmp_path)
+
+
+def of_version_2(folder) -> None:
+    """Turn a folder into what version 2 left: it knew no anchors, no lines and no votes."""
+    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
+        for name in ("base", "previous"):
+            (packed,) = database.execute("select value from fact where name = ?", (name,)).fetchone()
+            if packed is not None:
+                before = msgpack.packb(msgpack.unpackb(packed)[:4])
+                database.execute("update fact set value = ? where name = ?", (before, name))
+        database.execute("delete from fact where name in ('line', 'previous_line', 'gone')")
+        database.execute("drop table vote")
+        database.execute("pragma user_version = 2")
+
+
+def of_version_1(folder) -> None:
+    """Turn a folder into what version 1 left: it did not say whose it is either."""
+    of_version_2(folder)
+    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
+        database.execute("delete from fact where name in ('key', 'epoch')")
+        database.execute("pragma user_version = 1")
+
+
+def test_a_folder_of_version_1_is_taken_over_with_what_it_has(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(STEPS, RELEASE))
+    state.adopt(base(1, 5), vector(5), 1, None, ())
+    state.close()
+    of_version_1(tmp_path)
+    for epoch in (1, 2):
+        state = opened(tmp_path)
+        assert (state.base, state.ledger, state.begin_epoch()) == (
+            replace(base(1, 5), anchor=1),
+            Ledger.of((STEPS, RELEASE)),
+            epoch,
+        )
+        state.close()
+    with pytest.raises(ConfigError, match="belongs to the key"):
+        opened(tmp_path, key=b"q" * 32)
+
+
+def test_a_folder_of_version_2_is_taken_over_its_bases_as_anchors(tmp_path):
+    state = opened(tmp_path)
+    state.adopt(base(1, 5), vector(5), 1, kept(state, base(1, 5)), ())
+    state.adopt(base(2, 6), vector(6), 2, None, ())
+    epoch = state.begin_epoch()
+    state.close()
+    of_version_2(tmp_path)
+    state = opened(tmp_path)
+    assert (state.base, state.previous) == (
+        replace(base(2, 6), anchor=2),
+        replace(base(1, 5), anchor=1),
+    )
+    assert (state.line, state.votes, state.sessions) == (FIRST, {}, {})
+    assert state.begin_epoch() == epoch + 1
+    assert reopened(state, tmp_path).base.is_strong
+
+
+def test_a_folder_of_version_1_that_was_killed_before_it_said_anything_begins(tmp_path):
+    opened(tmp_path).close()
+    of_version_1(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
+        database.execute("delete from fact")
+    state = opened(tmp_path)
+    assert (state.round, state.base.generation, state.begin_epoch()) == (0, 0, 1)
+    assert np.array_equal(state.working, vector(0))
+
+
+@pytest.mark.parametrize("summary", ['{"key": "%s"}' % ("71" * 32), "[]", "{", '{"key": 1}'])
+def test_a_summary_tells_whose_a_folder_of_version_1_is(tmp_path, summary):
+    opened(tmp_path).close()
+    of_version_1(tmp_path)
+    (tmp_path / "summary.json").write_text(summary)
+    if "7171" in summary:
+        with pytest.raises(ConfigError, match="belongs to the key 7171"):
+            opened(tmp_path)
+    opened(tmp_path, key=b"q" * 32).close()
+
+
+def test_a_database_without_tables_is_refused(tmp_path):
+    for text in (b"", b"x" * 5000):
+        (tmp_path / "state.db").write_bytes(text)
+        with pytest.raises(ConfigError, match="knows what was spent: put the newest copy back"):
+            opened(tmp_path)
+    (tmp_path / "state.db").unlink()
+    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+        database.execute("pragma journal_mode = wal")
+    with pytest.raises(ConfigError, match="is empty, and it knows what was spent"):
+        opened(tmp_path)
+
+
+# what else
+
+
+def test_spending_nothing_is_refused(tmp_path):
+    with pytest.raises(RuntimeError):
+        opened(tmp_path).spend(b"s" * 32, 1, 0, 1000, NOTHING)
+
+
+def test_an_aggregate_replaces_base_and_spent_and_keeps_the_base_before(tmp_path):
+    state = opened(tmp_path)
+    initial = state.base
+    state.trained(vector(1), ())
+    state.spend(b"s" * 32, 1, 0, 1000, NOTHING)
+    new = base(1, 5)
+    state.adopt(new, vector(5), 1, kept(state, new), ())
+    state = reopened(state, tmp_path)
+    assert (state.base, state.previous, state.round, state.spent) == (new, initial, 1, None)
+    assert np.array_equal(state.base_vector, vector(5))
+    assert np.array_equal(state.vector_of(initial), vector(0))
+    assert bytes(state.base_piece(initial.digest, 0)) == vector(0).tobytes()
+    assert bytes(state.base_piece(new.digest, 0)) == vector(5).tobytes()
+    assert state.base_piece(b"?" * 32, 0) is None
+    assert state.base_piece(new.digest, 1) is None
+    assert list(state.past) == [new.sid]
+
+
+def test_fresh_progress_survives_a_new_base(tmp_path):
+    state = opened(tmp_path)
+    state.trained(vector(3), ())
+    state.adopt(base(1, 5), vector(5), 0, None, ())
+    state = reopened(state, tmp_path)
+    assert np.array_equal(state.working, vector(8))
+
+
+def test_certificates_are_kept_for_two_generations(tmp_path):
+    state = opened(tmp_path)
+    for generation in (1, 2, 3):
+        new = base(generation, generation)
+        part = Sum(new.sid, b"k" * 32, bytes(32), (), bytes(64), 0, b"payload")
+        state.keep_parts((part,))
+        state.adopt(new, vector(generation), generation, kept(state, new), ())
+    assert state.kept_part(base(3, 3).sid, b"k" * 32, 0) == b"payload"
+    assert state.kept_part(base(1, 1).sid, b"k" * 32, 0) is None
+    state = reopened(state, tmp_path)
+    assert list(state.sessions) == [base(generation, generation).sid for generation in (2, 3)]
+    assert len(state.sessions) == KEPT_SESSIONS
+
+
+def total(sid: bytes, index: int, payload: bytes) -> TotalPiece:
+    return TotalPiece(sid, index, payload)
+
+
+def result(sid: bytes) -> ResultCertificate:
+    """A certificate of a masked session, as it is on the wire: its parts are whatever they are."""
+    head = JoinHead(sid, b"k" * 32, b"m" * 32, b"c" * 32, b"h" * 32, bytes(64))
+    release = ReleaseHead(sid, b"k" * 32, 7, b"t" * 32, b"j" * 32, b"s" * 32, bytes(64))
+    return ResultCertificate(sid, 7, (b"d" * 32, b"e" * 32), (head,), (b"x" * 32,), (release,))
+
+
+def masked_session(state: State, generation: int = 1) -> Base:
+    """A base that came out of a masked session of two chunks; the first one was kept twice."""
+    new = base(generation, generation)
+    state.keep_parts((total(new.sid, 0, b"earlier, and longer"), total(new.sid, 1, b"two")))
+    state.keep_parts((total(new.sid, 0, b"one"),))
+    proof = Kept(Group((), 0, bytes(32), signature=bytes(64)), state.base, result(new.sid))
+    state.adopt(new, vector(generation), generation, proof, ())
+    return new
+
+
+def test_a_certificate_of_a_masked_session_is_there_after_a_restart_and_served(tmp_path):
+    state = opened(tmp_path)
+    sid = masked_session(state).sid
+    for _ in range(2):
+        assert state.sessions[sid].certificate == result(sid)
+        assert state.past[sid].base.generation == 0
+        assert answer(state, CertificateRequest(sid, b"k" * 32)) == result(sid)
+        served = [answer(state, PieceRequest(sid, NOBODY, index, b"k" * 32)) for index in (0, 1, 2)]
+        assert served == [total(sid, 0, b"one"), total(sid, 1, b"two"), None]
+        assert answer(state, PieceRequest(sid, b"k" * 32, 0, b"k" * 32)) is None, "nobody's sum of its own"
+        state = reopened(state, tmp_path)
+
+
+def test_pieces_of_a_sum_are_served_under_their_senders_header(tmp_path):
+    state = opened(tmp_path)
+    new = base(1, 1)
+    header = Sum(new.sid, b"k" * 32, bytes(32), (bytes(32), bytes(32)), bytes(64))
+    pieces = [replace(header, index=index, payload=b"p" * (index + 1)) for index in (0, 1)]
+    for part in reversed(pieces):
+        state.keep_parts((part,))
+    proof = Kept(Group((), 0, bytes(32), signature=bytes(64)), state.base, Certificate(new.sid, (header,)))
+    state.adopt(new, vector(1), 1, proof, ())
+    state = reopened(state, tmp_path)
+    assert [answer(state, PieceRequest(new.sid, b"k" * 32, index, b"q" * 32)) for index in (0, 1)] == pieces
+    assert answer(state, PieceRequest(new.sid, NOBODY, 0, b"q" * 32)) is None
+    assert answer(state, PieceRequest(new.sid, b"k" * 32, 2, b"q" * 32)) is None
+    assert answer(state, PieceRequest(new.sid, b"q" * 32, 0, b"q" * 32)) is None
+    assert answer(state, CertificateRequest(b"n" * 32, b"q" * 32)) is None
+
+
+def test_a_total_is_served_while_its_session_still_runs(tmp_path):
+    """A member that lacks a chunk asks those who have it; a piece that a kill cut off is none."""
+    state = opened(tmp_path)
+    state.keep_parts((total(b"u" * 32, 1, b"chunk"),))
+    state.keep_parts((total(b"u" * 32, 0, b""),))
+    asked = [PieceRequest(b"u" * 32, NOBODY, index, b"k" * 32) for index in (0, 1, 2)]
+    assert [answer(state, one) for one in asked] == [None, total(b"u" * 32, 1, b"chunk"), None]
+    assert answer(state, CertificateRequest(b"u" * 32, b"k" * 32)) is None
+
+
+def test_totals_of_masked_sessions_are_swept_with_their_certificates(tmp_path):
+    """So are those of a session that never came to an end."""
+    state = opened(tmp_path)
+    state.keep_parts((total(b"u" * 32, 0, b"unfinished"),))
+    old, *_, new = [masked_session(state, generation) for generation in (1, 2, 3)]
+    assert state.kept_part(old.sid, NOBODY, 0) is None
+    assert state.kept_part(b"u" * 32, NOBODY, 0) is None
+    assert state.kept_part(new.sid, NOBODY, 0) == b"one"
+    files = {path.name for path in (tmp_path / "certificates").iterdir()}
+    assert files == {f"{base(generation, generation).sid.hex()}.parts" for generation in (2, 3)}
+
+
+def test_a_certificate_is_not_there_before_its_base_is(tmp_path):
+    """The disk fails as the session's row is written: no base, no certificate, in memory and on disk."""
+    state = opened(tmp_path)
+    state.close()
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
+        database.execute(
+            "create trigger full before insert on session begin select raise(abort, 'disk full'); end"
+        )
+    state = opened(tmp_path)
+    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+        masked_session(state)
+    for _ in range(2):
+        assert (state.base.generation, state.sessions) == (0, {})
+        state = reopened(state, tmp_path)
+
+
+def test_vectors_that_nothing_names_are_deleted(tmp_path):
+    state = opened(tmp_path)
+    for generation in range(1, 6):
+        state.adopt(base(generation, generation), vector(generation), generation, None, ())
+    assert len(list((tmp_path / "vectors").glob("*.f32"))) == 2
+
+
+def test_a_ban_is_remembered_with_its_evidence(tmp_path):
+    state = opened(tmp_path)
+    header = Sum(bytes(32), b"k" * 32, bytes(32), (), bytes(64))
+    state.ban(b"k" * 32, (header, header))
+    assert reopened(state, tmp_path).standing.banned == {b"k" * 32}
+
+
+def test_a_folder_of_another_task_is_refused(tmp_path):
+    opened(tmp_path).close()
+    with pytest.raises(ConfigError, match="holds task 'digits', not 'ward': name another folder"):
+        opened(tmp_path, task="ward")
+
+
+def test_a_folder_with_other_parameters_is_refused(tmp_path):
+    opened(tmp_path).close()
+    with pytest.raises(ConfigError, match="was made with other parameters of task 'digits'"):
+        opened(tmp_path, parameters=b"x" * 32)
+
+
+def test_a_damaged_vector_is_named(tmp_path):
+    opened(tmp_path).close()
+    (path,) = (tmp_path / "vectors").glob("*.f32")
+    path.write_bytes(b"\0" * 4 * D + b"\1\0\0\0")
+    with pytest.raises(UserError, match="is damaged: start with another --out"):
+        opened(tmp_path)
+
+
+def test_a_missing_vector_is_named(tmp_path):
+    state = opened(tmp_path)
+    state.adopt(base(1, 5), vector(5), 1, None, ())
+    state.close()
+    for path in (tmp_path / "vectors").glob("*.f32"):
+        path.unlink()
+    with pytest.raises(UserError, match="missing or unreadable"):
+        opened(tmp_path)
+
+
+def test_a_first_base_that_a_kill_kept_from_the_disk_is_written_again(tmp_path):
+    """It is the initial model, which every start makes alike."""
+    opened(tmp_path).close()
+    (path,) = (tmp_path / "vectors").glob("*.f32")
+    path.unlink()
+    state = opened(tmp_path)
+    assert np.array_equal(state.working, vector(0))
+    assert path.exists()
+
+
+def test_training_and_catching_up_from_two_threads_lose_no_file(tmp_path):
+    """A base adopted between a vector's file and its name in the database must not sweep the file away."""
+    state = opened(tmp_path)
+
+    def train() -> None:
+        for number in range(1, 121):
+            state.trained(vector(number), ())
+            name = hashlib.sha256(vector(number).tobytes()).hexdigest()[:32]
+            assert (tmp_path / "vectors" / f"{name}.f32").exists(), number
+
+    def catch_up() -> None:
+        for generation in range(1, 121):
+            state.adopt(base(generation, -generation), vector(-generation), generation, None, ())
+
+    with ThreadPoolExecutor(2) as threads:
+        for running in [threads.submit(train), threads.submit(catch_up)]:
+            running.result()
+    state = reopened(state, tmp_path)
+    assert np.array_equal(state.fresh, vector(120))
+    assert np.array_equal(state.base_vector, vector(-120))
+    state.close()
+
+
+def test_a_database_that_is_none_is_named(tmp_path):
+    (tmp_path / "state.db").write_bytes(b"this is not a database, and it is long enough" * 100)
+    with pytest.raises(UserError, match=r"state\.db can not be used"):
+        opened(tmp_path)
+
+
+# what the key has spent
+
+
+def spending(folder, key=KEY, task="digits") -> SpendFile:
+    return SpendFile(folder / "k", key, task)
+
+
+def with_file(folder, out="out") -> State:
+    (folder / out).mkdir(exist_ok=True)
+    return opened(folder / out, spending=spending(folder))
+
+
+def test_a_charge_is_in_the_file_on_disk_before_it_is_in_the_database(tmp_path, monkeypatch):
+    state = with_file(tmp_path)
+    state.trained(vector(1), ())
+    steps, fsync = [], os.fsync
+
+    def syncing(descriptor: int) -> None:
+        fsync(descriptor)
+        steps.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+
+    monkeypatch.setattr(os, "fsync", syncing)
+    state._database._connection.set_trace_callback(lambda statement: steps.append(statement.split()[0]))
+    state.spend(b"s" * 32, 1, 0, 1000, receipt(STEPS, RELEASE))
+    told = [step for step in steps if step in {"k.spent", tmp_path.name, "insert", "commit"}]
+    assert told[:3] == ["k.spent", tmp_path.name, "insert"]
+    assert told[-1] == "commit"
+    assert list(spending(tmp_path).charges().values()) == [Charge(b"s" * 32, 1, 1000, (STEPS, RELEASE))]
+
+
+def test_an_offer_that_the_database_did_not_take_counts_after_a_restart_once(tmp_path):
+    """It never left; but nobody can tell that from one that did, where the database is an older copy."""
+    state = with_file(tmp_path)
+    state.trained(vector(1), (STEPS,))
+    state._database._connection.execute(
+        "create trigger full before insert on ledger begin select raise(abort, 'disk full'); end"
+    )
+    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+        state.spend(b"s" * 32, 1, 0, 1000, receipt(STEPS, RELEASE))
+    state._database._connection.execute("drop trigger full")
+    state.close()
+    for recovered in (1, 0, 0):
+        state = with_file(tmp_path)
+        assert (state.recovered, state.offers) == (recovered, 1)
+        assert private_parts(state) == (Ledger.of((STEPS, RELEASE)), (STEPS,), ())
+        state.close()
+
+
+def test_a_new_folder_begins_with_what_the_key_has_spent_and_adds_to_it(tmp_path):
+    state = with_file(tmp_path, "a")
+    charged(state, 1, receipt(STEPS))
+    state.close()
+    other = with_file(tmp_path, "b")
+    assert (other.recovered, other.ledger) == (1, Ledger.of((STEPS,)))
+    charged(other, 2, receipt(RELEASE))
+    other.close()
+    state = with_file(tmp_path, "a")
+    assert (state.recovered, state.ledger) == (1, Ledger.of((STEPS, RELEASE)))
+
+
+def test_a_ledger_that_the_file_lacks_is_written_into_it(tmp_path):
+    state = opened(tmp_path)
+    charged(state, 1, receipt(STEPS))
+    charged(state, 2, NOTHING)
+    state.close()
+    state = opened(tmp_path, spending=spending(tmp_path))
+    assert (state.recovered, list(spending(tmp_path).charges())) == (0, [bytes([1]) * 32])
+
+
+def test_an_offer_that_is_charged_nothing_leaves_no_file(tmp_path):
+    state = with_file(tmp_path)
+    charged(state, 1, NOTHING)
+    assert not spending(tmp_path).path.exists()
+
+
+# whose folder it is
+
+
+def test_a_folder_of_another_key_is_refused(tmp_path):
+    opened(tmp_path).close()
+    with pytest.raises(ConfigError) as caught:
+        opened(tmp_path, key=b"q" * 32)
+    assert str(caught.value) == (
+        f"--out {tmp_path} belongs to the key {'6b' * 8}..., not to {'71' * 8}...: put that key's file back, "
+        "or give another --out"
+    )
+
+
+# epochs
+
+
+def test_every_start_has_an_epoch_of_its_own(tmp_path):
+    state = opened(tmp_path)
+    assert (state.epoch, state.begin_epoch(), state.epoch) == (0, 1, 1)
+    state = reopened(state, tmp_path)
+    assert (state.epoch, state.begin_epoch()) == (1, 2)
+    assert (state.raise_epoch(9), state.epoch) == (10, 10)
+    assert state.raise_epoch(3) == 11, "it never comes down"
+    assert reopened(state, tmp_path).begin_epoch() == 12
+
+
+def test_an_epoch_that_is_not_on_disk_is_none(tmp_path):
+    state = opened(tmp_path)
+    state.begin_epoch()
+    state._database._connection.execute(
+        "create trigger full before insert on fact begin select raise(abort, 'disk full'); end"
+    )
+    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+        state.raise_epoch(5)
+    assert state.epoch == 1
+
+
+# files of rounds that failed
+
+
+def size_of(folder) -> int:
+    return sum(
+        path.stat().st_size for path in folder.rglob("*") if path.is_file() and "state" not in path.name
+    )
+
+
+def fails(state: State, number: int) -> None:
+    """A round that ends on one's own: trained, offered, and its parts kept."""
+    sid = number.to_bytes(32, "big")
+    state.trained(vector(number), ())
+    state.spend(sid, number, 0, 1000, NOTHING)
+    state.keep_parts([total(sid, index, bytes(10_000)) for index in range(3)])
+    state.fell_back(ending(number))
+
+
+def test_rounds_that_fail_leave_no_more_than_one_does(tmp_path):
+    state = opened(tmp_path)
+    fails(state, 1)
+    after_one = size_of(tmp_path)
+    for number in range(2, 12):
+        fails(state, number)
+        assert state.kept_part(number.to_bytes(32, "big"), NOBODY, 2) == bytes(10_000), "others may ask yet"
+    assert size_of(tmp_path) == after_one
+    assert len(list((tmp_path / "vectors").iterdir())) == 2, "the base, and what is spent"
+    state = reopened(state, tmp_path)
+    assert size_of(tmp_path) < 3 * 4 * D, "after a start nobody asks for parts of the round before"
+    assert np.array_equal(state.spent, vector(sum(range(1, 12))))
+
+
+def test_a_part_of_a_session_that_somebody_made_up_is_not_remembered(tmp_path):
+    state = opened(tmp_path)
+    for number in range(100):
+        assert state.kept_part(number.to_bytes(32, "big"), NOBODY, 0) is None
+    assert not state._parts
+
+
+# pieces of a base
+
+
+def test_a_piece_of_the_base_before_costs_a_piece(tmp_path):
+    """The whole file is hashed once: what changes behind a piece after that is not looked at for it."""
+    long = np.arange(PIECE_WORDS + 10, dtype=np.float32)
+    state = State(tmp_path, "digits", PARAMETERS, long, KEY, None)
+    before = state.base
+    after = Base(1, base_digest(PARAMETERS, 1, long + 1), 3, b"\1" * 32)
+    state.adopt(after, long + 1, 1, None, ())
+    request = PieceRequest(before.digest, b"", 0, b"q" * 32)
+    assert bytes(answer(state, request).payload) == long[:PIECE_WORDS].tobytes()
+    assert bytes(answer(state, replace(request, index=1)).payload) == long[PIECE_WORDS:].tobytes()
+    assert answer(state, replace(request, index=2)) is None
+    assert bytes(answer(state, replace(request, sid=after.digest, index=1)).payload)[:4] != b""
+    (path,) = (one for one in (tmp_path / "vectors").iterdir() if one.read_bytes() == long.tobytes())
+    with path.open("r+b") as file:
+        file.seek(-4, 2)
+        file.write(b"????")
+    assert bytes(answer(state, request).payload) == long[:PIECE_WORDS].tobytes()
+    path.write_bytes(b"short")
+    assert answer(state, request) is None
+    path.unlink()
+    assert answer(state, request) is None
+
+
+def test_a_base_before_that_is_damaged_before_its_first_piece_is_not_served(tmp_path):
+    state = opened(tmp_path)
+    for generation in (1, 2):
+        before = state.base
+        state.adopt(base(generation, generation), vector(generation), generation, None, ())
+    for path in (tmp_path / "vectors").iterdir():
+        path.write_bytes(vector(7).tobytes())
+    assert state.base_piece(before.digest, 0) is None
+
+
+# the loss gate
+
+
+def refused(folder) -> State:
+    """A state that took base 1 for good and refused base 2, with progress that was never offered."""
+    state = opened(folder)
+    for generation in (1, 2):
+        state.adopt(base(generation, generation), vector(generation), generation, None, ())
+        assert state.judge(state.base, generation == 1)
+    return state
+
+
+def facing(state: State) -> tuple[object, ...]:
+    """What a gate's decision changes."""
+    back = state.way_back
+    return state.working.tolist(), None if back is None else back.tolist(), state.unjudged is None
+
+
+def test_a_base_that_was_refused_gives_way_to_the_last_good_one(tmp_path):
+    state = refused(tmp_path)
+    assert facing(state) == ([1.0] * D, [-1.0] * D, True)
+    assert np.array_equal(state.base_vector, vector(2)), "what was agreed stays agreed"
+    assert np.array_equal(state.last_good, vector(1))
+    assert facing(reopened(state, tmp_path)) == ([1.0] * D, [-1.0] * D, True)
+
+
+def test_every_step_of_a_way_back_is_there_after_a_restart(tmp_path):
+    """Killed after any of them, a node goes on from the same working model with the same way back."""
+    state = refused(tmp_path)
+    steps = [
+        (lambda: state.trained(vector(8), ()), 9, -1),
+        (lambda: state.spend(b"s" * 32, 3, 0, 1000, NOTHING), 9, -1),
+        (lambda: state.fell_back(ending(3)), 9, -1),
+        (lambda: state.trained(vector(16), ()), 25, -1),
+        (lambda: state.spend(b"t" * 32, 4, 0, 1000, NOTHING), 25, -1),
+        (lambda: state.adopt(base(3, 4), vector(4), 4, None, ()), 4, None),
+        (lambda: state.judge(state.base, False), 1, -3),
+        (lambda: state.adopt(base(4, 0.5), vector(0.5), 5, None, ()), 0.5, None),
+        (lambda: state.judge(state.base, True), 0.5, None),
+    ]
+    for number, (step, working, back) in enumerate(steps):
+        step()
+        for _ in range(2):
+            expected = [working] * D, None if back is None else [back] * D
+            assert facing(state)[:2] == expected, number
+            state = reopened(state, tmp_path)
+    assert np.array_equal(state.last_good, vector(0.5))
+
+
+def test_the_way_back_is_not_part_of_what_is_spent(tmp_path):
+    """It is known to all, and goes with every offer until the base is another one."""
+    state = refused(tmp_path)
+    state.trained(vector(8), ())
+    state.spend(b"s" * 32, 3, 0, 1000, NOTHING)
+    assert np.array_equal(state.spent, vector(8))
+    assert np.array_equal(state.way_back, vector(-1))
+
+
+def test_fresh_progress_survives_a_refusal(tmp_path):
+    state = opened(tmp_path)
+    state.judge(state.base, True)
+    state.trained(vector(3), (STEPS,))
+    state.adopt(base(1, 5), vector(5), 0, None, ())
+    state.judge(state.base, False)
+    state = reopened(state, tmp_path)
+    assert (state.working.tolist(), state.pending) == ([3.0] * D, (STEPS,))
+
+
+def test_the_last_good_base_is_kept_however_many_are_refused_after_it(tmp_path):
+    state = refused(tmp_path)
+    for generation in (3, 4, 5, 6):
+        state.adopt(base(generation, generation), vector(generation), generation, None, ())
+        state.judge(state.base, False)
+        state = reopened(state, tmp_path)
+        assert facing(state) == ([1.0] * D, [1.0 - generation] * D, True)
+    assert len(list((tmp_path / "vectors").glob("*.f32"))) == 3, "base, the one before, the last good one"
+
+
+def test_a_judgement_of_a_base_that_is_gone_changes_nothing(tmp_path):
+    state = refused(tmp_path)
+    old = state.base
+    state.adopt(base(3, 4), vector(4), 3, None, ())
+    assert not state.judge(old, True)
+    assert facing(state) == ([4.0] * D, None, False)
+    assert np.array_equal(state.last_good, vector(1))
+
+
+def test_a_judgement_is_whole_or_not_there(tmp_path):
+    """The disk fails between its two facts."""
+    state = opened(tmp_path)
+    state.judge(state.base, True)
+    state.adopt(base(1, 5), vector(5), 1, None, ())
+    state.close()
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
+        database.execute(
+            "create trigger full before insert on fact when new.name = 'good' "
+            "begin select raise(abort, 'disk full'); end"
+        )
+    state = opened(tmp_path)
+    with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+        state.judge(state.base, True)
+    for _ in range(2):
+        assert facing(state) == ([5.0] * D, None, False), "not judged, in memory and on disk"
+        state = reopened(state, tmp_path)
+
+
+def test_a_refusal_with_no_good_base_before_it_changes_nothing(tmp_path):
+    state = opened(tmp_path)
+    state.judge(state.base, False)
+    assert facing(state) == ([0.0] * D, None, True)
+    assert state.last_good is None
+
+
+def test_without_a_gate_what_one_said_before_is_forgotten(tmp_path):
+    state = refused(tmp_path)
+    state.without_gate()
+    for _ in range(2):
+        assert facing(state) == ([2.0] * D, None, False)
+        assert state.last_good is None
+        state = reopened(state, tmp_path)
+
+
+def test_a_state_that_never_had_a_gate_writes_nothing_of_it(tmp_path):
+    state = opened(tmp_path)
+    state.without_gate()
+    state.adopt(base(1, 5), vector(5), 1, None, ())
+    state.close()
+    with closing(sqlite3.connect(tmp_path / "state.db")) as database:
+        names = {name for (name,) in database.execute("select name from fact")}
+    assert not names & {"judged", "good"}
+
+
+# -- votes and lines -----------------------------------------------------------------------------------
+
+
+GROUP = Group((), 0, bytes(32), signature=bytes(64))
+SID = b"s" * 32
+
+
+def bound(value: float) -> OpenVote:
+    """A vote in a session whose shares were summed, with this node's own sum in two pieces."""
+    pieces = (vector(value).tobytes(), vector(value + 1).tobytes())
+    header = Sum(SID, b"p" * 32, bytes(32), (bytes(32), bytes(32)), bytes(64))
+    parts = tuple(replace(header, index=index, payload=piece) for index, piece in enumerate(pieces))
+    return OpenVote(SID, 0, GROUP, Certificate(SID, (header,)), parts=parts)
+
+
+def test_a_vote_of_summed_shares_is_there_after_a_restart_with_its_own_sum(tmp_path):
+    state = opened(tmp_path)
+    state.keep_parts(bound(1).parts)
+    state.bind(bound(1))
+    state = reopened(state, tmp_path)
+    assert state.votes == {SID: bound(1)} == state.standing.votes
+
+
+def test_a_vote_whose_own_sum_is_not_whole_has_none(tmp_path):
+    state = opened(tmp_path)
+    state.keep_parts(bound(1).parts[:1])
+    state.bind(bound(1))
+    assert reopened(state, tmp_path).votes[SID].parts == ()
+
+
+def test_a_masked_vote_and_a_resignation_are_there_after_a_restart(tmp_path):
+    state = opened(tmp_path)
+    head = ReleaseHead(SID, b"p" * 32, 7, bytes(32), bytes(32), bytes(32), bytes(64))
+    proof = replace(result(SID), secrets=(), releases=(head,))
+    masked = OpenVote(SID, 3, GROUP, proof, Release(head, (bytes(32),)))
+    state.bind(masked)
+    state.bind(OpenVote(RESIGNED, 3))
+    assert reopened(state, tmp_path).votes == {SID: masked, RESIGNED: OpenVote(RESIGNED, 3)}
+
+
+def test_a_vote_is_freed_by_a_base_of_a_higher_anchor_and_by_that_alone(tmp_path):
+    state = opened(tmp_path)
+    state.bind(OpenVote(RESIGNED, 0))
+    state.adopt(base(1, 5), vector(5), 1, None, (), FIRST)  # a weak one, on the same anchor
+    assert reopened(state, tmp_path).votes
+    state = opened(tmp_path)
+    state.adopt(replace(base(2, 6), anchor=2), vector(6), 2, None, (), Line(2, of_keys([b"k" * 32])))
+    assert not state.votes
+    assert not reopened(state, tmp_path).votes
+
+
+def test_a_vote_that_can_count_no_more_is_gone_for_good(tmp_path):
+    state = opened(tmp_path)
+    state.bind(bound(1))
+    state.unbind(SID)
+    assert not state.votes
+    assert not reopened(state, tmp_path).votes
+
+
+def test_the_base_that_an_open_vote_builds_on_stays_whatever_comes_meanwhile(tmp_path):
+    """Weak bases may come and go before those who voted meet again."""
+    state = opened(tmp_path)
+    on = state.base
+    key = NodeKey(bytes([1]) * 32)
+    group = replace(GROUP, readys=(ready(key, key.public, base=on),))
+    state.bind(replace(bound(1), group=group))
+    for generation in (1, 2, 3):
+        state.adopt(base(generation, generation), vector(generation), generation, None, ())
+    assert np.array_equal(state.vector_of(on), vector(0))
+    state = reopened(state, tmp_path)
+    assert np.array_equal(state.vector_of(on), vector(0))
+    state.unbind(SID)
+    state.adopt(base(4, 4), vector(4), 4, None, ())
+    assert state.vector_of(on) is None
+
+
+def test_the_parts_of_a_session_stay_as_long_as_a_vote_is_bound_to_it(tmp_path):
+    state = opened(tmp_path)
+    state.keep_parts(bound(1).parts)
+    state.bind(bound(1))
+    for round in (1, 2):
+        state.fell_back(ending(round))
+    assert state.kept_part(SID, b"p" * 32, 1) is not None
+    state.unbind(SID)
+    for round in (3, 4):
+        state.fell_back(ending(round))
+    assert state.kept_part(SID, b"p" * 32, 1) is None
+
+
+def test_the_line_of_a_base_is_there_after_a_restart_and_served_link_by_link(tmp_path):
+    state = opened(tmp_path)
+    made, weak = Link(GROUP, (result(SID),), ()), Link(GROUP, (), (Certificate(SID, ()),))
+    strong = Line(1, of_keys([b"a" * 32, b"b" * 32]), (made,))
+    state.adopt(replace(base(1, 5), anchor=1), vector(5), 1, None, (), strong)
+    then = replace(strong, weak=weak)
+    state.adopt(replace(base(2, 6), anchor=1), vector(6), 2, None, (), then)
+    state = reopened(state, tmp_path)
+    assert state.line == then == state.standing.line
+
+    def asked(digest, index):
+        return answer(state, PieceRequest(digest, LINEAGE, index, b"q" * 32))
+
+    assert asked(base(2, 6).digest, 1) == LineagePiece(base(2, 6).digest, 1, 2, (weak,))
+    assert asked(base(2, 6).digest, 2) == LineagePiece(base(2, 6).digest, 2, 2, ())
+    assert asked(base(1, 5).digest, 0) == LineagePiece(base(1, 5).digest, 0, 1, (made,))
+    assert asked(base(0, 0).digest, 0) is None

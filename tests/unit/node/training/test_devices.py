@@ -1,0 +1,176 @@
+"""Where a node trains: only where there is something to train on, and on its share of the cores."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import replace
+
+import pytest
+import torch
+
+from mechanisms.noise.randomness import SystemWords
+from node.data.dataset import load_dataset
+from node.errors import ConfigError, UserError
+from node.task.sections import canonical_parameters, load_task
+from node.training.build import build_model
+from node.training.devices import find_device, thread_count, tried, usable_cores
+from node.training.losses import make_loss
+from node.training.trainer import Trainer, moved, read_vector
+
+HERE = [f"127.0.0.1:{port}" for port in (1, 2, 3)]
+LAN = ["10.0.0.5:9001", "10.0.0.5:9002", "10.0.0.7:9001"]
+
+
+def test_the_cpu_is_always_there():
+    assert find_device("cpu") == torch.device("cpu")
+
+
+@pytest.mark.parametrize("asked", ["mps", "cuda:99"])
+def test_a_device_that_is_not_there_is_one_line(asked):
+    if asked == "mps" and torch.backends.mps.is_available():
+        pytest.skip("it is there")
+    with pytest.raises(ConfigError) as caught:
+        find_device(asked)
+    told = str(caught.value)
+    assert told.startswith(f"train.device = '{asked}' is not there: torch {torch.__version__} finds ")
+    assert "'cpu'; set one of them, or 'auto' for '" in told
+
+
+@pytest.mark.skipif(torch.cuda.is_available() or torch.backends.mps.is_available(), reason="more than a CPU")
+def test_with_a_cpu_alone():
+    assert find_device("auto") == torch.device("cpu")
+    with pytest.raises(ConfigError) as caught:
+        find_device("cuda")
+    assert str(caught.value) == (
+        f"train.device = 'cuda' is not there: torch {torch.__version__} finds 'cpu'; set one of them, or "
+        "'auto' for 'cpu'"
+    )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="it works")
+def test_a_device_that_torch_finds_and_can_not_use_is_one_line():
+    with pytest.raises(ConfigError) as caught:
+        tried(torch.device("cuda:0"))
+    told = str(caught.value)
+    assert told.startswith("train.device = 'cuda:0' is there and does not work: ")
+    assert told.endswith("; set another, or 'cpu'")
+    assert "\n" not in told
+
+
+@pytest.mark.skipif(torch.backends.mps.is_available(), reason="it takes them")
+def test_a_device_that_does_not_take_the_model_is_one_line():
+    task = load_task("digits", [])
+    dataset = load_dataset(task, None, (0, 5))
+    with pytest.raises(UserError) as caught:
+        moved(build_model(task, dataset), dataset, torch.device("mps"))
+    told = str(caught.value)
+    assert told.startswith("train.device = 'mps' does not take model and rows: ")
+    assert told.endswith("; set 'cpu'")
+    assert "\n" not in told
+
+
+class Hungry(torch.nn.Linear):
+    """Has no memory left from its second batch on, as a device says it."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(64, 10)
+        self.error, self.batches = error, 0
+        self.register_buffer("seen", torch.zeros(1))
+
+    def forward(self, rows):
+        self.batches += 1
+        self.seen += 1
+        if self.batches > 1:
+            raise self.error
+        return super().forward(rows)
+
+
+OUT_OF_MEMORY = [
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    RuntimeError("MPS backend out of memory (MPS allocated: 17 GB)."),
+]
+
+
+@pytest.mark.parametrize("error", OUT_OF_MEMORY)
+def test_a_device_without_memory_is_one_line_and_leaves_nothing_behind(error):
+    task = load_task("digits", [])
+    dataset, model = load_dataset(task, None, (0, 5)), Hungry(error)
+    trainer = Trainer(model, task.train, dataset, 0, None, SystemWords())
+    vector = read_vector(model, "*")
+    told = "train.device = 'cpu' is out of memory; lower train.batch_size = 16, end what else uses it, or "
+    told += "set 'cpu'"
+
+    with pytest.raises(UserError) as caught:
+        trainer.train(vector, 1, threading.Event())
+    assert str(caught.value) == told
+    assert model.seen.item() == 0
+    for use in (trainer.evaluate, trainer.own_loss):
+        with pytest.raises(UserError) as caught:
+            use(vector)
+        assert str(caught.value) == told
+
+
+def test_another_error_of_a_model_stays_what_it_is():
+    task = load_task("digits", [])
+    dataset, model = load_dataset(task, None, (0, 5)), Hungry(RuntimeError("shapes do not fit"))
+    trainer = Trainer(model, task.train, dataset, 0, None, SystemWords())
+    with pytest.raises(RuntimeError, match="shapes do not fit"):
+        trainer.train(read_vector(model, "*"), 1, threading.Event())
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("cross-entropy", {"weight": [1.0] * 10}),
+        ("tests.own_training:weighted", {"weight": [1.0] * 10}),
+        ("tests.own_training:Weighted", {"weight": [1.0] * 10}),
+        ("tests.own_training:Balanced", {}),
+    ],
+)
+def test_the_tensors_of_a_loss_are_where_the_model_is(name, arguments):
+    """On "meta", a device that has shapes and no values, and refuses what is elsewhere."""
+    section = replace(load_task("digits", []).train, loss=name, loss_args=arguments)
+    outputs = torch.zeros(4, 10, device="meta", requires_grad=True)
+    targets = torch.zeros(4, dtype=torch.int64, device="meta")
+
+    found = make_loss(section, 10, torch.device("meta"))(outputs, targets)
+
+    assert found.device.type == "meta"
+
+
+def test_a_device_is_nobody_elses_business():
+    plain = load_task("digits", [])
+    own = load_task("digits", ["train.device=auto", "train.threads=3", 'train.metrics=["auc"]'])
+    assert canonical_parameters(plain, [], 4.0) == canonical_parameters(own, [], 4.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "listen", "peers", "tracker", "share"),
+    [
+        (5, None, HERE, None, 5),
+        (None, None, HERE, None, "a third"),
+        (None, "127.0.0.1:1", HERE, None, "a third"),
+        (None, "10.0.0.5:9001", LAN, None, "a half"),
+        (None, "10.0.0.7:9001", LAN, None, "all"),
+        (None, None, [], "127.0.0.1:9000", 1),
+        (None, None, [], "localhost:9000", 1),
+        (None, "10.0.0.5:9001", [], "10.0.0.7:9000", "all"),
+        (None, None, [f"127.0.0.1:{port}" for port in range(1, 65)], None, "a 64th"),
+    ],
+)
+def test_torch_gets_this_nodes_share_of_the_cores(asked, listen, peers, tracker, share):
+    parts = {"all": 1, "a half": 2, "a third": 3, "a 64th": 64}
+    expected = max(1, usable_cores() // parts[share]) if isinstance(share, str) else share
+    assert thread_count(asked, listen, peers, tracker) == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no affinity on this system")
+def test_cores_that_were_taken_away_do_not_count():
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert usable_cores() == 1
+        assert thread_count(None, None, HERE, None) == 1
+    finally:
+        os.sched_setaffinity(0, before)

@@ -1,0 +1,238 @@
+"""How gradient steps are made: plain ones see every row once, private ones sample, clip and noise."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from mechanisms.gradients.dp_sgd import GradientRule
+from mechanisms.noise.randomness import SeededWords, SystemWords
+from node.data.dataset import Dataset, load_dataset
+from node.errors import ConfigError
+from node.models import MLP
+from node.task.sections import load_task
+from node.training.build import build_model
+from node.training.gradient_steps import PlainSteps, PrivateSteps
+from node.training.trainer import Trainer, read_vector
+
+NEVER = threading.Event()
+FIRST_LAYER = ("train.parameters=layers.0.*", "train.local=*")
+RULE = GradientRule(clipping_radius=1.0, noise_multiplier=2.0, sampling_probability=0.1)
+loss = nn.functional.cross_entropy
+
+
+def rows_of(count: int) -> Dataset:
+    """`count` rows of two features and two classes."""
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(count, 2)).astype(np.float32))
+    y = (x[:, 0] > 0).long()
+    return Dataset(x, y, x, y, "validation", 2, "a line")
+
+
+def words(seed: int) -> SeededWords:
+    return SeededWords(np.random.default_rng(seed))
+
+
+def private(count: int, batch_size: int, rule: GradientRule, seed: int = 1) -> tuple[PrivateSteps, MLP]:
+    model = MLP([2, 300, 2])
+    return PrivateSteps(model, loss, rows_of(count), batch_size, rule, words(seed)), model
+
+
+def test_the_loss_of_a_row_is_torchs_to_the_bit():
+    model, rule = MLP([5, 9, 4]), replace(RULE, noise_multiplier=1e-6, sampling_probability=1.0)
+    generator = torch.Generator().manual_seed(3)
+    x, y = torch.randn(40, 5, generator=generator) * 30, torch.randint(4, (40,), generator=generator)
+    dataset = Dataset(x, y, x, y, "validation", 4, "a line")
+    found = []
+    for of_classes in (loss, nn.CrossEntropyLoss()):  # the second goes through as it is
+        steps = PrivateSteps(model, of_classes, dataset, 40, rule, words(1))
+        mean = steps.backward(torch.arange(40))
+        found.append([mean, *(value.grad for value in model.parameters())])
+
+    assert found[0][0] == found[1][0]
+    assert all(torch.equal(one, other) for one, other in zip(found[0][1:], found[1][1:], strict=True))
+
+
+# plain steps
+
+
+@pytest.mark.parametrize(
+    ("count", "batch_size", "sizes"),
+    [(8, 4, [4, 4]), (10, 4, [4, 4, 2]), (9, 4, [4, 5]), (1, 4, [1]), (3, 1, [1, 1, 1]), (5, 100, [5])],
+)
+def test_plain_batches_hold_each_row_once_and_none_is_a_single_row(count, batch_size, sizes):
+    steps = PlainSteps(MLP([2, 2]), loss, rows_of(count), batch_size)
+    batches = list(steps.batches(np.random.default_rng(0)))
+    assert [len(batch) for batch in batches] == sizes
+    assert sorted(torch.cat(batches).tolist()) == list(range(count))
+
+
+def test_a_plain_step_has_the_gradient_of_the_mean_loss():
+    model, dataset = MLP([2, 2]), rows_of(20)
+    told = PlainSteps(model, loss, dataset, 4).backward(torch.arange(4))
+    expected = loss(model(dataset.train_x[:4]), dataset.train_y[:4])
+    assert told == pytest.approx(expected.item())
+    gradients = torch.autograd.grad(expected, list(model.parameters()))
+    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+        assert torch.allclose(parameter.grad, gradient)
+
+
+# private steps
+
+
+@pytest.mark.parametrize(("count", "batch_size", "steps"), [(8, 4, 2), (9, 4, 3), (3, 100, 1), (5, 1, 5)])
+def test_an_epoch_has_as_many_private_steps_as_plain_batches_would_take(count, batch_size, steps):
+    subject, _ = private(count, batch_size, RULE)
+    assert len(list(subject.batches(np.random.default_rng(0)))) == steps
+
+
+def test_samples_are_poisson():
+    """Sizes are binomial, rows independent of each other: neither a permutation nor of one size."""
+    subject, _ = private(200, 20, RULE)
+    batches = [batch for _ in range(300) for batch in subject.batches(np.random.default_rng(0))]
+    sizes = np.array([len(batch) for batch in batches])
+    chosen = np.bincount(torch.cat(batches).numpy(), minlength=200)
+    assert len(batches) == 3000
+    assert sizes.mean() == pytest.approx(20, abs=0.4)  # 5 standard errors
+    assert sizes.var() == pytest.approx(18, abs=2.4)
+    assert np.abs(chosen - 300).max() < 5 * np.sqrt(3000 * 0.1 * 0.9)
+    epoch = torch.cat(batches[:10])
+    assert len(set(epoch.tolist())) < len(epoch), "a row may be in several batches of an epoch"
+    assert all(batch.dtype == torch.int64 and len(set(batch.tolist())) == len(batch) for batch in batches)
+
+
+def test_samples_follow_from_the_words_and_not_from_the_order_that_the_seed_gives():
+    def drawn(words_seed: int, order_seed: int) -> list[list[int]]:
+        subject, _ = private(50, 10, RULE, words_seed)
+        return [batch.tolist() for batch in subject.batches(np.random.default_rng(order_seed))]
+
+    assert drawn(1, 0) == drawn(1, 7)
+    assert drawn(1, 0) != drawn(2, 0)
+
+
+def test_an_empty_batch_gives_nothing_but_noise_over_the_expected_batch():
+    subject, model = private(100, 10, replace(RULE, clipping_radius=0.5))
+    assert subject.backward(torch.arange(0)) == 0.0
+    noise = torch.cat([parameter.grad.ravel() for parameter in model.parameters()])
+    assert noise.dtype == torch.float32
+    assert float(noise.std()) == pytest.approx(2.0 * 0.5 / 10, rel=0.1)
+    assert float(noise.mean()) == pytest.approx(0, abs=0.02)
+
+
+def test_one_row_moves_the_gradient_by_at_most_the_radius_over_the_expected_batch():
+    rule = GradientRule(0.5, 1e-4, 0.1)
+    with_row, one = private(100, 10, rule)
+    without, other = private(100, 10, rule)
+    other.load_state_dict(one.state_dict())
+    with_row.backward(torch.arange(6))
+    without.backward(torch.arange(5))
+    pairs = zip(one.parameters(), other.parameters(), strict=True)
+    moved = torch.cat([(a.grad - b.grad).ravel() for a, b in pairs])
+    assert 0 < float(moved.norm()) <= 0.5 / 10 * 1.001
+
+
+def test_every_trainable_parameter_is_noised_and_a_frozen_one_has_no_gradient():
+    model = MLP([2, 3, 2])
+    model.layers[0].bias.requires_grad_(False)
+    PrivateSteps(model, loss, rows_of(100), 10, RULE, words(1)).backward(torch.arange(0))
+    noised = {name for name, value in model.named_parameters() if value.grad is not None and value.grad.any()}
+    assert noised == {"layers.0.weight", "layers.2.weight", "layers.2.bias"}
+
+
+class Peeking(nn.Module):
+    """It looks at a value on the way, which a gradient of many rows at once can not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.layer(rows) * (2 if rows.sum().item() > 0 else 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4)), "layer '1' (BatchNorm1d)"),
+        (nn.Sequential(nn.Linear(2, 4), nn.InstanceNorm1d(4, track_running_stats=True)), "(InstanceNorm1d)"),
+        (Peeking(), ".item()"),
+        (MLP([2, 3, 2]).double(), "torch.float64"),
+    ],
+)
+def test_a_model_without_a_gradient_of_each_row_has_no_private_steps(model, told):
+    with pytest.raises(ConfigError) as caught:
+        PrivateSteps(model.eval(), loss, rows_of(20), 10, RULE, words(1))
+    assert "privacy.mechanism = 'dp-sgd' needs the gradient of each row" in str(caught.value)
+    assert told in str(caught.value)
+
+
+def test_layers_that_look_at_one_row_at_a_time_have_private_steps():
+    model = nn.Sequential(nn.Linear(2, 4), nn.LayerNorm(4), nn.GroupNorm(2, 4))
+    steps = PrivateSteps(model, loss, rows_of(20), 10, RULE, words(1))
+    assert all(value.grad is None for value in model.parameters()), "what was tried is thrown away"
+    assert math.isfinite(steps.backward(torch.arange(4)))
+
+
+# training with them
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return load_dataset(load_task("digits", []), None, (0, 20))
+
+
+def trainer(dataset, rule, source, *overrides, seed=0):
+    task = load_task("digits", ["train.epochs=1", "model.args.sizes=[64,16,10]", *overrides])
+    model = build_model(task, dataset)
+    subject = Trainer(model, task.train, dataset, seed, rule, source)
+    return subject, read_vector(model, task.train.parameters), model
+
+
+def test_private_training_learns_where_the_noise_is_small(dataset):
+    rule = GradientRule(1.0, 0.02, 16 / len(dataset.train_y))
+    subject, vector, _ = trainer(dataset, rule, words(1), "train.epochs=6")
+    before = subject.evaluate(vector).accuracy
+    for number in (1, 2, 3):
+        vector = subject.train(vector, number, NEVER).vector
+    assert before < 0.25 < 0.4 < subject.evaluate(vector).accuracy
+
+
+def test_the_words_decide_private_training_and_the_seed_does_not(dataset):
+    def trained(words_seed: int, seed: int) -> np.ndarray:
+        subject, start, _ = trainer(dataset, RULE, words(words_seed), seed=seed)
+        return subject.train(start, 1, NEVER).vector - start
+
+    assert np.linalg.norm(trained(1, 0)) > 0
+    assert np.array_equal(trained(1, 0), trained(1, 5))
+    assert not np.array_equal(trained(1, 0), trained(2, 0))
+
+
+def test_two_private_trainings_of_one_node_differ(dataset):
+    subject, start, _ = trainer(dataset, RULE, SystemWords())
+    one, other = (subject.train(start, 1, NEVER).vector for _ in range(2))
+    assert not np.array_equal(one, other)
+
+
+def test_what_is_not_shared_is_noised_too(dataset):
+    rule = replace(RULE, noise_multiplier=20)
+    subject, start, model = trainer(dataset, rule, words(1), *FIRST_LAYER)
+    head = model.layers[2].weight.detach().clone()
+    subject.train(start, 1, NEVER)
+    moved = (model.layers[2].weight.detach() - head).numpy()
+    quiet, start, model = trainer(dataset, replace(RULE, noise_multiplier=1e-3), words(1), *FIRST_LAYER)
+    quiet.train(start, 1, NEVER)
+    without = (model.layers[2].weight.detach() - head).numpy()
+    assert np.linalg.norm(moved) > 3 * np.linalg.norm(without)
+
+
+def test_a_round_in_which_no_row_was_sampled_is_trained_all_the_same(dataset):
+    rule = replace(RULE, sampling_probability=1e-9)
+    subject, start, _ = trainer(dataset, rule, words(1))
+    trained = subject.train(start, 1, NEVER)
+    assert trained.loss == 0.0
+    assert np.isfinite(trained.vector).all()

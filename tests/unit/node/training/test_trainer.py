@@ -1,0 +1,319 @@
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from mechanisms.noise.randomness import SystemWords
+from node.data.dataset import Dataset, load_dataset
+from node.errors import ConfigError
+from node.models import MLP, Linear
+from node.task.sections import load_task
+from node.training.build import build_model
+from node.training.optimizers import make_optimizer
+from node.training.trainer import (
+    Diverged,
+    Interrupted,
+    Trainer,
+    read_vector,
+    shapes,
+    split_vector,
+    write_vector,
+)
+
+NEVER = threading.Event()
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return load_dataset(load_task("digits", []), None, (0, 20))
+
+
+def trainer(dataset, *overrides, seed=0):
+    task = load_task("digits", overrides)
+    model = build_model(task, dataset)
+    start = read_vector(model, task.train.parameters)
+    return Trainer(model, task.train, dataset, seed, None, SystemWords()), start
+
+
+# vectors
+
+
+def test_a_vector_is_all_parameters_in_order():
+    model = MLP([3, 2, 4])
+    assert shapes(model, "*") == [
+        ("layers.0.weight", (2, 3)),
+        ("layers.0.bias", (2,)),
+        ("layers.2.weight", (4, 2)),
+        ("layers.2.bias", (4,)),
+    ]
+    vector = read_vector(model, "*")
+    assert (vector.shape, vector.dtype) == ((20,), np.float32)
+    assert np.array_equal(vector[:6], model.layers[0].weight.detach().numpy().ravel())
+
+
+def test_a_vector_is_a_copy_and_comes_back_as_it_was_written():
+    model = MLP([3, 2, 4])
+    vector = np.arange(20, dtype=np.float32)
+    vector.flags.writeable = False
+    write_vector(model, vector, "*")
+    kept = read_vector(model, "*")
+    write_vector(model, np.zeros(20, np.float32), "*")
+    assert np.array_equal(kept, vector)
+
+
+def test_a_pattern_chooses_parameters_and_frozen_ones_are_left_out():
+    model = MLP([3, 2, 4])
+    assert [name for name, _ in shapes(model, "layers.0.*")] == ["layers.0.weight", "layers.0.bias"]
+    model.layers[0].weight.requires_grad_(False)
+    assert [name for name, _ in shapes(model, "layers.0.*")] == ["layers.0.bias"]
+    before = read_vector(model, "layers.2.*")
+    write_vector(model, np.ones(2, np.float32), "layers.0.*")
+    assert np.array_equal(read_vector(model, "layers.2.*"), before)
+
+
+def test_one_parameter_makes_a_vector_too():
+    vector = read_vector(MLP([3, 2]), "layers.0.bias")
+    assert vector.shape == (2,)
+    vector[:] = 1
+
+
+def test_a_pattern_that_matches_nothing():
+    with pytest.raises(ConfigError) as caught:
+        shapes(Linear(2, 3), "head.*")
+    assert str(caught.value) == (
+        "train.parameters = 'head.*' matches none of the model's parameters; it has: "
+        "'layers.0.weight, layers.0.bias'"
+    )
+
+
+def test_a_vector_is_split_into_views():
+    vector = np.arange(8, dtype=np.float32)
+    parts = split_vector(vector, [("a", (2, 3)), ("b", (2,))])
+    assert parts["a"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert np.shares_memory(parts["b"], vector)
+    with pytest.raises(ValueError, match=r"a vector of shape \(9,\) for 8 parameters"):
+        split_vector(np.zeros(9, np.float32), [("a", (2, 3)), ("b", (2,))])
+
+
+# training
+
+
+def test_training_learns(dataset):
+    subject, start = trainer(dataset)
+    before = subject.evaluate(start)
+    trained = subject.train(start, 1, NEVER)
+    for number in range(2, 6):
+        trained = subject.train(trained.vector, number, NEVER)
+    after = subject.evaluate(trained.vector)
+    assert before.accuracy < 0.3 < after.accuracy
+    assert trained.loss < before.loss / 2
+    assert trained.vector.dtype == np.float32
+    assert trained.seconds > 0
+
+
+def test_the_own_loss_is_the_mean_over_the_training_rows(dataset):
+    subject, start = trainer(dataset)
+    trained = subject.train(start, 1, NEVER).vector
+    expected = torch.nn.functional.cross_entropy(
+        build_model(load_task("digits", []), dataset)(dataset.train_x), dataset.train_y
+    )
+    assert subject.own_loss(start) == pytest.approx(expected.item(), rel=1e-5)
+    assert subject.own_loss(trained) < subject.own_loss(start)
+    swapped = replace(dataset, test_x=dataset.train_x, test_y=dataset.train_y)
+    assert subject.own_loss(trained) == trainer(swapped)[0].evaluate(trained).loss
+
+
+def test_the_batch_order_follows_from_seed_and_round(dataset):
+    subject, start = trainer(dataset)
+    again, _ = trainer(dataset)
+    other, _ = trainer(dataset, seed=1)
+    one = subject.train(start, 3, NEVER).vector
+    assert np.array_equal(subject.train(start, 3, NEVER).vector, one)
+    assert np.array_equal(again.train(start, 3, NEVER).vector, one)
+    assert not np.array_equal(subject.train(start, 4, NEVER).vector, one)
+    assert not np.array_equal(other.train(start, 3, NEVER).vector, one)
+
+
+def test_training_leaves_its_input_and_the_global_generators_alone(dataset):
+    subject, start = trainer(dataset)
+    kept, state = start.copy(), torch.get_rng_state()
+    subject.train(start, 1, NEVER)
+    subject.evaluate(start)
+    assert np.array_equal(start, kept)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_read_only_vector_is_trained_and_evaluated(dataset):
+    subject, start = trainer(dataset)
+    start.flags.writeable = False
+    assert subject.train(start, 1, NEVER).vector.flags.writeable
+    subject.evaluate(start)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)])
+def test_an_optimizer_is_torchs_with_the_sections_values(name, expected):
+    section = replace(load_task("digits", []).train, optimizer=name, learning_rate=0.05, weight_decay=0.1)
+    optimizer = make_optimizer([torch.nn.Parameter(torch.zeros(2))], section, 0.05)
+    (group,) = optimizer.param_groups
+    assert type(optimizer) is expected
+    assert (group["lr"], group["betas"][0], group["weight_decay"]) == (0.05, 0.9, 0.1)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
+def test_every_optimizer_lowers_the_loss(dataset, optimizer):
+    overrides = [f"train.optimizer={optimizer}", "train.learning_rate=0.01", "train.epochs=8"]
+    subject, start = trainer(dataset, *overrides)
+    assert subject.train(start, 1, NEVER).loss < subject.evaluate(start).loss
+
+
+def test_the_gradient_is_clipped(dataset):
+    overrides = ["train.momentum=0", "train.learning_rate=1", "train.grad_clip=0.001", "train.epochs=1"]
+    subject, start = trainer(dataset, *overrides, "train.batch_size=1000")
+    moved = subject.train(start, 1, NEVER).vector - start
+    assert np.linalg.norm(moved) == pytest.approx(0.001, rel=0.01)
+
+
+def test_training_stops_when_asked(dataset):
+    subject, start = trainer(dataset)
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Interrupted):
+        subject.train(start, 1, stop)
+    assert subject.evaluate(start).accuracy < 0.3
+
+
+def test_training_that_was_stopped_leaves_nothing_to_the_next(dataset):
+    class StopAtThird(threading.Event):
+        asked = 0
+
+        def is_set(self):
+            self.asked += 1
+            return self.asked > 2
+
+    subject, start = trainer(dataset)
+    wanted = subject.train(start, 1, NEVER).vector
+    with pytest.raises(Interrupted):
+        subject.train(start, 1, StopAtThird())
+    assert np.array_equal(subject.train(start, 1, NEVER).vector, wanted)
+
+
+def test_training_that_diverges_says_what_to_do(dataset):
+    subject, start = trainer(dataset)
+    with pytest.raises(Diverged) as caught:
+        subject.train(np.full_like(start, 1e30), 7, NEVER)
+    told = "training diverged in round 7, the loss is nan; lower train.learning_rate = 0.1 or set"
+    assert str(caught.value) == f"{told} train.grad_clip"
+    assert (caught.value.status, "\n" in str(caught.value)) == (1, False)
+
+
+def test_numbers_are_regressed_on():
+    x = torch.linspace(-1, 1, 64).reshape(64, 1)
+    y = 3 * x[:, 0] + 0.5
+    rows = Dataset(x, y, x, y, "validation", None, "a line")
+    section = replace(load_task("digits", []).train, epochs=30)
+    model = Linear(1, 1)
+    subject = Trainer(model, section, rows, 0, None, SystemWords())
+    trained = subject.train(np.zeros(2, np.float32), 1, NEVER)
+    assert trained.vector == pytest.approx([3, 0.5], abs=0.01)
+    assert subject.evaluate(trained.vector).accuracy > 0.999
+    assert subject.evaluate(np.array([0, 0.5], np.float32)).accuracy == pytest.approx(0, abs=1e-5)
+
+
+def test_a_module_for_use_has_the_vector_and_is_a_copy(dataset):
+    trained, start = trainer(dataset)
+    wanted = np.linspace(-1, 1, len(start), dtype=np.float32)
+
+    module = trained.module(wanted)
+    trained.train(start, 1, threading.Event())
+
+    parts = [parameter.numpy().ravel() for parameter in module.parameters()]
+    assert np.array_equal(np.concatenate(parts), wanted)
+    assert not module.training
+    assert not any(parameter.requires_grad for parameter in module.parameters())
+
+
+# what a task may choose
+
+
+def test_the_schedule_sets_the_rate_of_each_round(dataset):
+    overrides = ["train.momentum=0", "train.epochs=1", "train.rounds=2", "train.batch_size=1000"]
+    steady, start = trainer(dataset, *overrides)
+    falling, _ = trainer(dataset, *overrides, "train.schedule=linear")
+    moves = [
+        [np.linalg.norm(subject.train(start, number, NEVER).vector - start) for number in (1, 2, 3)]
+        for subject in (steady, falling)
+    ]
+    assert moves[1] == pytest.approx([moves[0][0], moves[0][1] / 2, moves[0][2] / 2], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("train.loss=tests.own_training:focal",),
+        ("train.optimizer=tests.own_training:Signs", "train.learning_rate=0.002"),
+        ("train.optimizer=torch.optim:Adagrad", "train.learning_rate=0.02"),
+    ],
+)
+def test_a_loss_and_an_optimizer_of_ones_own_learn(dataset, overrides):
+    subject, vector = trainer(dataset, *overrides)
+    before, accuracy = subject.own_loss(vector), subject.evaluate(vector).accuracy
+    for number in range(1, 6):
+        vector = subject.train(vector, number, NEVER).vector
+    assert subject.own_loss(vector) < 0.7 * before
+    assert subject.evaluate(vector).accuracy > 2 * accuracy
+
+
+def two_classes(tmp_path, *overrides):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3))
+    lines = [",".join(map(str, (*row, int(row.sum() > 0)))) for row in x]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,c,y", *lines]) + "\n")
+    task = load_task("digits", ["model.class=tests.own_models:OneLogit", "model.args={inputs=3}", *overrides])
+    return task, load_dataset(
+        replace(task, data=replace(task.data, source=None)), tmp_path / "rows.csv", None
+    )
+
+
+def test_one_logit_is_enough_for_two_classes(tmp_path):
+    task, rows = two_classes(tmp_path, "train.loss=bce")
+    subject = Trainer(build_model(task, rows), task.train, rows, 0, None, SystemWords())
+    found = subject.evaluate(subject.train(subject.vector(), 1, NEVER).vector)
+    assert found.metrics["accuracy"] == pytest.approx(found.accuracy)
+    assert found.accuracy > 0.9
+    assert found.metrics["auc"] > 0.95
+
+
+def test_one_logit_is_refused_for_more_or_for_another_loss(tmp_path):
+    task, rows = two_classes(tmp_path)
+    with pytest.raises(
+        ConfigError, match=r"answers 2 rows with shape .2, 1.; allowed: at least 2 logits a row"
+    ):
+        build_model(task, rows)
+    bce = replace(task, train=replace(task.train, loss="bce"))
+    wide = replace(bce, model=replace(task.model, cls="node.models:Linear", args={"inputs": 3, "outputs": 2}))
+    with pytest.raises(
+        ConfigError, match=r"allowed: one logit a row, for train.loss = 'bce'; change model.args"
+    ):
+        build_model(wide, rows)
+
+
+def test_what_a_trainer_can_not_do_is_said_before_it_begins(dataset):
+    for override, told in (
+        ("train.loss=tests.own_training:each_row", "gives a Tensor of shape"),
+        ('train.metrics=["r2"]', "train.metrics = ['r2'] is refused"),
+        ("train.schedule=step", "train.schedule_args = {} do not suit"),
+        ('train.optimizer_args={speed="high"}', "train.optimizer_args = {'speed': 'high'} do not suit"),
+        ("train.device=cuda:99", "train.device = 'cuda:99' is not there"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            trainer(dataset, override)
+        assert told in str(caught.value)
+
+
+def test_metrics_are_those_that_were_asked_for(dataset):
+    subject, start = trainer(dataset)
+    assert set(subject.evaluate(start).metrics) == {"accuracy", "balanced-accuracy", "auc"}
+    subject, start = trainer(dataset, 'train.metrics=["auc"]')
+    assert set(subject.evaluate(start).metrics) == {"auc"}
