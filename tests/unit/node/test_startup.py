@@ -13,9 +13,9 @@ ROOT = Path(__file__).parents[3]
 HEAVY = ("torch", "scipy", "sklearn", "dp_accounting", "pyarrow", "plotly", "PIL")
 HELP = {
     "node.__main__": HEAVY,
-    "node.init": HEAVY,
-    "node.check": HEAVY,
-    "node.predict": HEAVY,
+    "node.init.__main__": HEAVY,
+    "node.check.__main__": HEAVY,
+    "node.predict.__main__": HEAVY,
     "node.key": HEAVY,
     "scenarios.__main__": ("sklearn", "dp_accounting", "pyarrow", "ray"),
     "node.tracker": ("torch", "sklearn", "dp_accounting", "pyarrow", "plotly", "PIL"),
@@ -52,9 +52,9 @@ def test_help_loads_nothing_heavy(tmp_path, module):
     [
         ("node.__main__", ["--peers", "127.0.0.1"]),
         ("node.__main__", ["--peers", "127.0.0.1:1,127.0.0.1:2", "--task", "nowhere.toml"]),
-        ("node.init", ["--data", "nowhere.csv", "--rounds", "none"]),
-        ("node.check", ["nowhere.toml"]),
-        ("node.predict", ["--data", "nowhere.csv"]),
+        ("node.init.__main__", ["--data", "nowhere.csv", "--rounds", "none"]),
+        ("node.check.__main__", ["nowhere.toml"]),
+        ("node.predict.__main__", ["--data", "nowhere.csv"]),
     ],
 )
 def test_a_wrong_argument_is_told_before_anything_heavy_is_loaded(tmp_path, module, argv):
