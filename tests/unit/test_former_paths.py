@@ -18,6 +18,7 @@ FORMER = (
     ("mechanisms.randomness", "mechanisms.noise.randomness", ("SystemWords", "Words")),
     ("mechanisms.robust_server", "mechanisms.servers.robust_server", ("Robust",)),
     ("mechanisms.server", "mechanisms.servers.server", ("Federation", "PlainTraining", "fixed_sample")),
+    ("scenarios.models", "scenarios.data.models", ("Logistic", "SmallCNN")),
 )
 
 
@@ -27,7 +28,9 @@ def test_what_stood_there_is_there(former, present, names):
         assert getattr(import_module(former), name) is getattr(import_module(present), name)
 
 
-@pytest.mark.parametrize("key", ["mechanisms.robust_server:Robust", "mechanisms.labels:LabelDP"])
+@pytest.mark.parametrize(
+    "key", ["mechanisms.robust_server:Robust", "mechanisms.labels:LabelDP", "scenarios.models:SmallCNN"]
+)
 def test_a_task_key_names_the_class_that_moved(key):
     module, _, name = key.partition(":")
     assert import_class(key).__name__ == name
