@@ -27,7 +27,6 @@ from node.logs import Log
 from node.net.listening import check_names, endpoint_of, listen, listen_where_possible
 from node.net.routes import answers
 from node.net.tls import make_tls, protection, url
-from node.observe.access import FILE as TOKEN_FILE
 from node.observe.access import Access, access_of, kept_token
 from node.observe.fan_out import Reporters
 from node.observe.health import health, missing_of
@@ -53,7 +52,7 @@ from node.runtime.shell import Clock
 from node.runtime.weighting import Weighting, make_weighting
 from node.signals import deserted_text, until_done_or_interrupted
 from node.storage.allow_list import read_allow_list
-from node.storage.folder_lock import HISTORY, KEY, Lock, check_folder, tidy_folder
+from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, Lock, check_folder, tidy_folder
 from node.storage.key_file import new_seed, read_key, write_key
 from node.storage.spend_file import SpendFile
 from node.storage.state import State
@@ -307,11 +306,11 @@ def _run_in(
     state = _open_state(prepared, key, out, key_file)
     try:
         bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
-        access = access_of(endpoint, bound, where, lambda: kept_token(out / TOKEN_FILE))
+        access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN))
         registry = new_registry()
         told = (reporter, LogReporter(Log("node")), RoundFigures(registry))
         journal = Journal(Reporters(told), Clock().now)
-        shown = access.shown(out / TOKEN_FILE, on_terminal=sys.stdout.isatty() and not options.json)
+        shown = access.shown(out / PAGE_TOKEN, on_terminal=sys.stdout.isatty() and not options.json)
         journal.started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown})
         watched = Watched(journal, access, registry)
         return asyncio.run(_live(prepared, key, endpoint, state, out, listener, watched, live))

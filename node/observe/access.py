@@ -19,7 +19,6 @@ from node.addresses import is_loopback, parse_key, split_endpoint
 from node.errors import ConfigError
 from node.storage.key_file import read_secret, write_secret
 
-FILE = "page.token"
 TOKEN_BYTES = 32
 _SAME = {"same-origin", "none"}
 _SCHEME = "Bearer "

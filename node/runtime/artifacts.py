@@ -7,54 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from node.storage.records import Traffic
 from node.storage.vector_files import Floats
 from node.storage.whole_files import replace_file
 from node.training.model_file import Card, Tensors, read_tensors, write_model
 from protocol.wire.messages import Base
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """One phase of a round: seconds, and bytes on the wire."""
-
-    s: float
-    bytes_sent: int = 0
-    bytes_received: int = 0
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a round ended, and what it cost: what its line is made of that can not be worked out again later.
-
-    It is stored with the round's number, so that a round that counts has its line, whatever comes in between.
-    """
-
-    round: int
-    outcome: str
-    reason: str | None
-    participants: int
-    bytes_sent: int
-    bytes_received: int
-    train_s: float
-    aggregate_s: float
-    train_loss: float | None
-    missing: tuple[str, ...]
-    clipped: int
-    phases: Mapping[str, Traffic]
-    without: tuple[str, ...] = ()
-
-    def to_text(self) -> str:
-        """One line of JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_text(cls, text: str) -> Ending:
-        """What `to_text` wrote."""
-        values = json.loads(text)
-        values["missing"] = tuple(values["missing"])
-        values["without"] = tuple(values.get("without", ()))
-        values["phases"] = {name: Traffic(**traffic) for name, traffic in values["phases"].items()}
-        return cls(**values)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from node.observe.reporting import Reporter, fatal_text, notice_text
 from node.observe.snapshot import Sight
 from node.observe.waiting import without_text
 from node.runtime import wall_clock
-from node.runtime.artifacts import Ending, Folder, Summary
+from node.runtime.artifacts import Folder, Summary
 from node.runtime.figures import NO_TRAINING, Training, ending_of
 from node.runtime.group_guarantees import withstands
 from node.runtime.history import Chronicle
@@ -37,11 +37,12 @@ from node.runtime.known_tracker import KnownTracker
 from node.runtime.loss_gate import Gate
 from node.runtime.meter import Meter
 from node.runtime.plan import Plan
-from node.runtime.privacy_budget import NOTHING, can_offer, can_train, receipt_of
+from node.runtime.privacy_budget import can_offer, can_train, receipt_of
 from node.runtime.serving import Serving, answer
 from node.runtime.shell import Shell
 from node.runtime.shutdown import Stopping
 from node.runtime.weighting import WRONG_WEIGHTS, Weighting
+from node.storage.records import NOTHING, Ending
 from node.storage.state import Kept, State
 from node.storage.vector_files import Floats
 from node.training.trainer import Interrupted, Learner

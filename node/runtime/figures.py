@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from mechanisms.accounting.ledger import Spent
 from node.net.traffic import Counts
-from node.runtime.artifacts import Ending, Record, Summary, Traffic
+from node.runtime.artifacts import Record, Summary
 from node.runtime.loss_gate import Refused
 from node.runtime.meter import Meter
 from node.runtime.plan import Plan
+from node.storage.records import Ending, Traffic
 from node.storage.state import State
 from node.training.trainer import Evaluation
 from protocol.actions import Completed, Failed

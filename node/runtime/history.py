@@ -14,11 +14,12 @@ from collections.abc import Mapping
 from mechanisms.mechanism import Mechanism
 from node.net.traffic import Counts
 from node.observe.reporting import Reporter
-from node.runtime.artifacts import Ending, Folder, Summary, Traffic, total_of
+from node.runtime.artifacts import Folder, Summary, total_of
 from node.runtime.figures import round_record, run_summary
 from node.runtime.loss_gate import Gate, Refused
 from node.runtime.plan import Plan
 from node.runtime.privacy_budget import facts, spent_by
+from node.storage.records import Ending, Traffic
 from node.storage.state import State
 from node.training.trainer import Evaluation, Learner
 

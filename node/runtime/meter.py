@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 from node.net.traffic import Counts
-from node.runtime.artifacts import Traffic
+from node.storage.records import Traffic
 
 PHASES = ("group", "shares", "sums")
 

@@ -7,29 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from mechanisms.accounting.ledger import Event, Ledger, Spent, spent
 from mechanisms.mechanism import Mechanism, Memory, Setting
 from node.errors import ConfigError, reason
+from node.storage.records import Receipt
 from node.task.import_path import import_class
 from node.task.sections import Task
 
 _ROUNDING = 1 + 1e-9
 _PARTS = tuple(name for name in dir(Mechanism) if not name.startswith("_"))
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What becomes true when an offer is spent: what it is charged, what is remembered, and the new total."""
-
-    events: tuple[Event, ...]
-    memory: Memory
-    total: Spent | None
-
-
-NOTHING = Receipt((), (), None)
 
 
 def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], rows: int) -> Mechanism:

@@ -19,7 +19,6 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from node.errors import ConfigError, UserError, reason
-from node.observe.access import FILE as TOKEN
 from node.storage.spend_file import SUFFIX, spend_path
 from node.storage.whole_files import sync, tidy
 
@@ -28,9 +27,10 @@ HISTORY = "history.jsonl"
 STATE = "state.db"
 MODELS = ("model.safetensors", "private.safetensors")
 SUMMARY = "summary.json"
+PAGE_TOKEN = "page.token"  # noqa: S105 - the name of a file
 _NEEDS_STATE = (HISTORY, *MODELS, SUMMARY, "vectors", "certificates", f"{STATE}-wal", KEY + SUFFIX)
 """What a node writes only where there is a `state.db`. A key, a token and files of others need none."""
-_WRITTEN_WHOLE = (KEY, TOKEN, STATE, *MODELS, SUMMARY)
+_WRITTEN_WHOLE = (KEY, PAGE_TOKEN, STATE, *MODELS, SUMMARY)
 
 
 class Lock:

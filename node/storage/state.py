@@ -33,11 +33,10 @@ import numpy as np
 from mechanisms.accounting.ledger import Event, Ledger, event_from_text, to_text
 from mechanisms.mechanism import Memory
 from node.errors import ConfigError
-from node.runtime.artifacts import Ending
-from node.runtime.privacy_budget import Receipt
 from node.storage.database import Database, Fact, create_database
 from node.storage.folder_lock import STATE, SUMMARY
 from node.storage.piece_file import PartsFile
+from node.storage.records import Ending, Receipt
 from node.storage.spend_file import Charge, SpendFile
 from node.storage.vector_files import Floats, VectorFiles
 from protocol.actions import OpenVote

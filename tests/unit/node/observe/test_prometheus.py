@@ -26,7 +26,7 @@ from node.observe.prometheus import (
     tracker_families,
 )
 from node.observe.views import NodeView, Peer, Swarm, TrackerView
-from node.runtime.artifacts import Traffic
+from node.storage.records import Traffic
 from protocol.wire.messages import Refused
 from tests.parts import group, members, stranger
 from tests.unit.node.links import anybody

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from node.rejoin.__main__ import main
-from node.runtime.artifacts import Ending
 from node.storage.database import Database
 from node.storage.folder_lock import STATE, Lock
+from node.storage.records import Ending
 from node.storage.state import State
 from protocol.quorum.electorate import of_keys
 from protocol.quorum.lineage import Line

@@ -9,7 +9,8 @@ import pytest
 from safetensors import safe_open
 
 from node.errors import UserError
-from node.runtime.artifacts import Folder, Record, Summary, Traffic, total_of
+from node.runtime.artifacts import Folder, Record, Summary, total_of
+from node.storage.records import Traffic
 from node.training.model_file import Card
 from node.training.trainer import split_vector
 from protocol.wire.messages import Base

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting.ledger import Ledger
-from node.runtime.privacy_budget import NOTHING, Receipt
+from node.storage.records import NOTHING, Receipt
 from protocol.actions import Adopted, Spend
 from protocol.quorum.lineage import FIRST
 from tests.unit.node.alone import ended, words

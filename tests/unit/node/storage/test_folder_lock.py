@@ -12,9 +12,9 @@ from node.app import prepare, run_as
 from node.errors import ConfigError
 from node.observe.reporting import JsonReporter
 from node.options import parse_arguments
-from node.runtime.privacy_budget import NOTHING
 from node.storage.folder_lock import Lock, check_folder, tidy_folder
 from node.storage.key_file import new_seed, read_key, write_key
+from node.storage.records import NOTHING
 from node.storage.whole_files import new_file, replace_file
 
 

@@ -16,9 +16,8 @@ import pytest
 
 from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Pure, SampledGaussian, Spent
 from node.errors import ConfigError, UserError
-from node.runtime.artifacts import Ending, Traffic
-from node.runtime.privacy_budget import NOTHING, Receipt
 from node.runtime.serving import answer
+from node.storage.records import NOTHING, Ending, Receipt, Traffic
 from node.storage.spend_file import Charge, SpendFile
 from node.storage.state import KEPT_SESSIONS, Kept, State
 from protocol.actions import OpenVote

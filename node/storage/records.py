@@ -1,0 +1,66 @@
+"""What a node stores of its rounds and offers, as values: how a round ended, what an offer is charged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from mechanisms.accounting.ledger import Event, Spent
+from mechanisms.mechanism import Memory
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """One phase of a round: seconds, and bytes on the wire."""
+
+    s: float
+    bytes_sent: int = 0
+    bytes_received: int = 0
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a round ended, and what it cost: what its line is made of that can not be worked out again later.
+
+    It is stored with the round's number, so that a round that counts has its line, whatever comes in between.
+    """
+
+    round: int
+    outcome: str
+    reason: str | None
+    participants: int
+    bytes_sent: int
+    bytes_received: int
+    train_s: float
+    aggregate_s: float
+    train_loss: float | None
+    missing: tuple[str, ...]
+    clipped: int
+    phases: Mapping[str, Traffic]
+    without: tuple[str, ...] = ()
+
+    def to_text(self) -> str:
+        """One line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Ending:
+        """What `to_text` wrote."""
+        values = json.loads(text)
+        values["missing"] = tuple(values["missing"])
+        values["without"] = tuple(values.get("without", ()))
+        values["phases"] = {name: Traffic(**traffic) for name, traffic in values["phases"].items()}
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What becomes true when an offer is spent: what it is charged, what is remembered, and the new total."""
+
+    events: tuple[Event, ...]
+    memory: Memory
+    total: Spent | None
+
+
+NOTHING = Receipt((), (), None)
