@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 from typing import cast
 
+from node.cli.sigint import begun
 from node.data.dataset import own_rows
 from node.data.sources import read_source
-from node.init.__main__ import InitOptions, save
+from node.errors import ConfigError, reason, shown
 from node.init.look import Look
+from node.init.options import InitOptions
 from node.init.proposal import (
     LOUD_NOISE,
     TEST_FRACTION,
@@ -86,3 +89,13 @@ def _next(options: InitOptions) -> str:
             f"next, everybody: python -m node.agree {options.out} --data {options.data} --peers HOST:PORT,..."
         )
     return f"next: python -m node.check {options.out} --data {options.data}"
+
+
+def save(out: Path, text: str) -> None:
+    """Write the file, if it is a task; ConfigError if it can not be written."""
+    read_task(tomllib.loads(text))
+    begun()
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--out {shown(str(out))} can not be written: {reason(error)}") from None

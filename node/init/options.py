@@ -1,0 +1,161 @@
+"""What `python -m node.init` is asked for, and how it asks for what is missing."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from node.data.cells import number
+from node.errors import ConfigError, shown
+from node.options import NodeParser, reachable_path, whole_number
+
+if TYPE_CHECKING:
+    pass
+
+_DESCRIPTION = """\
+Looks at your data and writes a task file with comments, which runs at once: columns and how they become
+numbers, a model, training, privacy. What is not given is asked for on a terminal. Nothing leaves this
+machine; the file says which lines tell others something about your data."""
+_EPILOG = """\
+examples:
+  python -m node.init --data ward.csv --target outcome --out ward.toml
+  python -m node.init --data ward.csv --target outcome --agree --out ward.toml
+  python -m node.init --data scans/ --model cnn            (scans/healthy/*.png, scans/ill/*.png)
+  python -m node.init --data ward.parquet --leave-out name --leave-out address --epsilon 2"""
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+
+
+@dataclass(frozen=True)
+class InitOptions:
+    """What was asked for, on the command line or on the terminal."""
+
+    data: Path
+    target: str | None
+    target_kind: str
+    leave_out: tuple[str, ...]
+    name: str
+    model: str
+    rounds: int
+    privacy: str
+    epsilon: float | None
+    agree: bool
+    out: Path
+    force: bool
+
+
+def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
+    """The options; with `asking`, what is missing is asked for on the terminal. Raises ConfigError."""
+    given = _parser().parse_args(argv)
+    wanted = _wanted(given.data, "--data", "your data (CSV, Parquet, npz, or a folder of images)", asking)
+    data = reachable_path(wanted, "--data")
+    target = given.target
+    if target is None and asking and data.suffix.lower() != ".npz" and not data.is_dir():
+        target = _asked("the column to predict (empty: the last one)") or None
+    name = given.name or _task_name(data)
+    if not re.fullmatch(_NAME, name):
+        raise ConfigError(f"--name {shown(name)} is refused; allowed: 64 letters, digits, '.', '_' and '-'")
+    out = reachable_path(given.out, "--out")
+    if out.exists() and not given.force:
+        raise ConfigError(f"--out {shown(str(out))} is there already; give another, or --force to replace it")
+    return InitOptions(
+        data=data,
+        target=target,
+        target_kind=given.target_kind,
+        leave_out=tuple(given.leave_out),
+        name=name,
+        model=given.model,
+        rounds=whole_number(given.rounds, "--rounds", 1, 1_000_000),
+        privacy=given.privacy,
+        epsilon=_epsilon(given.epsilon),
+        agree=given.agree,
+        out=out,
+        force=given.force,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = NodeParser(
+        prog="python -m node.init",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_data(parser.add_argument)
+    _add_task(parser.add_argument)
+    return parser
+
+
+def _add_data(add: Callable[..., object]) -> None:
+    """Options about the rows."""
+    add(
+        "--data",
+        metavar="PATH",
+        help="a CSV (.csv, .tsv, .txt, also .gz), .parquet, .npz, or a folder of images",
+    )
+    add(
+        "--target",
+        metavar="NAME",
+        help="the column to predict. Default: the last one; of an npz, the array y",
+    )
+    add("--target-kind", choices=("auto", "classes", "number"), default="auto", help="Default: auto")
+    add(
+        "--leave-out",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a column not to learn from; repeatable",
+    )
+
+
+def _add_task(add: Callable[..., object]) -> None:
+    """Options about the task that is written."""
+    add("--out", metavar="FILE", default="task.toml", help="the task file. Default: task.toml")
+    add("--name", metavar="NAME", help="the task's name. Default: that of the data")
+    add(
+        "--model", choices=("auto", "linear", "mlp", "cnn"), default="auto", help="Default: auto, by the data"
+    )
+    add("--rounds", metavar="N", default="20", help="Default: 20")
+    add("--privacy", choices=("dp-sgd", "none"), default="dp-sgd", help="Default: dp-sgd")
+    add("--epsilon", metavar="E", help="the privacy budget of the run. Default: 1, 2, 4 or 8, as rows allow")
+    add(
+        "--agree",
+        action="store_true",
+        help="write public ranges instead of means and spreads of your rows; python -m node.agree then works "
+        "out these, and which categories are common, over the rows of all peers",
+    )
+    add("--force", action="store_true", help="replace the task file if it is there")
+    add("--debug", action="store_true", help="show where an error came from")
+
+
+def _wanted(value: str | None, option: str, what: str, asking: bool) -> str:
+    answer = value or (_asked(what) if asking and value is None else "")
+    if not answer or "\0" in answer:
+        raise ConfigError(f"{option} is missing; allowed: {what}")
+    return answer
+
+
+def _asked(what: str) -> str:
+    try:
+        return input(f"{what}: ").strip()
+    except EOFError:
+        return ""
+
+
+def _task_name(data: Path) -> str:
+    """The data's name, as far as it can be a task's."""
+    bare = data.absolute().name.split(".")[0]
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", bare).strip("-._")[:64] or "task"
+
+
+def _epsilon(written: str | None) -> float | None:
+    if written is None:
+        return None
+    value = number(written)
+    if value is None or not 1e-6 <= value <= 1e6:
+        raise ConfigError(f"--epsilon {shown(written)} is refused; allowed: a number from 1e-06 to 1e+06")
+    return value
