@@ -25,11 +25,10 @@ class _Found(BaseException):
 
 
 def command_modules() -> list[str]:
-    """The modules of node that are commands: `python -m` them."""
-    runnable = (
-        path for path in sorted(_FOLDER.glob("*.py")) if '__name__ == "__main__"' in path.read_text("utf-8")
-    )
-    names = [f"node.{path.stem}" for path in runnable]
+    """The modules of node that are commands: files of it, and the `__main__` of its folders."""
+    files = (*_FOLDER.glob("*.py"), *_FOLDER.glob("*/__main__.py"))
+    runnable = (path for path in files if '__name__ == "__main__"' in path.read_text("utf-8"))
+    names = [".".join(path.relative_to(_FOLDER.parent).with_suffix("").parts) for path in runnable]
     return sorted(names, key=lambda name: (name != "node.__main__", name))
 
 
@@ -74,7 +73,8 @@ them; [scenarios](../scenarios.md) are run with `python -m scenarios`."""
 def _command(module: str) -> str:
     parser = help_of(importlib.import_module(module).main)
     if isinstance(parser, str):
-        return f"## {code(f'python -m {module}')}\n\n```text\n{parser.strip()}\n```"
+        name = module.removesuffix(".__main__")
+        return f"## {code(f'python -m {name}')}\n\n```text\n{parser.strip()}\n```"
     said = [f"## {code(parser.prog)}", " ".join((parser.description or "").split())]
     for group in parser._action_groups:
         actions = [action for action in group._group_actions if not isinstance(action, argparse._HelpAction)]

@@ -6,7 +6,6 @@ It wraps the product's sending and decoding in its own process; the product has 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import itertools
 import os
 import signal
@@ -23,6 +22,7 @@ import msgpack
 from protocol.wire import codec
 from protocol.wire.masked_messages import MaskedMessage, session_of
 from protocol.wire.messages import Group, Share, Sum
+from tests.e2e.named import main_of
 from tests.e2e.namespaces import enter
 
 
@@ -217,4 +217,4 @@ def run(module: str, argv: list[str], out: Connection, err: Connection, orders: 
         orders.clock.set()
     if replace(orders, clock=None) != Orders():
         wrap(orders)
-    sys.exit(importlib.import_module(module).main(argv))
+    sys.exit(main_of(module)(argv))
