@@ -55,6 +55,20 @@ def test_a_node_with_a_wrong_clock_is_in_every_round_and_named_once(make_swarm, 
         assert said.startswith(f"{who}: "), said
 
 
+def test_who_comes_late_with_a_wrong_clock_is_told_of_its_own_alone(make_swarm) -> None:
+    """It hears of all from the first who answers, before it has heard the clocks of the others."""
+    swarm = make_swarm(4, 3 * ROUNDS)
+    nodes = {number: swarm.start(number) for number in range(swarm.count) if number != WRONG}
+    for node in nodes.values():
+        node.event("round", outcome="aggregated")
+    nodes[WRONG] = swarm.start(WRONG, orders=Orders(clock=WrongClock(100.0)))
+    one_digest([node.ends_well() for node in nodes.values()])
+
+    for number, node in nodes.items():
+        (said,) = told_of_clocks(node)
+        assert said.startswith(f"{'this machine' if number == WRONG else swarm.endpoints[WRONG]}: "), said
+
+
 @pytest.mark.parametrize("skew_s", SKEWS_S)
 def test_a_tracker_with_a_wrong_clock_stops_nobody(make_swarm, nursery: Nursery, skew_s: float) -> None:
     """One that was 10 minutes ahead once stopped a whole swarm, and nobody was told why."""

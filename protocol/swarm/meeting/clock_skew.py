@@ -43,6 +43,10 @@ class Clocks:
         ahead_s = self._ahead.get(key)
         return None if ahead_s is None or abs(ahead_s) < TOLERANCE_S else ahead_s
 
+    def most_heard(self, keys: Collection[Key]) -> bool:
+        """Whether more than half of these peers said what their clocks show: of fewer, any could be the wrong one."""
+        return not keys or 2 * sum(key in self._ahead for key in keys) > len(keys)
+
     def keep(self, keys: Collection[Key]) -> None:
         """Forget all others."""
         self._ahead = {key: ahead_s for key, ahead_s in self._ahead.items() if key in keys}

@@ -460,8 +460,11 @@ class Introductions:
         self.clocks.keep({*(announce.key for announce in latest), self.tracker_key or b""})
 
     def clock_news(self) -> list[Action]:
-        """Whose clock is wrong, once this node knows the others'."""
-        if self.joining:
+        """Whose clock is wrong, once this node has heard those of most of its peers.
+
+        Who comes late hears of all peers from the first who answers, and for a moment knows that one clock.
+        """
+        if self.joining or not self.clocks.most_heard(self.members.live(self._standing.round)):
             return []
         return [Notice(Note.CLOCK, self._named(key), text) for key, text in self.clocks.news()]
 

@@ -108,6 +108,24 @@ def test_a_node_tells_of_its_peers_clocks_when_it_has_met_them():
     assert "100 s behind this machine's" in notice.text
 
 
+def test_who_comes_late_says_nothing_before_it_has_heard_most_clocks():
+    """The first who answers names the others: were its clock told of at once, it would be the wrong one."""
+    found = introduced(seeds=(endpoint(KEYS[1]),))
+    ahead = int(1000 * (NOW + 100))
+    others = tuple(announce(key, round=3) for key in KEYS[2:4])
+    first = Hello(announce(KEYS[1], round=3), bytes(16), False, PARAMETERS, others, clock_ms=ahead)
+    found.hello(first, KEYS[1].public, NOW)
+    assert not found.joining
+    assert found.clock_news() == []
+
+    found.hello(
+        Hello(announce(KEYS[2], round=3), bytes(16), False, PARAMETERS, clock_ms=ahead), KEYS[2].public, NOW
+    )
+    (notice,) = found.clock_news()
+    assert notice.who == "this machine"
+    assert "those of 2 of 2 peers" in notice.text
+
+
 def test_a_tracker_whose_clock_is_wrong_is_named_where_it_listens():
     found = introduced(tracker="127.0.0.1:9")
     nonce = found._greetings["127.0.0.1:9"].nonce
