@@ -1,3 +1,3 @@
-"""Former place of `mechanisms.audits.audit`, which it gives on: imports of before go on working."""
+"""Kept so that `mechanisms.audit` can be imported; the code is in `mechanisms.audits.audit`."""
 
 from mechanisms.audits.audit import *  # noqa: F403

@@ -1,3 +1,3 @@
-"""Former place of `mechanisms.accounting.gaussian`, which it gives on: imports of before go on working."""
+"""Kept so that `mechanisms.gaussian` can be imported; the code is in `mechanisms.accounting.gaussian`."""
 
 from mechanisms.accounting.gaussian import *  # noqa: F403

@@ -1,3 +1,3 @@
-"""Former place of `mechanisms.noise.randomness`, which it gives on: imports of before go on working."""
+"""Kept so that `mechanisms.randomness` can be imported; the code is in `mechanisms.noise.randomness`."""
 
 from mechanisms.noise.randomness import *  # noqa: F403

@@ -1,3 +1,3 @@
-"""Former place of `mechanisms.servers.robust_server`, which it gives on: imports of before go on working."""
+"""Kept so that imports of before work; the code is in `mechanisms.servers.robust_server`."""
 
 from mechanisms.servers.robust_server import *  # noqa: F403

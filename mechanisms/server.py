@@ -1,3 +1,3 @@
-"""Former place of `mechanisms.servers.server`, which it gives on: imports of before go on working."""
+"""Kept so that `mechanisms.server` can be imported; the code is in `mechanisms.servers.server`."""
 
 from mechanisms.servers.server import *  # noqa: F403

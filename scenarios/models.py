@@ -1,3 +1,3 @@
-"""Former place of `scenarios.data.models`, which it gives on: task keys of before go on working."""
+"""Kept so that `scenarios.models` can be imported; the code is in `scenarios.data.models`."""
 
 from scenarios.data.models import *  # noqa: F403

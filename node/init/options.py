@@ -7,14 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from node.data.cells import number
 from node.errors import ConfigError, shown
 from node.options import NodeParser, reachable_path, whole_number
-
-if TYPE_CHECKING:
-    pass
 
 _DESCRIPTION = """\
 Looks at your data and writes a task file with comments, which runs at once: columns and how they become

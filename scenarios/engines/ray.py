@@ -22,7 +22,7 @@ from mechanisms.noise.clipping import Floats
 from mechanisms.servers.server import Indices
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
-from scenarios.engines.asked import RaySection
+from scenarios.engines.choice import RaySection
 from scenarios.engines.engine import Place, SweepDisplay, one_line
 from scenarios.engines.inline import LocalRoom
 from scenarios.engines.ray_cluster import connected

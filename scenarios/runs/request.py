@@ -18,7 +18,7 @@ from node.errors import ConfigError, shown
 from node.task.rules import Rule, key, plain_table, read_section, text, whole
 from node.task.sections import overridden
 from scenarios.data.sources import data_folder
-from scenarios.engines.asked import EngineChoice, RaySection
+from scenarios.engines.choice import EngineChoice, RaySection
 from scenarios.engines.inline import LocalRoom
 from scenarios.frame.spec import Json, Request
 from scenarios.study.cells import Cell, Room

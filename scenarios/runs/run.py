@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from scenarios.engines.asked import EngineChoice
+from scenarios.engines.choice import EngineChoice
 from scenarios.engines.engine import Engine, Place, cores
 from scenarios.engines.inline import InlineEngine
 from scenarios.engines.nodes import ProcessesEngine

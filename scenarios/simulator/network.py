@@ -8,12 +8,10 @@ Every message goes through the codec; `rules` holds what must be true whatever t
 
 from __future__ import annotations
 
-import argparse
 import heapq
 import itertools
 import math
 import random
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +22,8 @@ from protocol.wire import codec
 from protocol.wire.messages import Key, Message
 from scenarios.simulator.hosts import Host
 from scenarios.simulator.peer import SimulatedPeer
-from scenarios.simulator.plans import Crash, Plan, random_plan
-from scenarios.simulator.rules import Rules, Violation
+from scenarios.simulator.plans import Crash, Plan
+from scenarios.simulator.rules import Rules
 from scenarios.simulator.tracker import SimulatedTracker
 
 START_S = 1_000_000.0
@@ -245,25 +243,3 @@ class Network:
 def _addressed(actions: Sequence[Action], endpoint: str) -> list[Action]:
     """Replies as sends to whom they go: the other end of the link is the one that brought the message."""
     return [Send(endpoint, action.messages) if isinstance(action, Reply) else action for action in actions]
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run seeds one after another; exit status 1 and the seed at the first violation."""
-    parser = argparse.ArgumentParser(prog="python -m scenarios.simulator", description=main.__doc__)
-    parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
-    parser.add_argument("--count", type=int, default=200, help="how many seeds (default 200)")
-    options = parser.parse_args(argv)
-    ends: Counter[str] = Counter()
-    longest_wait_s = 0.0
-    for seed in range(options.first, options.first + options.count):
-        try:
-            network = Network(random_plan(seed), seed).run()
-        except Violation as violation:
-            print(f"VIOLATION {violation}; run it again: --first {seed} --count 1")
-            return 1
-        ends.update(outcome.reason or "aggregated" for outcome in network.rules.outcomes)
-        longest_wait_s = max(longest_wait_s, network.rules.longest_wait_s)
-    counts = ", ".join(f"{count} {reason}" for reason, count in ends.most_common())
-    print(f"{options.count} schedules without a violation; rounds: {counts}")
-    print(f"longest time without progress: {longest_wait_s:.1f} virtual seconds")
-    return 0

@@ -2,8 +2,8 @@
 
     arms x seeds ──▶ cells ──engine──▶ Sweep ──▶ claims, charts, tables
 
-An arm is a cell with seed 0 (scenarios.study.cells). What the command line may
-change stands in scenarios.runs.request.
+An arm is a cell with seed 0 (scenarios.study.cells). What the command line
+may change stands in scenarios.runs.request.
 """
 
 from __future__ import annotations

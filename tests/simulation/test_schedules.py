@@ -2,9 +2,10 @@
 
 import pytest
 
-from scenarios.simulator import network as command
-from scenarios.simulator.network import Network, Violation
+from scenarios.simulator import __main__ as command
+from scenarios.simulator.network import Network
 from scenarios.simulator.plans import Conditions, Crash, Hang, Plan, random_plan
+from scenarios.simulator.rules import Violation
 from tests.simulation.runs import run
 
 IN_CI = 100

@@ -44,7 +44,7 @@ class Clocks:
         return None if ahead_s is None or abs(ahead_s) < TOLERANCE_S else ahead_s
 
     def most_heard(self, keys: Collection[Key]) -> bool:
-        """Whether more than half of these peers said what their clocks show: of fewer, any could be the wrong one."""
+        """Whether more than half of these peers said what their clocks show; one alone proves nothing."""
         return not keys or 2 * sum(key in self._ahead for key in keys) > len(keys)
 
     def keep(self, keys: Collection[Key]) -> None:

@@ -134,11 +134,10 @@ class LateFinishes:
     def get(self, sid: Sid) -> LateFinish | None:
         """The one of a session; None where this node has no vote in it that could end it."""
         vote = self._votes.get(sid)
-        if vote is None or vote.group is None or sid in self._of:
-            return self._of.get(sid)
-        ballot = self._ballot_of(vote.group)
-        if ballot is not None:
-            self._of[sid] = LateFinish(vote, vote.group, ballot, self._settings)
+        if sid not in self._of and vote is not None and vote.group is not None:
+            ballot = self._ballot_of(vote.group)
+            if ballot is not None:
+                self._of[sid] = LateFinish(vote, vote.group, ballot, self._settings)
         return self._of.get(sid)
 
     def give(self, announce: Announce, now: float) -> list[Action]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from node.errors import UserError
-from scenarios.engines.asked import RaySection
+from scenarios.engines.choice import RaySection
 from scenarios.engines.engine import Place
 from scenarios.engines.inline import InlineEngine
 from scenarios.vertical.choices import LABEL_DP, LabelChoice

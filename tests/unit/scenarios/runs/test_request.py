@@ -14,7 +14,7 @@ from scenarios.federated.cell import FederatedCell
 from scenarios.federated.choices import Rows
 from scenarios.frame.spec import Request
 from scenarios.runs.request import StudyRun, described, judged
-from scenarios.engines.asked import RaySection
+from scenarios.engines.choice import RaySection
 from scenarios.study.sweep import Study
 from tests.own_studies import PLAIN, SHRINKING, STUDY
 

@@ -13,8 +13,8 @@ from scenarios.engines.inline import InlineEngine
 from scenarios.engines.nodes import ProcessesEngine
 from scenarios.frame.harness import run
 from scenarios.frame.spec import Request
-from scenarios.engines.asked import EngineChoice
-from scenarios.engines.asked import RaySection
+from scenarios.engines.choice import EngineChoice
+from scenarios.engines.choice import RaySection
 from scenarios.runs.run import engine_of, scenario_of
 from tests.own_studies import SHRINKING, STUDY
 
