@@ -28,24 +28,24 @@ from node.net.listening import check_names, endpoint_of, listen, listen_where_po
 from node.net.routes import answers
 from node.net.tls import make_tls, protection, url
 from node.observe.access import Access, access_of, kept_token
-from node.observe.fan_out import Reporters
+from node.observe.choose import choose_output
 from node.observe.health import health, missing_of
 from node.observe.history_reader import Rounds
 from node.observe.journal import PAGE, Journal
-from node.observe.log_reporter import LogReporter
+from node.observe.log_observer import LogObserver
 from node.observe.page import Page
 from node.observe.prometheus import Figures, RoundFigures, new_registry, node_families
-from node.observe.reporting import Reporter, make_reporter
 from node.observe.sd_notify import READY, notify
-from node.observe.snapshot import NodeSight
+from node.observe.view_sources import NodeViewSource
 from node.options import NodeOptions
 from node.rejoin.electors import elector_name, endpoints_of
 from node.runtime.artifacts import Folder
 from node.runtime.engine import Engine
+from node.runtime.events import Finished, Observer, Observers, Started
 from node.runtime.group_guarantees import check_length, masked_settings, withstands
 from node.runtime.known_tracker import FILE as TRACKER_FILE
 from node.runtime.known_tracker import KnownTracker
-from node.runtime.loss_gate import check_gate, gate_words, make_gate
+from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_gate
 from node.runtime.plan import Plan
 from node.runtime.privacy_budget import introduction, make_mechanism, offer_bound
 from node.runtime.shell import Clock
@@ -110,6 +110,8 @@ class Prepared:
 class Watched:
     """What is told of a node, to whom, and what is counted."""
 
+    observers: Observers
+    """All who are told, `journal` among them."""
     journal: Journal
     access: Access
     registry: CollectorRegistry
@@ -120,15 +122,16 @@ def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
 
     Raises UserError, one line, for what the user can mend.
     """
+    prepared, output = prepare(options), choose_output(options.json)
 
     async def live(engine: Engine, _: Agreed) -> bool:
-        return await until_done_or_interrupted(engine, options.drain_timeout_s)
+        return await until_done_or_interrupted(engine, options.drain_timeout_s, output.show)
 
-    return run_as(prepare(options), listener, make_reporter(options.json), live)
+    return run_as(prepared, listener, output.observer, live)
 
 
-def run_as(prepared: Prepared, listener: socket.socket | None, reporter: Reporter, live: Live) -> int:
-    """A node that tells `reporter` what it does, and whose life is `live`; the exit status."""
+def run_as(prepared: Prepared, listener: socket.socket | None, observer: Observer, live: Live) -> int:
+    """A node that tells `observer` what it does, and whose life is `live`; the exit status."""
     options = prepared.options
     begun()
     seed = None if _key_file_exists(options) else new_seed()
@@ -143,7 +146,7 @@ def run_as(prepared: Prepared, listener: socket.socket | None, reporter: Reporte
             tidy_folder(out, key_file)
             if seed is not None:
                 write_key(key_file, seed)
-            return _run_in(prepared, key, lock, key_file, listening, reporter, live)
+            return _run_in(prepared, key, lock, key_file, listening, observer, live)
         except ConfigError:
             lock.undo()
             raise
@@ -163,7 +166,7 @@ def prepare(options: NodeOptions) -> Prepared:
     model = build_model(task, dataset)
     named = shapes(model, task.train.parameters)
     mechanism = make_mechanism(task, named, len(dataset.train_y))
-    check_gate(task, mechanism)
+    check_loss_gate(task, mechanism)
     bound = offer_bound(task, mechanism)
     trainer = Trainer(model, task.train, dataset, options.seed, mechanism.gradient, SystemWords())
     dimension = sum(prod(shape) for _, shape in named)
@@ -296,7 +299,7 @@ def _run_in(
     lock: Lock,
     key_file: Path,
     listener: socket.socket,
-    reporter: Reporter,
+    observer: Observer,
     live: Live,
 ) -> int:
     options, out = prepared.options, lock.folder
@@ -308,11 +311,11 @@ def _run_in(
         bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
         access = access_of(endpoint, bound, where, lambda: kept_token(out / PAGE_TOKEN))
         registry = new_registry()
-        told = (reporter, LogReporter(Log("node")), RoundFigures(registry))
-        journal = Journal(Reporters(told), Clock().now)
+        journal = Journal(Clock().now)
+        observers = Observers((journal, observer, LogObserver(Log("node")), RoundFigures(registry)))
         shown = access.shown(out / PAGE_TOKEN, on_terminal=sys.stdout.isatty() and not options.json)
-        journal.started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown})
-        watched = Watched(journal, access, registry)
+        observers.handle(Started({**_introduction(prepared, key, endpoint, out, state), PAGE: shown}))
+        watched = Watched(observers=observers, journal=journal, access=access, registry=registry)
         return asyncio.run(_live(prepared, key, endpoint, state, out, listener, watched, live))
     finally:
         if state.offers:
@@ -348,7 +351,7 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
         **introduction(prepared.mechanism),
         **_recovered_words(state),
         **_gone_words(state),
-        **gate_words(options.task),
+        **loss_gate_words(options.task),
         **prepared.notes,
         "out": str(out),
     }
@@ -402,7 +405,7 @@ async def _live(
     watched: Watched,
     live: Live,
 ) -> int:
-    options, journal, access = prepared.options, watched.journal, watched.access
+    options, access = prepared.options, watched.access
     plan = _plan(prepared, key, endpoint, state)
     tracker = KnownTracker(options.tracker_key, out / TRACKER_FILE)
     settings = _settings(prepared, key, endpoint, plan, _pins(options, tracker))
@@ -411,13 +414,23 @@ async def _live(
     folder = prepared.folder(out)
     if prepared.trainer.own_names:
         prepared.trainer.resume(folder.private())
-    gate = make_gate(options.task, prepared.trainer, state)
-    tls = make_tls(key, options.tls, endpoint, session.may_answer)
-    parts = (prepared.trainer, prepared.mechanism, prepared.weighting, gate, folder, journal)
-    peer = Engine(plan, session, state, *parts, tls, tracker, key)
-    sight = NodeSight(peer.sight, journal, Rounds(out / HISTORY))
-    page, figures = Page(sight, access), Figures(watched.registry, sight.view, node_families, access)
-    healthy = health(missing_of(peer.sight, peer.stopping), lambda: peer.sight.waiting_nameless)
+    peer = Engine(
+        plan=plan,
+        session=session,
+        state=state,
+        trainer=prepared.trainer,
+        mechanism=prepared.mechanism,
+        weighting=prepared.weighting,
+        loss_gate=make_loss_gate(options.task, prepared.trainer, state),
+        folder=folder,
+        observer=watched.observers,
+        tls=make_tls(key, options.tls, endpoint, session.may_answer),
+        tracker=tracker,
+        key=key,
+    )
+    source = NodeViewSource(peer.inspector, watched.journal, Rounds(out / HISTORY))
+    page, figures = Page(source, access), Figures(watched.registry, source.view, node_families, access)
+    healthy = health(missing_of(peer.inspector, peer.stopping), lambda: peer.inspector.waiting_nameless)
     await peer.transport.start(listener, answers(healthy, figures.routes, page.routes))
     notify(READY)
     try:
@@ -425,7 +438,7 @@ async def _live(
     finally:
         await page.close()
         await peer.transport.close()
-    journal.finished(await peer.summarise())
+    watched.observers.handle(Finished(await peer.summarise()))
     return _status(peer, plan, interrupted)
 
 

@@ -14,12 +14,13 @@ import signal
 from node.observe.sd_notify import STOPPING, notify
 from node.runtime.engine import Engine
 from node.runtime.plan import Plan
+from node.runtime.snapshot import Show
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-async def until_done_or_interrupted(peer: Engine, drain_timeout_s: float) -> bool:
-    """Run the peer; True if SIGINT or SIGTERM ended it. Raises what broke it."""
+async def until_done_or_interrupted(peer: Engine, drain_timeout_s: float, show: Show | None) -> bool:
+    """Run the peer, shown by `show`; True if SIGINT or SIGTERM ended it. Raises what broke it."""
     drains: list[asyncio.Task[None]] = []
 
     def interrupt() -> None:
@@ -33,7 +34,7 @@ async def until_done_or_interrupted(peer: Engine, drain_timeout_s: float) -> boo
     for number in SIGNALS:
         loop.add_signal_handler(number, interrupt)
     try:
-        await until_over(peer)
+        await until_over(peer, show)
     finally:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
@@ -50,9 +51,9 @@ def deserted_text(plan: Plan, round: int) -> str:
     )
 
 
-async def until_over(peer: Engine) -> None:
+async def until_over(peer: Engine, show: Show | None = None) -> None:
     """Run the peer until it is over, or was told to end, and say goodbye. Raises what broke it."""
-    life = asyncio.create_task(peer.run())
+    life = asyncio.create_task(peer.run(show))
     await asyncio.wait((life,))
     _raise_first_error(life)
     await peer.leave()

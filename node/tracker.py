@@ -29,14 +29,14 @@ from node.net.tls import add_tls, make_tls, protection, url
 from node.net.transport import Transport
 from node.observe.access import Access, access_of, kept_token, new_token
 from node.observe.health import health, missing_unless_ending
-from node.observe.log_reporter import KEY_DIGITS, log_notice
+from node.observe.log_observer import KEY_DIGITS, log_notice
 from node.observe.page import Page
 from node.observe.prometheus import Figures, TrackerTally, new_registry, tracker_families
-from node.observe.reporting import notice_text
 from node.observe.sd_notify import READY, STOPPING, notify
-from node.observe.snapshot import TrackerSight
+from node.observe.view_sources import TrackerViewSource
 from node.options import NodeParser, a_path, path_of, whole_number
 from node.runtime import wall_clock
+from node.runtime.notices import notice_text
 from node.runtime.shell import Shell
 from node.storage.allow_list import read_allow_list
 from node.storage.key_file import own_key
@@ -182,7 +182,7 @@ async def _serve(
     async def perform(action: Action) -> list[Action]:
         match action:
             case Notice():
-                _tell(action, introducer.peers, sight, log)
+                _tell(action, introducer.peers, source, log)
             case Named():
                 named[action.task, action.parameters] = action.electors
                 await asyncio.to_thread(write_named, beside, dict(named))
@@ -192,16 +192,24 @@ async def _serve(
     tls = make_tls(key, options.tls, endpoint, lambda _: frozenset())  # whom it answers is in their messages
 
     def warn(text: str) -> None:
-        sight.remark(text)
+        source.remark(text)
         print(f"warning: {text}", flush=True)
         log.warning("warning", text=text)
 
-    told = (shell.receive, shell.unreachable, shell.reconnected)
-    transport = Transport(*told, heavy=False, tls=tls, key=key, warn=warn, is_member=introducer.is_member)
+    transport = Transport(
+        receive=shell.receive,
+        unreachable=shell.unreachable,
+        reconnected=shell.reconnected,
+        heavy=False,
+        tls=tls,
+        key=key,
+        warn=warn,
+        is_member=introducer.is_member,
+    )
     about = _about(options, key, endpoint, len(allow or ()))
     clock = partial(_set, shell, introducer)
-    sight = TrackerSight(introducer, shell, transport.counts, key.public.hex(), about)
-    page, figures = Page(sight, access), Figures(registry, sight.view, tracker_families, access)
+    source = TrackerViewSource(introducer, shell, transport.counts, key.public.hex(), about)
+    page, figures = Page(source, access), Figures(registry, source.view, tracker_families, access)
     stopped = asyncio.Event()
     missing = missing_unless_ending(stopped)
     await transport.start(listener, answers(health(missing), figures.routes, page.routes))
@@ -227,10 +235,10 @@ def _introduce(options: TrackerOptions, key: NodeKey, endpoint: str, access: Acc
     print(f"page: {access.shown(options.page_token, on_terminal=sys.stdout.isatty())}", flush=True)
 
 
-def _tell(notice: Notice, here: int, sight: TrackerSight, log: Log) -> None:
+def _tell(notice: Notice, here: int, source: TrackerViewSource, log: Log) -> None:
     """Whoever looks at the terminal, at the page, or at the log."""
     text = notice_text(notice, "")
-    sight.remark(text)
+    source.remark(text)
     print(f"{text}; {here} here", flush=True)
     log_notice(log, notice, text)
 

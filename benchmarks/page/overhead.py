@@ -23,8 +23,9 @@ from benchmarks.spec import Figure, figure
 from node.addresses import split_endpoint
 from node.errors import UserError
 from node.logs import Log, LogOptions, logging_to
-from node.observe.log_reporter import LogReporter
+from node.observe.log_observer import LogObserver
 from node.runtime.artifacts import Record
+from node.runtime.events import RoundEnded, RoundStarted
 from node.task.sections import load_task
 from scenarios.swarms.nodes import SwarmPlan, run_swarm
 from scenarios.swarms.progress import PeerProgress
@@ -165,11 +166,11 @@ def logging_cost() -> Figure:
     written = io.StringIO()
     taken: list[float] = []
     with logging_to(written, LogOptions("json", "info")):
-        reporter = LogReporter(Log("node"))
+        observer = LogObserver(Log("node"))
         for number in range(1, LOGGED):
             begun = time.perf_counter()
-            reporter.training(number)
-            reporter.round_ended(_RECORD, LOGGED)
+            observer.handle(RoundStarted(number))
+            observer.handle(RoundEnded(_RECORD, LOGGED))
             taken.append(1000 * (time.perf_counter() - begun))
     if not written.getvalue():
         raise UserError("page: a round wrote no line into the log")

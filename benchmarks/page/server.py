@@ -57,11 +57,11 @@ class Served:
     """A page at `url` from entering to leaving. `token`: None as on loopback."""
 
     def __init__(self, shown: View, token: str | None = None) -> None:
-        self.sight = MadeUp(shown)
+        self.source = MadeUp(shown)
         self._listener = listen("127.0.0.1:0")
         self.endpoint = endpoint_of(self._listener, None)
         self.url = f"http://{self.endpoint}/"
-        self._page = Page(self.sight, Access("127.0.0.1", token, self.url))
+        self._page = Page(self.source, Access("127.0.0.1", token, self.url))
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -80,7 +80,7 @@ class Served:
 
     def show(self, shown: View) -> float:
         """From now on another view; the moment, by time.perf_counter."""
-        self.sight.shown = shown
+        self.source.shown = shown
         return time.perf_counter()
 
     @property

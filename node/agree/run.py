@@ -32,10 +32,11 @@ from node.app import Prepared, allowed, check_others, run_as
 from node.cli.sigint import INTERRUPTED
 from node.data.report import Report
 from node.errors import ConfigError, UserError, reason, shown
-from node.observe.reporting import JsonReporter, PlainReporter
+from node.observe.lines import JsonOutput, TextOutput, event_texts
 from node.options import NodeOptions
-from node.runtime.artifacts import Folder, Record, Summary
+from node.runtime.artifacts import Folder, Record
 from node.runtime.engine import Engine
+from node.runtime.events import Finished, NodeEvent, Observer, RoundEnded
 from node.runtime.privacy_budget import offer_bound
 from node.runtime.weighting import Uniform
 from node.signals import until_done_or_interrupted
@@ -116,17 +117,22 @@ class AgreementFolder(Folder):
         """What is agreed on is a task, not a model."""
 
 
-class AgreementReporter(PlainReporter):
-    """A line for each event, without what only learning has."""
+def agreement_texts(event: NodeEvent) -> tuple[str, ...]:
+    """An event in words, but for what only learning has; who writes the task down tells what came of it."""
+    match event:
+        case RoundEnded(record, rounds):
+            return (_try_text(record, rounds),)
+        case Finished():
+            return ()
+        case _:
+            return event_texts(event)
 
-    def round_ended(self, record: Record, rounds: int) -> None:
-        """Whether it came to an agreement."""
-        missing = f" (missing {', '.join(key[:8] for key in record.missing)})" if record.missing else ""
-        came = f"{record.participants} peers agreed" if record.reason is None else f"none ({record.reason})"
-        self._say(f"agreement, try {record.round} of up to {rounds}: {came}{missing}")
 
-    def finished(self, summary: Summary) -> None:
-        """What came of it is told by whoever writes it down."""
+def _try_text(record: Record, rounds: int) -> str:
+    """Whether it came to an agreement."""
+    missing = f" (missing {', '.join(key[:8] for key in record.missing)})" if record.missing else ""
+    came = f"{record.participants} peers agreed" if record.reason is None else f"none ({record.reason})"
+    return f"agreement, try {record.round} of up to {rounds}: {came}{missing}"
 
 
 def agree(options: NodeOptions, written: Path) -> int:
@@ -135,12 +141,12 @@ def agree(options: NodeOptions, written: Path) -> int:
     ends: list[tuple[Base, Floats]] = []
 
     async def live(engine: Engine, _: object) -> bool:
-        interrupted = await until_done_or_interrupted(engine, options.drain_timeout_s)
+        interrupted = await until_done_or_interrupted(engine, options.drain_timeout_s, show=None)
         ends.append(engine.agreed)
         return interrupted
 
-    reporter = JsonReporter(sys.stdout) if options.json else AgreementReporter(sys.stdout)
-    status = run_as(prepared, None, reporter, live)
+    observer: Observer = JsonOutput(sys.stdout) if options.json else TextOutput(sys.stdout, agreement_texts)
+    status = run_as(prepared, None, observer, live)
     base, mean = ends[-1]
     if base.generation == 0:
         if status == INTERRUPTED:

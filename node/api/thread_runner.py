@@ -18,16 +18,17 @@ from torch import nn
 
 from node.api.streams import Stream
 from node.app import Agreed, prepare, run_as
-from node.observe.reporting import PlainReporter
+from node.observe.lines import event_texts
 from node.options import NodeOptions
 from node.runtime.artifacts import Record, Summary
 from node.runtime.engine import Engine
+from node.runtime.events import Finished, NodeEvent, RoundEnded, Started
 from node.signals import until_over
 
 _LOOK_S = 0.2
 
 
-class _Listening(PlainReporter):
+class _Transcript:
     """Keeps what a node says: its lines, each round's record, the summary."""
 
     def __init__(self, heard: Callable[[Record], None]) -> None:
@@ -36,23 +37,16 @@ class _Listening(PlainReporter):
         self.summary: Summary | None = None
         self._heard = heard
 
-    def _say(self, text: str) -> None:
-        self.lines.append(text)
-
-    def started(self, lines: dict[str, str]) -> None:
-        """Kept by name, too."""
-        self.about = dict(lines)
-        super().started(lines)
-
-    def round_ended(self, record: Record, rounds: int) -> None:
-        """The record goes to whoever reads."""
-        super().round_ended(record, rounds)
-        self._heard(record)
-
-    def finished(self, summary: Summary) -> None:
-        """Kept."""
-        super().finished(summary)
-        self.summary = summary
+    def handle(self, event: NodeEvent) -> None:
+        """A record goes to whoever reads."""
+        if isinstance(event, Started):
+            self.about = dict(event.lines)
+        self.lines.extend(event_texts(event))
+        match event:
+            case RoundEnded(record):
+                self._heard(record)
+            case Finished(summary):
+                self.summary = summary
 
 
 class Run:
@@ -71,7 +65,7 @@ class Run:
         """`listener`: an already listening socket, closed at the end; None: the node opens its own."""
         self.records: Stream[Record] = Stream()
         self._heard = heard
-        self._reporter = _Listening(self._take)
+        self._transcript = _Transcript(self._take)
         self._options = options
         self._listener = listener
         self._ended = ended
@@ -89,17 +83,17 @@ class Run:
     @property
     def about(self) -> dict[str, str]:
         """What the node said of itself at its start."""
-        return dict(self._reporter.about)
+        return dict(self._transcript.about)
 
     @property
     def lines(self) -> tuple[str, ...]:
         """All that the node said, as a terminal would show it."""
-        return tuple(self._reporter.lines)
+        return tuple(self._transcript.lines)
 
     @property
     def summary(self) -> Summary | None:
         """The run as a whole, once it is over."""
-        return self._reporter.summary
+        return self._transcript.summary
 
     @property
     def out(self) -> Path | None:
@@ -147,7 +141,7 @@ class Run:
         error: BaseException | None = None
         try:
             with _torch_threads:
-                run_as(prepare(self._options), self._listener, self._reporter, self._live)
+                run_as(prepare(self._options), self._listener, self._transcript, self._live)
         except BaseException as raised:  # noqa: BLE001 - raised anew where somebody waits
             error = raised
         finally:

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from node.observe.snapshot import Sight
 from node.runtime.shutdown import Stopping
+from node.runtime.snapshot import Inspector
 from protocol.swarm.inspection import Contact
 
 STILL_MEETING = "still meeting the others"
@@ -49,19 +49,19 @@ def missing_unless_ending(asked: asyncio.Event) -> Missing:
     return missing
 
 
-def missing_of(sight: Sight, stopping: Stopping) -> Missing:
+def missing_of(inspector: Inspector, stopping: Stopping) -> Missing:
     """For a node: it is ready when it has met the others, somebody answers, and it is not ending."""
 
     def seen() -> tuple[str, ...]:
         why = ["told to end"] if stopping.asked else []
-        if sight.session.status.phase == "joining":
+        if inspector.session.status.phase == "joining":
             why.append(STILL_MEETING)
-        found = sight.session.acquaintances
+        found = inspector.session.acquaintances
         if not any(one.contact is Contact.REACHABLE for one in found):
             why.append("neither a peer nor a tracker answers")
         return tuple(why)
 
     async def missing() -> tuple[str, ...]:
-        return await sight.shell.look(seen)
+        return await inspector.shell.look(seen)
 
     return missing

@@ -17,9 +17,9 @@ from aiohttp import web
 
 from node.net.routes import Shared
 from node.observe.access import Access
-from node.observe.snapshot import left_s
 from node.observe.sse import Feed
 from node.observe.views import NodeView, View, as_json, document
+from node.runtime.snapshot import left_s
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -43,8 +43,8 @@ PARTS = (
 """What the page may ask for, and nothing else in the package."""
 
 
-class Sight(Protocol):
-    """What a page shows."""
+class ViewSource(Protocol):
+    """Where what a page shows comes from."""
 
     ended: bool
 
@@ -58,11 +58,11 @@ class Sight(Protocol):
 class Page:
     """One node's page: its routes, and the feed behind them."""
 
-    def __init__(self, sight: Sight, access: Access) -> None:
-        self._sight = sight
+    def __init__(self, source: ViewSource, access: Access) -> None:
+        self._source = source
         self._access = access
         self._described = Shared(self._describe)
-        self._feed = Feed(sight.view, sight.now)
+        self._feed = Feed(source.view, source.now)
 
     @property
     def routes(self) -> list[web.RouteDef]:
@@ -76,7 +76,7 @@ class Page:
 
     async def close(self) -> None:
         """The run is over: a last word to those who watch."""
-        self._sight.ended = True
+        self._source.ended = True
         await self._feed.close()
 
     async def _front(self, request: web.Request) -> web.Response:
@@ -98,8 +98,8 @@ class Page:
 
     async def _describe(self) -> bytes:
         """The same for all who ask within a moment."""
-        view = await self._sight.view()
-        return await asyncio.to_thread(_status_body, view, self._sight.now())
+        view = await self._source.view()
+        return await asyncio.to_thread(_status_body, view, self._source.now())
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         self._access.check(request)

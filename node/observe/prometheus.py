@@ -23,9 +23,8 @@ from prometheus_client.registry import Collector
 
 from node.net.routes import Shared
 from node.observe.access import Access
-from node.observe.fan_out import SilentReporter
 from node.observe.views import NodeView, TrackerView
-from node.runtime.artifacts import Record
+from node.runtime.events import NodeEvent, RoundEnded
 from protocol.actions import Reason
 from protocol.swarm.inspection import Contact
 from protocol.wire.messages import Group, Message, Refused
@@ -114,7 +113,7 @@ class _Seen(Collector, Generic[V]):
             yield from self._families(self.view)
 
 
-class RoundFigures(SilentReporter):
+class RoundFigures:
     """Counts a node's rounds as they end."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -147,8 +146,11 @@ class RoundFigures(SilentReporter):
         for phase in TIMED:
             self._seconds.labels(phase)
 
-    def round_ended(self, record: Record, rounds: int) -> None:
-        """One more."""
+    def handle(self, event: NodeEvent) -> None:
+        """One more, at a round's end."""
+        if not isinstance(event, RoundEnded):
+            return
+        record = event.record
         self._rounds.labels(record.outcome, record.reason or "none").inc()
         for phase, traffic in record.phases.items():
             self._seconds.labels(phase).observe(traffic.s)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from node.data.report import counted
 from node.errors import ConfigError, UserError
-from node.observe.waiting import command
 from node.options import reachable_path
 from node.rejoin.electors import (
     KEY_DIGITS,
@@ -18,6 +17,7 @@ from node.rejoin.electors import (
     read_electors,
     store_gone,
 )
+from node.runtime.waiting import command
 from node.storage.folder_lock import STATE, Lock
 from protocol.wire.messages import Base
 

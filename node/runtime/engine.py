@@ -4,7 +4,7 @@ train --> offer --> Completed: base += mean, spent := 0  --> next round
               \---> Failed: one's own update, go on      --> next round
 follow (the privacy budget is spent) --> Failed: the others' base, fetched --> next round
 
-A new base is judged before it is trained on, where the owner has a gate (node.runtime.loss_gate).
+A new base is judged before it is trained on, where the owner has a loss gate (node.runtime.loss_gate).
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from mechanisms.noise.randomness import SystemWords
 from node.errors import ConfigError, UserError
 from node.net.tls import Tls
 from node.net.transport import Transport
-from node.observe.reporting import Reporter, fatal_text, notice_text
-from node.observe.snapshot import Sight
-from node.observe.waiting import without_text
 from node.runtime import wall_clock
 from node.runtime.artifacts import Folder, Summary
-from node.runtime.figures import NO_TRAINING, Training, ending_of
+from node.runtime.events import CaughtUp, Draining, GroupResized, Noticed, Observer, RoundStarted, Warned
 from node.runtime.group_guarantees import withstands
-from node.runtime.history import Chronicle
+from node.runtime.history import NO_TRAINING, RoundHistory, Training, ending_of
 from node.runtime.known_tracker import KnownTracker
-from node.runtime.loss_gate import Gate
+from node.runtime.loss_gate import NodeLossGate
 from node.runtime.meter import Meter
+from node.runtime.notices import fatal_text, notice_text
 from node.runtime.plan import Plan
 from node.runtime.privacy_budget import can_offer, can_train, receipt_of
 from node.runtime.serving import Serving, answer
 from node.runtime.shell import Shell
 from node.runtime.shutdown import Stopping
+from node.runtime.snapshot import Inspector, Show
+from node.runtime.waiting import without_text
 from node.runtime.weighting import WRONG_WEIGHTS, Weighting
 from node.storage.records import NOTHING, Ending
 from node.storage.state import Kept, State
@@ -100,9 +100,9 @@ class Engine:
         trainer: Learner,
         mechanism: Mechanism,
         weighting: Weighting,
-        gate: Gate,
+        loss_gate: NodeLossGate,
         folder: Folder,
-        reporter: Reporter,
+        observer: Observer,
         tls: Tls,
         tracker: KnownTracker,
         key: NodeKey,
@@ -120,14 +120,25 @@ class Engine:
         self._words = SystemWords()
         self._tracker = tracker
         self._receipt = NOTHING
-        self._report = reporter
-        self._chronicle = Chronicle(plan, state, trainer, mechanism, gate, folder, reporter)
+        self._observer = observer
+        self._history = RoundHistory(
+            plan=plan,
+            state=state,
+            trainer=trainer,
+            mechanism=mechanism,
+            loss_gate=loss_gate,
+            folder=folder,
+            observer=observer,
+        )
         self._shell = Shell(session, self._send, self._perform, heavy, session.is_light)
         self.transport = Transport(
-            *(self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy),
+            receive=self._shell.receive,
+            unreachable=self._shell.unreachable,
+            reconnected=self._shell.reconnected,
+            heavy=heavy,
             tls=tls,
             key=key,
-            warn=reporter.warning,
+            warn=self._warn,
             is_member=session.is_member,
         )
         self._serving = Serving(partial(answer, state), self.transport.hand, self.transport.counts)
@@ -138,8 +149,16 @@ class Engine:
         self.is_deserted = False
         """Whether it ended early because its swarm is gone (protocol.swarm.swarm_finished)."""
         self._meter = Meter(self.transport.counts)
-        counts = self.transport.counts
-        self.sight = Sight(plan, session, state, mechanism, self._shell, self._meter, counts, folder.path)
+        self.inspector = Inspector(
+            plan=plan,
+            session=session,
+            state=state,
+            mechanism=mechanism,
+            shell=self._shell,
+            meter=self._meter,
+            counts=self.transport.counts,
+            out=folder.path,
+        )
         self._training = NO_TRAINING
         self._aggregating_since = time.monotonic()
 
@@ -150,22 +169,22 @@ class Engine:
 
     # -- life --------------------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """All rounds, then the closing; UserError if this node can not go on."""
+    async def run(self, show: Show | None) -> None:
+        """All rounds, then the closing; `show` is what runs meanwhile. UserError if it can not go on."""
         async with asyncio.TaskGroup() as tasks:
             timer = tasks.create_task(self._shell.keep_time())
             clock = tasks.create_task(wall_clock.watch(self._set))
-            view = tasks.create_task(self._report.keep_showing(self.sight.status))
             serving = tasks.create_task(self._serving.run())
+            shown = [] if show is None else [tasks.create_task(show(self.inspector.take))]
             rounds = tasks.create_task(self._rounds())
             await asyncio.wait((rounds, self._shell.broken), return_when=asyncio.FIRST_COMPLETED)
-            for task in (timer, clock, view, serving, rounds):
+            for task in (timer, clock, serving, *shown, rounds):
                 task.cancel()
         if self._shell.broken.done():
             self._shell.broken.result()
 
     async def _rounds(self) -> None:
-        await self._chronicle.begin()
+        await self._history.begin()
         await self._shell.feed(self._session.open)
         while not await self._is_over() and not self.stopping.asked:
             await self._round()
@@ -192,12 +211,12 @@ class Engine:
         changes nothing.
         """
         await self._shell.finish(self._session.leave)
-        await self._chronicle.catch_up()
-        await self._chronicle.save_models()
+        await self._history.catch_up()
+        await self._history.save_models()
 
     async def drain(self, within_s: float) -> None:
         """End soon: a session that has begun first comes to its end, and so does the closing, or the time."""
-        self._report.draining(within_s)
+        self._observer.handle(Draining(within_s))
         self.stopping.ask()
         asyncio.get_running_loop().call_later(within_s, self.stopping.at_once)
         await self._shell.feed(self._end_unless_in_the_midst, light=lambda: True)
@@ -213,15 +232,15 @@ class Engine:
         self._meter.begin()
         self._training = NO_TRAINING
         number = await self._shell.look(lambda: self._session.round) + 1
-        self._report.training(number)
-        self._chronicle.new_round()
+        self._observer.handle(RoundStarted(number))
+        self._history.new_round()
         with suppress(Interrupted):
             self._training = await asyncio.to_thread(self._train, number)
             self._aggregating_since = time.monotonic()
             outcome = await (self._aggregate() if self._training.offered else self._follow())
             self._meter.enter("idle")
             if outcome is not None:
-                await self._chronicle.write(self._ending(outcome))
+                await self._history.write(self._ending(outcome))
 
     def _ending(self, outcome: Completed | Failed) -> Ending:
         return ending_of(outcome, self._training, time.monotonic() - self._aggregating_since, self._meter)
@@ -229,7 +248,7 @@ class Engine:
     def _train(self, number: int) -> Training:
         """Train, in a thread, and store what was learned as `fresh`: as far as the privacy budget goes."""
         state = self._state
-        self._chronicle.judge()
+        self._history.judge()
         waiting = self._trainer.once and state.fresh is not None
         if waiting or not can_train(self._mechanism, state.ledger, state.pending):
             offered = state.fresh is not None and can_offer(self._mechanism, state.ledger, state.pending)
@@ -297,19 +316,22 @@ class Engine:
                 self._serving.ask(action.to, action.request)
             case Evidence():
                 await asyncio.to_thread(self._state.ban, action.sender, action.records)
-                self._report.warning(f"banned {action.sender.hex()[:16]}...: {action.what}")
+                self._warn(f"banned {action.sender.hex()[:16]}...: {action.what}")
             case Notice():
-                self._report.notice(action, self._words_of(action))
+                self._observer.handle(Noticed(action, self._words_of(action)))
             case Fatal() | WrongTracker():
                 raise ConfigError(self._fatal_text(action))
             case Closed():
                 self._closed.set()
         return []
 
+    def _warn(self, text: str) -> None:
+        self._observer.handle(Warned(text))
+
     def _words_of(self, notice: Notice) -> str:
         """What is in the way comes with what an owner can do, unless it is out of the way by now."""
         if notice.kind is Note.WAITING:
-            return self.sight.waiting or notice.text
+            return self.inspector.waiting or notice.text
         return notice_text(notice, self._plan.parameters)
 
     def _store(self, action: Spend | Vote | Unbind | Keep | RaiseEpoch | TrackerKnown) -> None:
@@ -343,7 +365,7 @@ class Engine:
         self._meter.clipped = spend.clipped
         share = spend.clipped / self._state.dimension
         if share > CUT_SHARE:
-            self._report.warning(
+            self._warn(
                 f"{spend.clipped} of {self._state.dimension} coordinates were cut to the bound: "
                 "raise aggregation.clip, or lower train.learning_rate"
             )
@@ -379,7 +401,7 @@ class Engine:
 
     async def _refuse_weights(self, action: Completed | Healed) -> list[Action]:
         """All of the group come to this: the base stays, and who lied is in the sum with the others."""
-        self._report.warning(WRONG_WEIGHTS)
+        self._warn(WRONG_WEIGHTS)
         if isinstance(action, Completed):
             await self._fall_back(Failed(Reason.WRONG_WEIGHTS, action.round, (), action.sid))
         return self._session.adopted(self._state.base, self._shell.clock.now())
@@ -388,7 +410,7 @@ class Engine:
         """What the sums of a group of another size withstand."""
         if len(group.readys) != self._sums.members:
             self._sums = withstands(self._plan.aggregation, len(group.readys))
-            self._report.sums(self._sums)
+            self._observer.handle(GroupResized(self._sums))
 
     async def _take_base(
         self,
@@ -402,16 +424,17 @@ class Engine:
         round = self._ending(why) if isinstance(why, Completed) else self._session.round
         await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory, line)
         if not isinstance(why, Adopted) and why.without:
-            self._report.warning(without_text(base.generation, why.without))
+            self._warn(without_text(base.generation, why.without))
         match why:
             case Completed():
                 self._settle(why)
             case Healed():
-                self._report.caught_up(base, f"proved by a certificate from {why.source.hex()[:8]}")
+                how = f"proved by a certificate from {why.source.hex()[:8]}"
+                self._observer.handle(CaughtUp(base, how))
             case Adopted():
                 trusted = ", ".join(key.hex()[:8] for key in why.trusted)
                 how = f"on the word of {trusted}" if trusted else "proved by the sessions that led to it"
-                self._report.caught_up(base, how)
+                self._observer.handle(CaughtUp(base, how))
         return self._session.adopted(base, self._shell.clock.now())
 
     async def _fall_back(self, failed: Failed) -> None:
@@ -431,4 +454,4 @@ class Engine:
 
     async def summarise(self) -> Summary:
         """The run as a whole, over restarts; written to summary.json."""
-        return await self._chronicle.summarise(self.transport.counts, self._sums.facts)
+        return await self._history.summarise(self.transport.counts, self._sums.facts)

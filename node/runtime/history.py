@@ -10,21 +10,59 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from mechanisms.accounting.ledger import Spent
 from mechanisms.mechanism import Mechanism
 from node.net.traffic import Counts
-from node.observe.reporting import Reporter
-from node.runtime.artifacts import Folder, Summary, total_of
-from node.runtime.figures import round_record, run_summary
-from node.runtime.loss_gate import Gate, Refused
+from node.runtime.artifacts import Folder, Record, Summary, total_of
+from node.runtime.events import Observer, RolledBack, RoundEnded
+from node.runtime.loss_gate import NodeLossGate, Refused
+from node.runtime.meter import Meter
 from node.runtime.plan import Plan
 from node.runtime.privacy_budget import facts, spent_by
 from node.storage.records import Ending, Traffic
 from node.storage.state import State
 from node.training.trainer import Evaluation, Learner
+from protocol.actions import Completed, Failed
+from protocol.wire.messages import Base
 
 
-class Chronicle:
+@dataclass(frozen=True)
+class Training:
+    """What is kept of a round's training besides `fresh`: no loss where there was none to spend on it."""
+
+    loss: float | None
+    seconds: float
+    offered: bool
+    """Whether there is something to offer that the privacy budget still allows."""
+
+
+NO_TRAINING = Training(None, 0.0, False)
+"""Of a round in which there was none."""
+
+
+def ending_of(outcome: Completed | Failed, training: Training, aggregate_s: float, meter: Meter) -> Ending:
+    """How a round ended, and what it cost so far."""
+    failed = outcome if isinstance(outcome, Failed) else None
+    return Ending(
+        round=outcome.round,
+        outcome="fallback" if failed else "aggregated",
+        reason=str(failed.reason) if failed else None,
+        participants=0 if isinstance(outcome, Failed) else len(outcome.contributors),
+        bytes_sent=meter.sent.total(),
+        bytes_received=meter.received.total(),
+        train_s=training.seconds,
+        aggregate_s=aggregate_s,
+        train_loss=training.loss,
+        missing=tuple(key.hex()[:16] for key in failed.missing) if failed else (),
+        clipped=meter.clipped,
+        phases=meter.phases(training.seconds),
+        without=() if isinstance(outcome, Failed) else outcome.without,
+    )
+
+
+class RoundHistory:
     """Writes into a node's folder, and tells its owner of each line."""
 
     def __init__(
@@ -33,17 +71,17 @@ class Chronicle:
         state: State,
         trainer: Learner,
         mechanism: Mechanism,
-        gate: Gate,
+        loss_gate: NodeLossGate,
         folder: Folder,
-        reporter: Reporter,
+        observer: Observer,
     ) -> None:
         self._plan = plan
         self._state = state
         self._trainer = trainer
         self._mechanism = mechanism
-        self._gate = gate
+        self._loss_gate = loss_gate
         self._folder = folder
-        self._report = reporter
+        self._observer = observer
         self._refused: Refused | None = None
         self._evaluation: tuple[bytes, Evaluation] | None = None
         self._began = time.monotonic()
@@ -60,15 +98,15 @@ class Chronicle:
         self._earlier = total_of(await asyncio.to_thread(self._folder.history))
 
     def new_round(self) -> None:
-        """Whatever the gate refused belongs to the round before."""
+        """Whatever the loss gate refused belongs to the round before."""
         self._refused = None
 
     def judge(self) -> None:
-        """Ask the gate about the base, if it has not been asked yet, and tell the owner if it is refused."""
-        refused = self._gate.judge()
+        """Ask the loss gate about the base, if it has not been asked yet; a refusal is told."""
+        refused = self._loss_gate.judge()
         if refused is not None:
             self._refused = refused
-            self._report.rolled_back(refused.text)
+            self._observer.handle(RolledBack(refused.text))
 
     async def catch_up(self) -> None:
         """The line of a round that counts and has none yet."""
@@ -81,12 +119,18 @@ class Chronicle:
         await asyncio.to_thread(self.judge)
         evaluation = await self._evaluate()
         spent = spent_by(self._mechanism, self._state.ledger)
-        accuracy_of, base = self._plan.accuracy_of, self._state.base
-        record = round_record(ending, base, accuracy_of, evaluation, spent, self._refused)
+        record = round_record(
+            ending=ending,
+            base=self._state.base,
+            accuracy_of=self._plan.accuracy_of,
+            evaluation=evaluation,
+            spent=spent,
+            refused=self._refused,
+        )
         self._written = ending.round  # a line that fails half-way is not begun again by this process
         await asyncio.to_thread(self._folder.append, record)
         await self.save_models()
-        self._report.round_ended(record, self._plan.rounds)
+        self._observer.handle(RoundEnded(record, self._plan.rounds))
 
     async def _evaluate(self) -> Evaluation:
         """The base's accuracy and loss; worked out once for each base."""
@@ -97,9 +141,13 @@ class Chronicle:
 
     async def save_models(self) -> None:
         """The agreed base and the working model, as they are now."""
-        state, privacy = self._state, facts(self._mechanism, self._state.ledger)
-        parts = (self._trainer.tensors, state.base, (state.base_vector, state.working), privacy)
-        await asyncio.to_thread(self._folder.models, *parts)
+        await asyncio.to_thread(
+            self._folder.models,
+            tensors_of=self._trainer.tensors,
+            base=self._state.base,
+            vectors=(self._state.base_vector, self._state.working),
+            privacy=facts(self._mechanism, self._state.ledger),
+        )
 
     async def summarise(self, counts: Counts, sums: Mapping[str, object]) -> Summary:
         """The run as a whole, over restarts; written to summary.json. `sums`: what those withstand."""
@@ -117,3 +165,80 @@ class Chronicle:
         )
         self._folder.summary(summary)
         return summary
+
+
+def round_record(
+    ending: Ending,
+    base: Base,
+    accuracy_of: str,
+    evaluation: Evaluation,
+    spent: Spent | None,
+    refused: Refused | None,
+) -> Record:
+    """A round's line of history; `spent` is what the run has cost so far."""
+    return Record(
+        round=ending.round,
+        outcome=ending.outcome,
+        reason=ending.reason,
+        participants=ending.participants,
+        loss=evaluation.loss,
+        accuracy=evaluation.accuracy,
+        epsilon=spent.epsilon if spent else None,
+        delta=spent.delta if spent else None,
+        bytes_sent=ending.bytes_sent,
+        bytes_received=ending.bytes_received,
+        train_s=ending.train_s,
+        aggregate_s=ending.aggregate_s,
+        base_digest=base.digest.hex(),
+        accuracy_of=accuracy_of,
+        train_loss=ending.train_loss,
+        missing=ending.missing,
+        clipped=ending.clipped,
+        phases=ending.phases,
+        metrics=evaluation.metrics,
+        rolled_back=refused.losses if refused else None,
+        without=ending.without,
+    )
+
+
+def run_summary(
+    history: list[dict[str, object]],
+    earlier: Traffic,
+    seconds: float,
+    counts: Counts,
+    evaluation: Evaluation,
+    privacy: Mapping[str, object] | None,
+    plan: Plan,
+    state: State,
+    sums: Mapping[str, object],
+) -> Summary:
+    """The run as a whole; `earlier` is what the starts before this one cost, `privacy` the ledger.
+
+    `sums`: what the last group's sums withstand.
+    """
+    return Summary(
+        rounds=state.round,
+        aggregated=sum(line.get("outcome") == "aggregated" for line in history),
+        fallbacks=sum(line.get("outcome") == "fallback" for line in history),
+        accuracy=evaluation.accuracy,
+        epsilon=_number(privacy, "epsilon_spent"),
+        delta=_number(privacy, "delta"),
+        base_digest=state.base.digest.hex(),
+        bytes_sent=earlier.bytes_sent + counts.sent.total(),
+        bytes_received=earlier.bytes_received + counts.received.total(),
+        seconds=earlier.s + seconds,
+        accuracy_of=plan.accuracy_of,
+        task=plan.task,
+        key=plan.key,
+        finished=plan.over(state.round, state.base),
+        offers=state.offers,
+        dropped=dict(counts.dropped),
+        privacy=privacy,
+        sums=sums,
+        metrics=evaluation.metrics,
+    )
+
+
+def _number(privacy: Mapping[str, object] | None, name: str) -> float | None:
+    value = privacy[name] if privacy else None
+    return value if isinstance(value, float) else None

@@ -1,4 +1,4 @@
-r"""The owner's gate: a base that does badly on one's own rows is not trained on, and the way back is offered.
+r"""The loss gate: a base that does badly on the owner's rows is not trained on, and the way back is offered.
 
 base --judge--> good: trained on, as without a gate
             \--> refused: training starts from the last good base, and an offer is
@@ -51,14 +51,14 @@ class Refused:
         )
 
 
-class Gate(Protocol):
+class NodeLossGate(Protocol):
     """Who judges a base before it is trained on."""
 
     def judge(self) -> Refused | None:
         """Judge the base if that has not been done; what is to be said if it is refused."""
 
 
-class NoGate:
+class NoLossGate:
     """Takes every base, as a node without a gate does."""
 
     def judge(self) -> Refused | None:
@@ -66,7 +66,7 @@ class NoGate:
         return None
 
 
-class OwnGate:
+class RowsLossGate:
     """Judges by the mean loss on the trainer's rows. One call at a time.
 
     The lowest loss is remembered while the node runs; after a restart it begins with the last good base's.
@@ -75,41 +75,41 @@ class OwnGate:
     def __init__(self, tolerance: float, trainer: Learner, state: State) -> None:
         self._trainer = trainer
         self._state = state
-        self._gate = LossGate(tolerance)
+        self._loss_gate = LossGate(tolerance)
         self._begun = False
 
     def judge(self) -> Refused | None:
-        """See Gate.judge. A base that is taken over meanwhile is judged as well."""
+        """See NodeLossGate.judge. A base that is taken over meanwhile is judged as well."""
         self._begin()
         refused = None
         while (waiting := self._state.unjudged) is not None:
             base, vector = waiting
             loss = self._trainer.own_loss(vector)
-            good = self._gate.accepts(loss)
+            good = self._loss_gate.accepts(loss)
             if not self._state.judge(base, good):
                 continue
-            refused = None if good else Refused(base.generation, self._gate.lowest_loss, loss)
+            refused = None if good else Refused(base.generation, self._loss_gate.lowest_loss, loss)
             if good:
-                self._gate = self._gate.after(loss)
+                self._loss_gate = self._loss_gate.after(loss)
         return refused
 
     def _begin(self) -> None:
         """Know the loss of the last good base, where there is one."""
         last_good = None if self._begun else self._state.last_good
         if last_good is not None:
-            self._gate = self._gate.after(self._trainer.own_loss(last_good))
+            self._loss_gate = self._loss_gate.after(self._trainer.own_loss(last_good))
         self._begun = True
 
 
-def make_gate(task: Task, trainer: Learner, state: State) -> Gate:
+def make_loss_gate(task: Task, trainer: Learner, state: State) -> NodeLossGate:
     """The gate of `aggregation.loss_gate`; where there is none, what one said before is forgotten."""
     if task.aggregation.loss_gate is None:
         state.without_gate()
-        return NoGate()
-    return OwnGate(task.aggregation.loss_gate, trainer, state)
+        return NoLossGate()
+    return RowsLossGate(task.aggregation.loss_gate, trainer, state)
 
 
-def check_gate(task: Task, mechanism: Mechanism) -> None:
+def check_loss_gate(task: Task, mechanism: Mechanism) -> None:
     """ConfigError where what the mechanism promises would not be true beside the gate."""
     if task.aggregation.loss_gate is not None and not covers_a_gate(mechanism):
         raise ConfigError(
@@ -119,7 +119,7 @@ def check_gate(task: Task, mechanism: Mechanism) -> None:
         )
 
 
-def gate_words(task: Task) -> dict[str, str]:
+def loss_gate_words(task: Task) -> dict[str, str]:
     """What the owner reads at the start; nothing where there is no gate."""
     if task.aggregation.loss_gate is None:
         return {}

@@ -17,7 +17,7 @@ from mechanisms.accounting.ledger import Relation, Unit
 from mechanisms.mechanism import Mechanism
 from node.data.dataset import load_dataset
 from node.errors import ConfigError
-from node.runtime.loss_gate import check_gate
+from node.runtime.loss_gate import check_loss_gate
 from node.runtime.privacy_budget import make_mechanism
 from node.task.rules import key_name
 from node.task.sections import Task, read_task
@@ -61,7 +61,7 @@ class SwarmCell:
 
     def check(self, room: Room) -> None:
         """Whether the first peer can have its data, model, mechanism and gate. Raises ConfigError."""
-        check_gate(self.task, first_mechanism(self))
+        check_loss_gate(self.task, first_mechanism(self))
 
     def describe(self) -> Json:
         """All but the seed and the name."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from node.app import Prepared, prepare, run_as
-from node.observe.reporting import JsonReporter
+from node.observe.lines import JsonOutput
 from node.options import parse_arguments
 
 FINISHED = 77
@@ -61,7 +61,7 @@ def _start(prepared: Prepared, arm: Callable[[], None]) -> tuple[int, str]:
         status = 1
         try:
             arm()
-            status = run_as(prepared, None, JsonReporter(io.StringIO()), _ends_at_once) or FINISHED
+            status = run_as(prepared, None, JsonOutput(io.StringIO()), _ends_at_once) or FINISHED
         except BaseException:  # noqa: BLE001  told to whoever waits
             traceback.print_exc()
         finally:

@@ -9,11 +9,11 @@ import numpy as np
 from node.app import prepare
 from node.data.dataset import load_dataset
 from node.net.tls import make_tls
-from node.observe.reporting import JsonReporter
+from node.observe.lines import JsonOutput
 from node.options import parse_arguments
 from node.runtime.engine import Engine
 from node.runtime.known_tracker import KnownTracker
-from node.runtime.loss_gate import make_gate
+from node.runtime.loss_gate import make_loss_gate
 from node.runtime.plan import Plan
 from node.storage.state import State
 from protocol.actions import Completed
@@ -56,13 +56,20 @@ class Alone:
         section = self.prepared.options.task.aggregation
         plan = Plan(5, "digits", key.public.hex(), "test", self.prepared.parameters, section, 3, None)
         self.folder, self.said = folder, io.StringIO()
-        reporter = JsonReporter(self.said)
-        gate = make_gate(self.prepared.options.task, self.prepared.trainer, self.state)
-        written = self.prepared.folder(folder)
-        parts = (self.prepared.trainer, self.mechanism, self.prepared.weighting, gate, written, reporter)
-        tls = make_tls(key, "auto", HERE, session.addresses.may_answer)
-        tracker = KnownTracker(None, folder / "tracker.pub")
-        self.peer = Engine(plan, session, self.state, *parts, tls, tracker, key)
+        self.peer = Engine(
+            plan=plan,
+            session=session,
+            state=self.state,
+            trainer=self.prepared.trainer,
+            mechanism=self.mechanism,
+            weighting=self.prepared.weighting,
+            loss_gate=make_loss_gate(self.prepared.options.task, self.prepared.trainer, self.state),
+            folder=self.prepared.folder(folder),
+            observer=JsonOutput(self.said),
+            tls=make_tls(key, "auto", HERE, session.addresses.may_answer),
+            tracker=KnownTracker(None, folder / "tracker.pub"),
+            key=key,
+        )
 
     def base(self, generation, vector):
         return Base(generation, base_digest(self.parameters, generation, vector), 3, bytes([generation]) * 32)

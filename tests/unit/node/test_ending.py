@@ -75,7 +75,7 @@ async def seeking(node):
 
 
 def lines(node):
-    return node.peer._chronicle._folder.history()
+    return node.peer._history._folder.history()
 
 
 def agrees(node, summary):
@@ -171,7 +171,7 @@ async def test_killed_between_two_rounds_nothing_is_written_again(tmp_path):
     node = Alone(tmp_path, "none")
     node.peer._training = node.peer._train(1)
     await node.peer._shell.feed(falls_back(node))
-    await node.peer._chronicle.catch_up()
+    await node.peer._history.catch_up()
     before = lines(node)
     node.state.close()
     assert (await started_again(tmp_path))[0] == before

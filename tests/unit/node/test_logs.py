@@ -1,25 +1,26 @@
 """The log: one line an event, names and fields that are kept, and nothing secret in it."""
 
-import asyncio
 import io
 import json
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from node.cli.exit import guarded
 from node.errors import ConfigError
 from node.logs import NO_LOG, Log, LogOptions, complain, logging_to
-from node.observe.fan_out import Reporters, SilentReporter
 from node.observe.journal import PAGE
-from node.observe.log_reporter import LogReporter
-from node.observe.reporting import JsonReporter, PlainReporter
+from node.observe.lines import JsonOutput, TextOutput
+from node.observe.log_observer import LogObserver
 from node.options import read_options
+from node.runtime import events
+from node.runtime.events import NodeEvent, Observers
 from protocol.actions import Note, Notice
 from protocol.wire.messages import Base
-from tests.unit.node.observe.test_reporting import RECORD, SUMMARY, SUMS
+from tests.unit.node.observe.test_lines import RECORD, SUMMARY, SUMS
 
 JSON = LogOptions("json", "info")
 HERE = "127.0.0.1:9001"
@@ -123,27 +124,30 @@ def test_debug_is_a_log_of_everything():
     assert read_options([*argv, "--log", "json"], {}).log == JSON
 
 
-def everything(reporter):
-    """All that a node can be told to say."""
-    reporter.started(
-        {
-            "node": f"{'cd' * 32} at {HERE}",
-            "task": "digits",
-            "may join": "anyone",
-            PAGE: f"http://{HERE}/#token={TOKEN}",
-        }
-    )
-    reporter.sums(SUMS)
-    reporter.training(1)
-    reporter.round_ended(replace(RECORD, loss=LOSS, train_loss=LOSS, rolled_back=(LOSS, LOSS)), 2)
-    reporter.caught_up(Base(3, bytes(32), 3, bytes(32)), "proved by a certificate from abcd")
-    for kind in Note:
-        reporter.notice(Notice(kind, HERE, "12345678"), f"{HERE} in words")
-    reporter.rolled_back(f"rolled back: loss on own rows {LOSS} -> {LOSS}")
-    reporter.warning("2 of 3 coordinates were cut")
-    reporter.draining(30.0)
-    reporter.finished(SUMMARY)
-    reporter.finished(replace(SUMMARY, finished=False))
+PAGE_LINE = {PAGE: f"http://{HERE}/#token={TOKEN}"}
+EVERYTHING = (
+    events.Started({"node": f"{'cd' * 32} at {HERE}", "task": "digits", "may join": "anyone", **PAGE_LINE}),
+    events.GroupResized(SUMS),
+    events.RoundStarted(1),
+    events.RoundEnded(replace(RECORD, loss=LOSS, train_loss=LOSS, rolled_back=(LOSS, LOSS)), 2),
+    events.CaughtUp(Base(3, bytes(32), 3, bytes(32)), "proved by a certificate from abcd"),
+    *(events.Noticed(Notice(kind, HERE, "12345678"), f"{HERE} in words") for kind in Note),
+    events.RolledBack(f"rolled back: loss on own rows {LOSS} -> {LOSS}"),
+    events.Warned("2 of 3 coordinates were cut"),
+    events.Draining(30.0),
+    events.Finished(SUMMARY),
+    events.Finished(replace(SUMMARY, finished=False)),
+)
+"""All that a node can be told to say."""
+
+
+def everything(observer):
+    for event in EVERYTHING:
+        observer.handle(event)
+
+
+def test_everything_is_every_kind_of_event():
+    assert {type(event) for event in EVERYTHING} == set(get_args(NodeEvent))
 
 
 FIELDS = {
@@ -182,7 +186,7 @@ FIELDS["stopped"] = FIELDS["finished"]
 
 
 def test_every_event_has_its_name_and_its_fields():
-    lines = logged(lambda log: everything(LogReporter(log)), LogOptions("json", "debug"))
+    lines = logged(lambda log: everything(LogObserver(log)), LogOptions("json", "debug"))
     assert {line["event"]: set(line) - HEAD for line in lines} == FIELDS
 
 
@@ -196,7 +200,7 @@ def test_every_event_and_field_is_documented():
 
 
 def test_the_log_holds_no_loss_and_no_whole_key():
-    lines = logged(lambda log: everything(LogReporter(log)), LogOptions("json", "debug"))
+    lines = logged(lambda log: everything(LogObserver(log)), LogOptions("json", "debug"))
     text = json.dumps(lines)
     assert "loss" not in text
     assert str(LOSS) not in text
@@ -206,7 +210,7 @@ def test_the_log_holds_no_loss_and_no_whole_key():
 
 
 def test_what_an_owner_should_look_at_is_a_warning():
-    lines = logged(lambda log: everything(LogReporter(log)), LogOptions("json", "warning"))
+    lines = logged(lambda log: everything(LogObserver(log)), LogOptions("json", "warning"))
     assert [line["event"] for line in lines] == [
         *(
             "peer-other-swarm",
@@ -220,25 +224,24 @@ def test_what_an_owner_should_look_at_is_a_warning():
     ]
 
 
-async def test_each_reporter_is_told_everything_in_the_same_order():
+class Deaf:
+    def handle(self, event):
+        pass
+
+
+def test_each_observer_is_told_everything_in_the_same_order():
     outs = io.StringIO(), io.StringIO()
     alone = io.StringIO()
-    everything(JsonReporter(alone))
-    told = Reporters([JsonReporter(outs[0]), SilentReporter(), JsonReporter(outs[1])])
-    everything(told)
+    everything(JsonOutput(alone))
+    everything(Observers([JsonOutput(outs[0]), Deaf(), JsonOutput(outs[1])]))
     assert [out.getvalue() for out in outs] == [alone.getvalue()] * 2
-    showing = asyncio.create_task(told.keep_showing(dict))
-    await asyncio.sleep(0)
-    showing.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await showing
 
 
 def test_the_owner_is_told_of_a_drain_and_of_a_refused_base():
     plain, program = io.StringIO(), io.StringIO()
-    for reporter in (PlainReporter(plain), JsonReporter(program)):
-        reporter.draining(30.0)
-        reporter.rolled_back("rolled back")
+    for observer in (TextOutput(plain), JsonOutput(program)):
+        observer.handle(events.Draining(30.0))
+        observer.handle(events.RolledBack("rolled back"))
     assert plain.getvalue().splitlines() == [
         "ending: a round that has begun may take 30 s; interrupt again to end at once",
         "warning: rolled back",

@@ -24,7 +24,7 @@ MANY = 30
 ACCESS = Access("127.0.0.1", None, "")
 
 
-class Sight:
+class Source:
     """Counts how often it is looked at."""
 
     ended = False
@@ -70,43 +70,43 @@ async def got(client, path, **headers):
         return answer.status, await answer.text()
 
 
-def page(sight):
-    return Page(sight, ACCESS).routes
+def page(source):
+    return Page(source, ACCESS).routes
 
 
-def figures(sight):
-    return Figures(new_registry(), sight.view, node_families, ACCESS).routes
+def figures(source):
+    return Figures(new_registry(), source.view, node_families, ACCESS).routes
 
 
 @pytest.mark.parametrize(("subject", "path"), [(page, "/v1/status"), (figures, "/metrics")])
 async def test_many_who_ask_get_one_look(subject, path):
-    sight = Sight()
-    async with served(subject(sight)) as client:
+    source = Source()
+    async with served(subject(source)) as client:
         asking = [asyncio.create_task(got(client, path)) for _ in range(MANY)]
-        await sight.seen.wait()
-        sight.may_end.set()
+        await source.seen.wait()
+        source.may_end.set()
         answers_got = await asyncio.gather(*asking)
         answers_got += [await got(client, path) for _ in range(MANY)]
     assert {status for status, _ in answers_got} == {200}
-    assert sight.looks < 3  # a slow machine may take longer than an answer is fresh
+    assert source.looks < 3  # a slow machine may take longer than an answer is fresh
 
 
 async def test_two_kinds_of_figures_are_made_whatever_is_asked_for():
-    sight = Sight()
-    sight.may_end.set()
+    source = Source()
+    source.may_end.set()
     asked_for = [f"application/openmetrics-text; version=1.0.{number}" for number in range(MANY)]
-    routes = figures(sight)
+    routes = figures(source)
     async with served(routes) as client:
         texts = [await got(client, "/metrics", Accept=accepts) for accepts in (*asked_for, "text/plain", "")]
     assert {status for status, _ in texts} == {200}
     assert {text.endswith("# EOF\n") for _, text in texts[:MANY]} == {True}
     assert {text.endswith("# EOF\n") for _, text in texts[MANY:]} == {False}
-    assert sight.looks < 4
+    assert source.looks < 4
 
 
 async def test_a_bare_status_is_shared_too():
-    sight = Sight()
-    async with served(asked(sight.status)) as client:
+    source = Source()
+    async with served(asked(source.status)) as client:
         texts = await asyncio.gather(*(got(client, "/v1/status") for _ in range(MANY)))
     assert {json.loads(text)["looks"] for _, text in texts} <= {1, 2}
 
@@ -144,13 +144,13 @@ async def test_who_leaves_does_not_take_the_answer_from_others():
 
 
 async def test_who_watches_the_page_is_not_closed_for_its_silence():
-    sight = Sight()
-    sight.may_end.set()
+    source = Source()
+    source.may_end.set()
     server = a_server(
         nobody, Counts(), None, Bounds(sweep_s=0.01, asking=Bound(9, 9, 0.05), idle=Bound(9, 9, 0.05))
     )
     listener = socket.create_server(("127.0.0.1", 0))
-    await server.start(listener, answers(page(sight)))
+    await server.start(listener, answers(page(source)))
     where = f"http://127.0.0.1:{listener.getsockname()[1]}"
     async with (
         ClientSession() as other,

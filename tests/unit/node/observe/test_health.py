@@ -53,7 +53,7 @@ class Served:
 
 async def test_a_node_is_alive_long_before_it_is_ready(alone):
     node = alone("none")
-    async with Served(missing_of(node.peer.sight, node.peer.stopping)) as served:
+    async with Served(missing_of(node.peer.inspector, node.peer.stopping)) as served:
         assert await served.ask("/healthz") == (200, {"status": "ok"})
         why = ["still meeting the others", "neither a peer nor a tracker answers"]
         assert await served.ask("/readyz") == (503, {"ready": False, "why": why})
@@ -66,7 +66,7 @@ async def test_a_node_is_ready_once_a_peer_answers_and_until_it_is_told_to_end(a
     other = announce(stranger(), task="digits", parameters=node.parameters, counter=COUNTER)
     session._hellos.members.learn(other, 0, now, live=True)
     session._hellos._course.step(Event.SETTLED)
-    async with Served(missing_of(node.peer.sight, node.peer.stopping)) as served:
+    async with Served(missing_of(node.peer.inspector, node.peer.stopping)) as served:
         assert await served.ask("/readyz") == (200, {"ready": True, "why": []})
         session._hellos.members.suspect(other.key)
         why = ["neither a peer nor a tracker answers"]

@@ -1,67 +1,53 @@
-"""What was told is kept for the page, the last of it, and told on as it was."""
-
-import io
+"""What was told is kept for the page: what the run is, and the last remarks."""
 
 from node.observe.journal import KEPT, PAGE, Journal, Remark
-from node.observe.reporting import PlainReporter, draining_text
+from node.runtime import events
 from node.runtime.group_guarantees import withstands
 from node.task.sections import load_task
 from protocol.actions import Note, Notice
 from tests.parts import base
-from tests.unit.node.observe.test_reporting import RECORD, SUMMARY
+from tests.unit.node.observe.test_lines import RECORD, SUMMARY
 
 HERE = Notice(Note.JOINED, "127.0.0.1:1", "12345678")
 SUMS = withstands(load_task("digits", []).aggregation, 10)
 
 
-def journal() -> tuple[Journal, io.StringIO]:
-    out = io.StringIO()
-    return Journal(PlainReporter(out), lambda: 7.0), out
+def told(*events):
+    """A journal that was told these."""
+    journal = Journal(lambda: 7.0)
+    for event in events:
+        journal.handle(event)
+    return journal
 
 
 def test_notices_and_warnings_are_kept_with_their_time():
-    kept, _ = journal()
-    kept.notice(HERE, "somebody is here")
-    kept.warning("look at this")
-    kept.rolled_back("a base is refused")
-    kept.draining(30.0)
-    kept.caught_up(base(4), "on the word of others")
-
+    kept = told(
+        events.Noticed(HERE, "somebody is here"),
+        events.Warned("look at this"),
+        events.RolledBack("a base is refused"),
+        events.Draining(30.0),
+        events.CaughtUp(base(4), "on the word of others"),
+    )
     assert kept.remarks == (
         Remark(7.0, False, "somebody is here"),
         Remark(7.0, True, "look at this"),
         Remark(7.0, True, "a base is refused"),
-        Remark(7.0, False, draining_text(30.0)),
+        Remark(7.0, False, events.Draining(30.0).text),
         Remark(7.0, False, "caught up: base of generation 4, on the word of others"),
     )
 
 
 def test_the_last_ones_are_kept():
-    kept, _ = journal()
-    for number in range(KEPT + 5):
-        kept.notice(HERE, str(number))
+    kept = told(*(events.Noticed(HERE, str(number)) for number in range(KEPT + 5)))
 
     assert [remark.text for remark in kept.remarks] == [str(number) for number in range(5, KEPT + 5)]
 
 
 def test_what_the_run_is_is_kept_but_not_where_the_page_is():
-    kept, out = journal()
-    kept.started({"task": "digits", "sums": "as expected", PAGE: "http://h:1/#token=secret"})
-    kept.sums(SUMS)
+    started = events.Started({"task": "digits", "sums": "as expected", PAGE: "http://h:1/#token=secret"})
 
-    assert kept.about == {"task": "digits", "sums": SUMS.text}
-    assert "page: http://h:1/#token=secret" in out.getvalue()
+    assert told(started, events.GroupResized(SUMS)).about == {"task": "digits", "sums": SUMS.text}
 
 
-def test_all_is_told_on():
-    kept, out = journal()
-    kept.training(1)
-    kept.notice(HERE, "a")
-    kept.warning("b")
-    kept.caught_up(base(4), "c")
-    kept.round_ended(RECORD, 20)
-    kept.finished(SUMMARY)
-    lines = out.getvalue().splitlines()
-
-    assert lines[:3] == ["a", "warning: b", "caught up: base of generation 4, c"]
-    assert [lines[3][:11], lines[4][:8]] == ["round 1/20:", "finished"]
+def test_rounds_stand_in_the_history_and_are_no_remarks():
+    assert told(events.RoundStarted(1), events.RoundEnded(RECORD, 20), events.Finished(SUMMARY)).remarks == ()

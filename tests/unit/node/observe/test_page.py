@@ -143,7 +143,7 @@ def test_off_loopback_what_is_the_owners_needs_the_token(path):
         status, headers, body = ask(server, path, Authorization=f"Bearer {'00' * 32}")
 
         assert (status, headers["WWW-Authenticate"], body) == (401, "Bearer", b"the token is needed\n")
-        assert server.sight.looks == 0
+        assert server.source.looks == 0
         assert ask(server, "/")[0] == 200
         assert ask(server, "/v1/status", Authorization=f"Bearer {TOKEN}")[0] == 200
         with watching(server, Authorization=f"Bearer {TOKEN}") as watcher:
@@ -188,14 +188,14 @@ def test_nobody_looks_while_nobody_watches(served, monkeypatch):
     monkeypatch.setattr(sse, "LISTEN_S", 0.02)
     with watching(served) as watcher:
         watcher.event()
-        assert served.sight.looks > 0
+        assert served.source.looks > 0
     while served._page._feed._watchers:
         ask(served, "/page/icon.svg")  # until the server has noticed
-    looks = served.sight.looks
+    looks = served.source.looks
     assert served._page._feed._looking is None
     with watching(served) as watcher:
         watcher.event()
-    assert served.sight.looks > looks
+    assert served.source.looks > looks
 
 
 def test_too_many_watchers_are_told_to_come_later(served):
@@ -236,7 +236,7 @@ def test_a_watcher_that_does_not_read_is_let_go_and_the_others_are_not(served, m
 
 def test_a_look_that_fails_ends_neither_the_node_nor_the_watching(served, monkeypatch):
     monkeypatch.setattr(sse, "LOOK_S", 0.005)
-    broken, worked = threading.Event(), served.sight.view
+    broken, worked = threading.Event(), served.source.view
 
     async def fails():
         broken.set()

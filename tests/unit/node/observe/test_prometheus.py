@@ -26,11 +26,12 @@ from node.observe.prometheus import (
     tracker_families,
 )
 from node.observe.views import NodeView, Peer, Swarm, TrackerView
+from node.runtime.events import RoundEnded
 from node.storage.records import Traffic
 from protocol.wire.messages import Refused
 from tests.parts import group, members, stranger
 from tests.unit.node.links import anybody
-from tests.unit.node.observe.test_reporting import LEDGER, RECORD
+from tests.unit.node.observe.test_lines import LEDGER, RECORD
 
 TOKEN = "ef" * 32
 LOSS = 0.7654321
@@ -124,9 +125,9 @@ async def test_a_nodes_figures():
     registry = new_registry()
     told = RoundFigures(registry)
     phases = {"train": Traffic(0.5), "sums": Traffic(2.0, 30, 7)}
-    told.round_ended(replace(RECORD, phases=phases, clipped=4), 20)
+    told.handle(RoundEnded(replace(RECORD, phases=phases, clipped=4), 20))
     fallback = {"outcome": "fallback", "reason": "sums-timeout", "participants": 0}
-    told.round_ended(replace(RECORD, clipped=1, **fallback), 20)
+    told.handle(RoundEnded(replace(RECORD, clipped=1, **fallback), 20))
     async with served(registry, VIEW, node_families) as where:
         status, kind, text = await got(where)
     assert (status, kind.split(";")[0]) == (200, "text/plain")
@@ -171,7 +172,8 @@ async def test_without_privacy_there_is_no_epsilon():
 
 async def test_no_accuracy_and_no_loss_is_among_them():
     registry = new_registry()
-    RoundFigures(registry).round_ended(replace(RECORD, loss=LOSS, train_loss=LOSS, accuracy=LOSS), 20)
+    record = replace(RECORD, loss=LOSS, train_loss=LOSS, accuracy=LOSS)
+    RoundFigures(registry).handle(RoundEnded(record, 20))
     async with served(registry, VIEW, node_families) as where:
         text = (await got(where))[2]
     assert str(LOSS) not in text
@@ -216,7 +218,7 @@ async def test_whoever_names_another_host_is_sent_away():
 
 def test_each_node_counts_for_itself():
     one, other = new_registry(), new_registry()
-    RoundFigures(one).round_ended(RECORD, 20)
+    RoundFigures(one).handle(RoundEnded(RECORD, 20))
     RoundFigures(other)
     name, labels = "murmuration_rounds_total", {"outcome": "aggregated", "reason": "none"}
     assert [registry.get_sample_value(name, labels) for registry in (one, other)] == [1, 0]

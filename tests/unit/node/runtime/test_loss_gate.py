@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from node.app import _introduction, prepare
 from node.errors import ConfigError
 from node.options import parse_arguments
-from node.runtime.loss_gate import OwnGate, Refused, make_gate
+from node.runtime.loss_gate import Refused, RowsLossGate, make_loss_gate
 from node.task.sections import canonical_parameters, load_task
 from protocol.actions import Adopted, Failed, Reason, Spend
 from protocol.crypto.node_key import NodeKey
@@ -93,11 +93,11 @@ async def test_what_was_refused_is_said_once_with_both_losses(alone):
     node = alone("none", GATE)
     node.peer._train(1)
     await take(node, 1, spoilt(node))
-    node.peer._chronicle.judge()
-    node.peer._chronicle.judge()
+    node.peer._history.judge()
+    node.peer._history.judge()
     lowest = node.prepared.trainer.own_loss(node.state.last_good)
     loss = node.prepared.trainer.own_loss(node.state.base_vector)
-    assert node.peer._chronicle._refused == Refused(1, lowest, loss)
+    assert node.peer._history._refused == Refused(1, lowest, loss)
     (text,) = warnings(node)
     assert text.startswith(f"rolled back: loss on own rows {lowest:.4g} -> {loss:.4g} with the base of gen")
     assert "\n" not in text
@@ -106,7 +106,7 @@ async def test_what_was_refused_is_said_once_with_both_losses(alone):
 async def falls_back(node, training):
     """The end of a round for which no group came, up to its line."""
     node.peer._training = training
-    await node.peer._chronicle.write(node.peer._ending(Failed(Reason.GROUP_TIMEOUT, 1, (), None)))
+    await node.peer._history.write(node.peer._ending(Failed(Reason.GROUP_TIMEOUT, 1, (), None)))
 
 
 async def test_a_round_s_line_says_that_it_was_rolled_back(alone):
@@ -149,39 +149,39 @@ def with_loss(node, good, rise):
 
 async def test_the_lowest_loss_counts_and_after_a_restart_the_last_good_base_s(alone):
     node = alone("none", "aggregation.loss_gate=0.3")
-    node.peer._chronicle.judge()
+    node.peer._history.judge()
     first = node.state.base_vector
     await take(node, 1, with_loss(node, first, 0.2))
-    node.peer._chronicle.judge()
-    assert node.peer._chronicle._refused is None
+    node.peer._history.judge()
+    assert node.peer._history._refused is None
     await take(node, 2, with_loss(node, first, 0.4))
-    again = OwnGate(0.3, node.prepared.trainer, node.state)
-    node.peer._chronicle.judge()
-    assert node.peer._chronicle._refused is not None, "0.4 above the lowest"
+    again = RowsLossGate(0.3, node.prepared.trainer, node.state)
+    node.peer._history.judge()
+    assert node.peer._history._refused is not None, "0.4 above the lowest"
     await take(node, 3, with_loss(node, first, 0.4))
     assert again.judge() is None, "0.2 above the last good one, which is all that a restart knows"
     await take(node, 4, spoilt(node))
-    assert OwnGate(0.3, node.prepared.trainer, node.state).judge() is not None
+    assert RowsLossGate(0.3, node.prepared.trainer, node.state).judge() is not None
 
 
 async def test_a_node_that_is_started_without_its_gate_goes_on_from_the_base(alone):
     node = alone("none", GATE)
-    node.peer._chronicle.judge()
+    node.peer._history.judge()
     bad = spoilt(node)
     await take(node, 1, bad)
-    node.peer._chronicle.judge()
+    node.peer._history.judge()
     assert not np.array_equal(node.state.working, bad)
-    gate = make_gate(load_task("digits", []), node.prepared.trainer, node.state)
+    gate = make_loss_gate(load_task("digits", []), node.prepared.trainer, node.state)
     assert gate.judge() is None
     np.testing.assert_array_equal(node.state.working, bad)
 
 
 async def test_a_base_of_no_finite_loss_is_refused_and_can_be_written_down(alone):
     node = alone("none", GATE)
-    node.peer._chronicle.judge()
+    node.peer._history.judge()
     await take(node, 1, np.full(node.state.dimension, 3e38, np.float32))
-    node.peer._chronicle.judge()
-    refused = node.peer._chronicle._refused
+    node.peer._history.judge()
+    refused = node.peer._history._refused
     assert refused.losses == (round(refused.lowest_loss, 6), None)
     assert np.isfinite(node.state.working).all()
 

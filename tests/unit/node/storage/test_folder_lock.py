@@ -10,7 +10,7 @@ import pytest
 
 from node.app import prepare, run_as
 from node.errors import ConfigError
-from node.observe.reporting import JsonReporter
+from node.observe.lines import JsonOutput
 from node.options import parse_arguments
 from node.storage.folder_lock import Lock, check_folder, tidy_folder
 from node.storage.key_file import new_seed, read_key, write_key
@@ -67,7 +67,7 @@ def test_a_node_that_is_refused_after_an_offer_keeps_what_it_has_spent(tmp_path,
         raise ConfigError("another task")
 
     with pytest.raises(ConfigError, match="another task"):
-        run_as(prepare(options), None, JsonReporter(io.StringIO()), live)
+        run_as(prepare(options), None, JsonOutput(io.StringIO()), live)
     assert ({"state.db", "vectors", "node.key"} <= names(out)) == offered
     assert (out / "node.key").exists()
 

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from node.app import _gone_words
-from node.observe.fan_out import SilentReporter
 from node.observe.health import missing_of
 from node.observe.history_reader import Rounds
 from node.observe.journal import Journal
-from node.observe.reporting import notice_text
-from node.observe.snapshot import NodeSight
-from node.observe.waiting import waiting_text
+from node.observe.view_sources import NodeViewSource
+from node.runtime.notices import notice_text
+from node.runtime.waiting import waiting_text
 from node.storage.folder_lock import HISTORY
 from protocol.actions import Healed, Note, Notice
 from protocol.quorum.lineage import FIRST, Line
@@ -48,12 +47,14 @@ def test_what_the_swarm_does_is_told_in_its_own_words(kind):
 
 async def test_a_waiting_node_says_so_to_all_who_look(alone):
     node = alone("none")
-    sight = node.peer.sight
-    owner = NodeSight(sight, Journal(SilentReporter(), lambda: 0.0), Rounds(node.folder / HISTORY))
-    assert (await sight.status())["waiting"] == sight.waiting_nameless == (await owner.view()).waiting == ""
-    sight.session._watch.obstacle = FOUND
+    inspector = node.peer.inspector
+    owner = NodeViewSource(inspector, Journal(lambda: 0.0), Rounds(node.folder / HISTORY))
+    assert (
+        (await inspector.take()).waiting == inspector.waiting_nameless == (await owner.view()).waiting == ""
+    )
+    inspector.session._watch.obstacle = FOUND
     hint = f"{TEXT}; if they are gone for good: python -m node.rejoin --out {node.folder}"
-    assert (await sight.status())["waiting"] == hint
+    assert (await inspector.take()).waiting == hint
     view = await owner.view()
     assert (view.waiting, view.electors_missing) == (hint, 1)
     owner.ended = True
@@ -64,11 +65,11 @@ async def test_a_waiting_node_says_so_to_all_who_look(alone):
 
 
 async def test_a_supervisor_is_told_that_a_node_waits_and_no_name(alone):
-    sight = alone("none").peer.sight
+    inspector = alone("none").peer.inspector
     stopping = SimpleNamespace(asked=False)
-    async with Served(missing_of(sight, stopping), lambda: sight.waiting_nameless) as served:
+    async with Served(missing_of(inspector, stopping), lambda: inspector.waiting_nameless) as served:
         assert await served.ask("/healthz") == (200, {"status": "ok"})
-        sight.session._watch.obstacle = FOUND
+        inspector.session._watch.obstacle = FOUND
         waiting = f"waiting for 1 of 2 peers, {MADE}; until they are back"
         assert await served.ask("/healthz") == (200, {"status": "ok", "waiting": waiting})
 
@@ -83,7 +84,7 @@ async def test_a_model_that_was_made_without_somebody_is_told_loudly_and_stands_
     node.peer._training = node.peer._train(1)
     action = replace(ended(node, words(node, 0.5)), without=GONE, line=replace(FIRST, anchor=1))
     await node.peer._perform(action)
-    await node.peer._chronicle.catch_up()
+    await node.peer._history.catch_up()
     (warning,) = told(node, "warning")
     assert "generation 1 was agreed WITHOUT 10.0.0.3:1, a1b2c3d4, who count as gone" in warning["text"]
     (line,) = map(json.loads, (node.folder / HISTORY).read_text().splitlines())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from dataclasses import replace
@@ -10,13 +11,16 @@ import pytest
 from rich.console import Console
 
 from mechanisms.accounting.ledger import Ledger
-from node.observe.live import LiveReporter
-from node.observe.reporting import JsonReporter, PlainReporter, round_text, summary_text
+from node.observe.lines import JsonOutput, TextOutput, round_text, summary_text
+from node.observe.live import LiveView
+from node.runtime import events
 from node.runtime.artifacts import Record, Summary
 from node.runtime.group_guarantees import withstands
 from node.runtime.privacy_budget import facts, make_mechanism
+from node.runtime.snapshot import Snapshot
 from node.task.sections import load_task
-from protocol.actions import Reason
+from protocol.actions import Note, Notice, Reason
+from tests.parts import base
 
 TASK = load_task("digits", ["privacy.mechanism=ldp", "privacy.epsilon=2", "train.rounds=2"])
 LDP = make_mechanism(TASK, [("a", (8,))], 100)
@@ -100,10 +104,10 @@ def test_a_round_without_electors_that_are_gone_for_good_names_them():
 
 @pytest.mark.parametrize("waiting", ["", "waiting for 10.0.0.3:1, who made the last model"])
 def test_the_panel_says_why_no_group_forms(waiting):
-    live, out = LiveReporter(), io.StringIO()
+    live, out = LiveView(), io.StringIO()
     live._console = Console(file=out, width=110)
-    status = {"round": 3, "rounds": 9, "phase": "group", "waiting_for": [], "left_s": None, "task": "digits"}
-    live._console.print(live._panel({**status, "waiting": waiting}))
+    now = Snapshot("digits", 3, 9, "group", waiting_for=(), left_s=None, waiting=waiting)
+    live._console.print(live._panel(now))
     assert ("waiting for" in out.getvalue()) == bool(waiting)
     assert waiting in out.getvalue()
 
@@ -125,9 +129,9 @@ def test_the_summary_has_the_ledger_in_a_line_of_its_own():
 
 def test_programs_get_the_figures():
     out = io.StringIO()
-    reporter = JsonReporter(out)
-    reporter.round_ended(FOLLOWED, 2)
-    reporter.finished(replace(SUMMARY, epsilon=1.3, delta=1e-5, privacy=LEDGER))
+    observer = JsonOutput(out)
+    observer.handle(events.RoundEnded(FOLLOWED, 2))
+    observer.handle(events.Finished(replace(SUMMARY, epsilon=1.3, delta=1e-5, privacy=LEDGER)))
     round_, finished = (json.loads(line) for line in out.getvalue().splitlines())
     assert (round_["reason"], round_["epsilon"], round_["train_loss"]) == ("budget-spent", 1.23456, None)
     assert finished["privacy"] == LEDGER
@@ -137,18 +141,42 @@ def test_programs_get_the_figures():
 
 def test_a_person_without_a_terminal_reads_the_same_lines():
     out = io.StringIO()
-    reporter = PlainReporter(out)
-    reporter.round_ended(PRIVATE, 2)
-    reporter.finished(replace(SUMMARY, privacy=LEDGER))
+    observer = TextOutput(out)
+    observer.handle(events.RoundEnded(PRIVATE, 2))
+    observer.handle(events.Finished(replace(SUMMARY, privacy=LEDGER)))
     assert out.getvalue().splitlines()[0] == round_text(PRIVATE, 2)
     assert out.getvalue().splitlines()[-1].startswith("privacy spent")
 
 
+def test_each_event_has_its_words():
+    out = io.StringIO()
+    observer = TextOutput(out)
+    for event in (
+        events.Started({"task": "digits", "page": "http://h:1/#token=secret"}),
+        events.RoundStarted(1),
+        events.Noticed(Notice(Note.JOINED, "127.0.0.1:1", "12345678"), "a"),
+        events.Warned("b"),
+        events.CaughtUp(base(4), "c"),
+        events.RoundEnded(RECORD, 20),
+        events.Finished(SUMMARY),
+    ):
+        observer.handle(event)
+    assert out.getvalue().splitlines() == [
+        "task: digits",
+        "page: http://h:1/#token=secret",
+        "a",
+        "warning: b",
+        "caught up: base of generation 4, c",
+        round_text(RECORD, 20),
+        summary_text(SUMMARY),
+    ]
+
+
 def test_what_a_group_of_another_size_withstands_is_told_in_words_and_figures():
-    plain, program, live = io.StringIO(), io.StringIO(), LiveReporter()
+    plain, program, live = io.StringIO(), io.StringIO(), LiveView()
     live._console = Console(file=io.StringIO(), width=160)
-    for reporter in (PlainReporter(plain), JsonReporter(program), live):
-        reporter.sums(SUMS)
+    for observer in (TextOutput(plain), JsonOutput(program), live):
+        observer.handle(events.GroupResized(SUMS))
     told = "tolerates 2 dropouts; 6 of 10 peers would have to collude"
     assert plain.getvalue() == f"sums: {SUMS.text}\n"
     assert json.loads(program.getvalue()) == {"event": "sums", "text": SUMS.text, **SUMS.facts}
@@ -157,20 +185,39 @@ def test_what_a_group_of_another_size_withstands_is_told_in_words_and_figures():
 
 
 def test_an_address_on_a_terminal_can_be_copied_whole():
-    live, url = LiveReporter(), "http://10.0.0.7:9001/#token=" + "ab" * 32
+    live, url = LiveView(), "http://10.0.0.7:9001/#token=" + "ab" * 32
     live._console = Console(file=io.StringIO(), width=40)
-    live.started({"page": url})
+    live.handle(events.Started({"page": url}))
 
     assert live._console.file.getvalue() == f"page: {url}\n"
 
 
+async def test_the_live_view_is_redrawn_until_it_is_cancelled():
+    live, looked = LiveView(), asyncio.Event()
+    live._console = Console(file=io.StringIO(), width=110)
+    live.handle(events.RoundEnded(RECORD, 9))
+
+    async def take():
+        looked.set()
+        return Snapshot("digits", 1, 9, "group", waiting_for=(), left_s=4.0, waiting="")
+
+    showing = asyncio.create_task(live.show(take))
+    await looked.wait()
+    await asyncio.sleep(0)
+    showing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await showing
+    shown = live._console.file.getvalue()
+    assert "aggregated" in shown, "the rounds so far stay when it ends"
+
+
 def table_of(*records: Record) -> list[list[str]]:
     """The live view's table, by cells."""
-    reporter = LiveReporter()
+    live = LiveView()
     for record in records:
-        reporter.round_ended(record, 20)
+        live.handle(events.RoundEnded(record, 20))
     console = Console(file=io.StringIO(), width=160)
-    console.print(reporter._table())
+    console.print(live._table())
     return [line.split() for line in console.file.getvalue().splitlines()]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from node.net.traffic import Counts
-from node.observe.snapshot import TrackerSight
+from node.observe.view_sources import TrackerViewSource
 from node.observe.views import Swarm, Visitor
 from node.runtime.shell import Shell
 from node.tracker import parse_arguments
@@ -29,20 +29,22 @@ async def seen():
         return []
 
     shell = Shell(introducer, send, perform, heavy=False)
-    return introducer, TrackerSight(introducer, shell, Counts(), TRACKER.public.hex(), {"groups": "of 3"})
+    return introducer, TrackerViewSource(
+        introducer, shell, Counts(), TRACKER.public.hex(), {"groups": "of 3"}
+    )
 
 
 async def test_who_is_here_is_seen_with_what_each_is_doing(seen):
-    introducer, sight = seen
-    now = sight.now()
+    introducer, source = seen
+    now = source.now()
     fresh = {"counter": COUNTER, "round": 2}
     for key in KEYS[:2]:
         heard(introducer, ready(key, TRACKER.public, **fresh), now)
     heard(introducer, Hello(announce(KEYS[2], **fresh, following=True), bytes(16), False, PARAMETERS), now)
     heard(introducer, Hello(announce(KEYS[3], **fresh), bytes(16), False, PARAMETERS), now)
     introducer.unreachable(endpoint(KEYS[3]), "connection refused", now)
-    sight.remark("somebody is here")
-    view = await sight.view()
+    source.remark("somebody is here")
+    view = await source.view()
 
     states = ("ready", "ready", "follows", "unreachable")
     visitors = tuple(
@@ -56,8 +58,8 @@ async def test_who_is_here_is_seen_with_what_each_is_doing(seen):
 
 
 async def test_a_tracker_that_nobody_came_to_is_empty(seen):
-    _, sight = seen
-    view = await sight.view()
+    _, source = seen
+    view = await source.view()
 
     assert (view.swarms, view.peers, view.remarks, view.ended) == ((), 0, (), False)
 

@@ -1,92 +1,34 @@
-"""What a running node and a tracker look like from outside: made when somebody looks, and not before."""
+"""Where the views of a node and of a tracker come from: made when somebody looks, and not before."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.mechanism import Mechanism
 from node.net.traffic import Counts
 from node.observe.history_reader import Rounds
 from node.observe.journal import KEPT, Journal, Remark
 from node.observe.views import NodeView, Peer, Swarm, TrackerView, Visitor
-from node.observe.waiting import waiting_text
-from node.runtime.meter import Meter
-from node.runtime.plan import Plan
 from node.runtime.privacy_budget import facts
 from node.runtime.shell import Shell
-from node.storage.state import State
+from node.runtime.snapshot import Inspector
 from protocol.swarm.inspection import Acquaintance
 from protocol.swarm.meeting.clock_skew import skew_words
 from protocol.swarm.meeting.matchmaker import Waiting
 from protocol.swarm.meeting.tracker import Introducer
-from protocol.swarm.node import Session
 from protocol.wire.messages import Announce
 
 KEY_DIGITS = 16
 MAX_PEERS = 256
 
 
-@dataclass(frozen=True)
-class Sight:
-    """The parts of a node that can be looked at."""
-
-    plan: Plan
-    session: Session
-    state: State
-    mechanism: Mechanism
-    shell: Shell
-    meter: Meter
-    counts: Counts
-    out: Path
-    """The node's folder."""
-
-    @property
-    def waiting(self) -> str:
-        """Why no group forms; empty where nothing is in the way. It may be asked at any time."""
-        return waiting_text(self.session.obstacle, self.out)
-
-    @property
-    def waiting_nameless(self) -> str:
-        """The same for whoever asks. It may be asked at any time."""
-        found = self.session.obstacle
-        return "" if found is None else found.nameless
-
-    async def status(self) -> dict[str, object]:
-        """What the live view shows: nothing that came from data."""
-        return await self.shell.look(self._status)
-
-    def _status(self) -> dict[str, object]:
-        status = self.session.status
-        return {
-            "task": self.plan.task,
-            "key": self.plan.key,
-            "round": self.session.round,
-            "rounds": self.plan.rounds,
-            "phase": status.phase,
-            "waiting_for": list(status.waiting_for),
-            "left_s": left_s(status.deadline, self.shell.clock.now()),
-            "base_digest": self.state.base.digest.hex(),
-            "generation": self.state.base.generation,
-            "dropped": dict(self.counts.dropped),
-            "waiting": self.waiting,
-        }
-
-
-def left_s(until: float | None, now: float) -> float | None:
-    """Seconds until a deadline, at least 0."""
-    return None if until is None else max(0.0, until - now)
-
-
-class NodeSight:
+class NodeViewSource:
     """A node as its owner sees it: with accuracy and loss, the privacy ledger and what was told."""
 
-    def __init__(self, sight: Sight, journal: Journal, rounds: Rounds) -> None:
-        self._sight = sight
+    def __init__(self, inspector: Inspector, journal: Journal, rounds: Rounds) -> None:
+        self._inspector = inspector
         self._journal = journal
         self._rounds = rounds
         self._ledger: Ledger | None = None
@@ -95,44 +37,45 @@ class NodeSight:
 
     def now(self) -> float:
         """Unix seconds."""
-        return self._sight.shell.clock.now()
+        return self._inspector.shell.clock.now()
 
     async def view(self) -> NodeView:
         """As it stands now. What waits for the disk or calculates leaves the event loop."""
         if self._rounds.grown:
             await asyncio.to_thread(self._rounds.read)
-        ledger = self._sight.state.ledger
+        ledger = self._inspector.state.ledger
         if ledger != self._ledger:
-            self._privacy = await asyncio.to_thread(facts, self._sight.mechanism, ledger)
+            self._privacy = await asyncio.to_thread(facts, self._inspector.mechanism, ledger)
             self._ledger = ledger
-        return await self._sight.shell.look(self._now)
+        return await self._inspector.shell.look(self._now)
 
     def _now(self) -> NodeView:
-        sight, status, found = self._sight, self._sight.session.status, self._sight.session.obstacle
+        parts = self._inspector
+        status, found = parts.session.status, parts.session.obstacle
         return NodeView(
             kind="node",
             about=self._journal.about,
-            task=sight.plan.task,
-            key=sight.plan.key,
-            round=sight.session.round,
-            rounds=sight.plan.rounds,
+            task=parts.plan.task,
+            key=parts.plan.key,
+            round=parts.session.round,
+            rounds=parts.plan.rounds,
             phase=status.phase,
-            phase_since=sight.shell.clock.at(sight.meter.since),
-            spent_s=sight.meter.spent_s,
+            phase_since=parts.shell.clock.at(parts.meter.since),
+            spent_s=parts.meter.spent_s,
             waiting_for=status.waiting_for,
             until=status.deadline,
-            base_digest=sight.state.base.digest.hex(),
-            generation=sight.state.base.generation,
-            sent=dict(sight.counts.sent),
-            received=dict(sight.counts.received),
-            dropped=dict(sight.counts.dropped),
-            peers=_peers(sight.session.acquaintances, status.waiting_for),
+            base_digest=parts.state.base.digest.hex(),
+            generation=parts.state.base.generation,
+            sent=dict(parts.counts.sent),
+            received=dict(parts.counts.received),
+            dropped=dict(parts.counts.dropped),
+            peers=_peers(parts.session.acquaintances, status.waiting_for),
             privacy=self._privacy,
-            accuracy_of=sight.plan.accuracy_of,
+            accuracy_of=parts.plan.accuracy_of,
             remarks=self._journal.remarks,
             history=self._rounds.latest,
             ended=self.ended,
-            waiting="" if self.ended else sight.waiting,
+            waiting="" if self.ended else parts.waiting,
             electors_missing=0 if found is None or self.ended else found.missing,
         )
 
@@ -160,7 +103,7 @@ def clock_words(ahead_s: float | None) -> str:
     return skew_words(ahead_s, "this machine's")
 
 
-class TrackerSight:
+class TrackerViewSource:
     """A tracker as its owner sees it: who is here, and what the next groups wait for."""
 
     def __init__(

@@ -62,10 +62,10 @@ async def test_who_may_answer_is_as_it_was_until_the_event_is_over(halted):
 
 async def test_the_live_view_and_the_rounds_wait_for_the_event(halted):
     node, go_on = halted
-    looks = [asyncio.create_task(look()) for look in (node.peer.sight.status, node.peer._is_over)]
+    looks = [asyncio.create_task(look()) for look in (node.peer.inspector.take, node.peer._is_over)]
     for _ in range(20):
         await asyncio.sleep(0)
     assert not any(look.done() for look in looks)
     await go_on()
-    status, is_over = await asyncio.gather(*looks)
-    assert (status["phase"], status["round"], is_over) == ("idle", 0, False)
+    snapshot, is_over = await asyncio.gather(*looks)
+    assert (snapshot.phase, snapshot.round, is_over) == ("idle", 0, False)

@@ -1,0 +1,111 @@
+"""What a node tells its owner on standard output: lines for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+from node.runtime import events
+from node.runtime.artifacts import Record, Summary
+from node.runtime.events import NodeEvent
+from node.runtime.privacy_budget import ledger_text
+from protocol.actions import Reason
+
+
+def round_text(record: Record, rounds: int) -> str:
+    """A round in a line."""
+    accuracy = f"{record.accuracy_of} accuracy {100 * record.accuracy:.1f} %"
+    times = f"train {record.train_s:.2f} s, aggregate {record.aggregate_s:.2f} s"
+    spent = "" if record.epsilon is None else f"epsilon {record.epsilon:.3f} spent; "
+    back = "; rolled back" if record.rolled_back else ""
+    return f"round {record.round}/{rounds}: {_outcome_text(record)}{back}; {accuracy}; {spent}{times}"
+
+
+def _outcome_text(record: Record) -> str:
+    if record.reason is None:
+        without = f", WITHOUT {', '.join(record.without)} (gone for good)" if record.without else ""
+        return f"aggregated with {record.participants} peers{without}"
+    if record.reason == Reason.BUDGET_SPENT:
+        return "offered nothing (the privacy budget is spent), followed the others"
+    missing = f", missing {', '.join(key[:8] for key in record.missing)}" if record.missing else ""
+    return f"own update kept ({record.reason}{missing})"
+
+
+def summary_text(summary: Summary) -> str:
+    """A run in a line, and its privacy ledger, where there is one, in another."""
+    ledger = f"\n{ledger_text(summary.privacy)}" if summary.privacy else ""
+    return (
+        f"{'finished' if summary.finished else 'stopped'} after round {summary.rounds}: {summary.aggregated} "
+        f"aggregated, {summary.fallbacks} on its own; {summary.accuracy_of} accuracy "
+        f"{100 * summary.accuracy:.1f} %; base {summary.base_digest[:16]}; "
+        f"{summary.bytes_sent / 1e6:.1f} MB sent in {summary.seconds:.0f} s{ledger}"
+    )
+
+
+def event_texts(event: NodeEvent) -> tuple[str, ...]:
+    """An event in words: one text for each thing that it says."""
+    match event:
+        case events.Started(lines):
+            return tuple(f"{name}: {value}" for name, value in lines.items())
+        case events.GroupResized(group):
+            return (f"sums: {group.text}",)
+        case events.RoundStarted():
+            return ()  # a round's line comes at its end
+        case events.RoundEnded(record, rounds):
+            return (round_text(record, rounds),)
+        case events.Noticed() | events.CaughtUp() | events.Draining():
+            return (event.text,)
+        case events.Warned(text) | events.RolledBack(text):
+            return (f"warning: {text}",)
+        case events.Finished(summary):
+            return (summary_text(summary),)
+
+
+def event_values(event: NodeEvent) -> dict[str, object]:
+    """An event as a program reads it: its kind under `event`, its fields beside it."""
+    match event:
+        case events.Started(lines):
+            return {"event": "started", **lines}
+        case events.GroupResized(group):
+            return {"event": "sums", "text": group.text, **group.facts}
+        case events.RoundStarted(number):
+            return {"event": "training", "round": number}
+        case events.RoundEnded(record):
+            return {"event": "round", **record.as_json()}
+        case events.CaughtUp(base, how):
+            digest = base.digest.hex()
+            return {"event": "caught-up", "generation": base.generation, "base_digest": digest, "how": how}
+        case events.Noticed(text=text):
+            return {"event": "notice", "text": text}
+        case events.Warned(text) | events.RolledBack(text):
+            return {"event": "warning", "text": text}
+        case events.Draining(within_s):
+            return {"event": "draining", "within_s": within_s}
+        case events.Finished(summary):
+            return {"event": "finished", **summary.as_json()}
+
+
+class TextOutput:
+    """Writes events in words."""
+
+    def __init__(self, out: TextIO, texts: Callable[[NodeEvent], Sequence[str]] = event_texts) -> None:
+        """`texts`: the words of an event."""
+        self._out = out
+        self._texts = texts
+
+    def handle(self, event: NodeEvent) -> None:
+        """A line for each thing that it says."""
+        for text in self._texts(event):
+            print(text, file=self._out, flush=True)
+
+
+class JsonOutput:
+    """Writes events as JSON."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def handle(self, event: NodeEvent) -> None:
+        """One object in one line."""
+        print(json.dumps(event_values(event)), file=self._out, flush=True)

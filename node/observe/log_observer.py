@@ -1,0 +1,116 @@
+"""What a node's life looks like in its log: the events that its owner is told, with fields of stable names.
+
+No loss is written, and no row, update, share or private key: a log may end up with whoever collects logs.
+Accuracy is, as the log is the owner's own; a public key is cut to its first digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from node.logs import Log
+from node.observe.journal import PAGE
+from node.runtime import events
+from node.runtime.artifacts import Record, Summary
+from node.runtime.events import NodeEvent
+from protocol.actions import Note, Notice
+
+_UNWELCOME = frozenset({Note.REFUSED, Note.NOT_ALLOWED, Note.WRONG_PIN, Note.OTHER_SWARM})
+_ODD = frozenset({Note.CLOCK, Note.EPOCH})
+_OF_THE_SWARM = frozenset({Note.WAITING, Note.WEAK, Note.QUORUM})
+_EXPLAINED = frozenset({*_UNWELCOME, *_ODD, Note.LOST, Note.UNREACHABLE, Note.COORDINATOR})
+KEY_DIGITS = 16
+
+
+def log_notice(log: Log, notice: Notice, text: str) -> None:
+    """Something about a peer, as the event `peer-KIND`; `text` is the whole of it in words.
+
+    What is about the swarm is an event `KIND`.
+    """
+    if notice.kind in _OF_THE_SWARM:
+        (log.info if notice.kind is Note.QUORUM else log.warning)(str(notice.kind), text=text)
+        return
+    say = log.warning if notice.kind in _UNWELCOME | _ODD else log.info
+    about = {"why": text} if notice.kind in _EXPLAINED else {"key": notice.text}
+    say(f"peer-{notice.kind}", peer=notice.who, **about)
+
+
+class LogObserver:
+    """A node's events as lines of its log."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def handle(self, event: NodeEvent) -> None:
+        """One line."""
+        log = self._log
+        match event:
+            case events.Started(lines):
+                log.info("started", **_started_fields(lines))
+            case events.GroupResized(group):
+                log.info("sums", text=group.text, **group.facts)
+            case events.RoundStarted(number):
+                log.debug("training", round=number)
+            case events.RoundEnded(record, rounds):
+                log.info("round", **_round_fields(record, rounds))
+            case events.CaughtUp(base, how):
+                log.info("caught-up", generation=base.generation, base_digest=base.digest.hex(), how=how)
+            case events.Noticed(notice, text):
+                log_notice(log, notice, text)
+            case events.RolledBack():
+                log.warning("rolled-back")  # its text holds two losses
+            case events.Warned(text):
+                log.warning("warning", text=text)
+            case events.Draining(within_s):
+                log.info("draining", within_s=within_s)
+            case events.Finished(summary):
+                log.info("finished" if summary.finished else "stopped", **_summary_fields(summary))
+
+
+def _started_fields(lines: Mapping[str, str]) -> dict[str, object]:
+    """Who this is; what there is to say in words, but for where the page is: its token may be there."""
+    key, _, endpoint = lines["node"].partition(" at ")
+    told = {name: value for name, value in lines.items() if name not in ("node", PAGE)}
+    words = {name.replace(" ", "_"): value for name, value in told.items()}
+    return {"key": key[:KEY_DIGITS], "listen": endpoint, **words}
+
+
+def _round_fields(record: Record, rounds: int) -> dict[str, object]:
+    """The round in figures; the loss stays where the history is."""
+    return {
+        "round": record.round,
+        "rounds": rounds,
+        "outcome": record.outcome,
+        "reason": record.reason,
+        "participants": record.participants,
+        "missing": list(record.missing),
+        "accuracy": round(record.accuracy, 6),
+        "accuracy_of": record.accuracy_of,
+        "epsilon": record.epsilon,
+        "delta": record.delta,
+        "bytes_sent": record.bytes_sent,
+        "bytes_received": record.bytes_received,
+        "train_s": round(record.train_s, 6),
+        "aggregate_s": round(record.aggregate_s, 6),
+        "clipped": record.clipped,
+        "rolled_back": record.rolled_back is not None,
+        "without": list(record.without),
+        "base_digest": record.base_digest,
+    }
+
+
+def _summary_fields(summary: Summary) -> dict[str, object]:
+    """The run in figures."""
+    return {
+        "rounds": summary.rounds,
+        "aggregated": summary.aggregated,
+        "fallbacks": summary.fallbacks,
+        "accuracy": round(summary.accuracy, 6),
+        "accuracy_of": summary.accuracy_of,
+        "epsilon": summary.epsilon,
+        "delta": summary.delta,
+        "bytes_sent": summary.bytes_sent,
+        "bytes_received": summary.bytes_received,
+        "seconds": round(summary.seconds, 3),
+        "base_digest": summary.base_digest,
+    }

@@ -1,0 +1,44 @@
+"""What a node's machine tells its owner, in words."""
+
+from __future__ import annotations
+
+from node.task.sections import describe_difference
+from protocol.actions import Fatal, Note, Notice
+
+
+def notice_text(notice: Notice, parameters: str) -> str:
+    """A notice in words; `parameters` are this node's own."""
+    who, text = notice.who, notice.text
+    match notice.kind:
+        case Note.JOINED:
+            return f"{who} is here (key {text})"
+        case Note.LEFT:
+            return f"{who} has left (key {text})"
+        case Note.LOST:
+            return f"{who} is gone: {text}"
+        case Note.COORDINATOR:
+            return f"coordinator {who}: {text}"
+        case Note.UNREACHABLE:
+            return f"{who} can not be reached ({text}); trying again"
+        case Note.REFUSED:
+            return f"{who} refuses this node: {text}"
+        case Note.NOT_ALLOWED | Note.WRONG_PIN:
+            return f"{who} is not let in: {text}"
+        case Note.CLOCK:
+            return f"{who}: {text}"
+        case Note.WAITING | Note.WEAK | Note.QUORUM:
+            return text
+        case Note.EPOCH:
+            return (
+                "peers remember a later start with this key: this folder was restored from an older copy, or "
+                "is a new one; what this node says from now on counts as later"
+            )
+        case Note.OTHER_SWARM:
+            return f"{who} is in another swarm: {describe_difference(parameters, text)}"
+
+
+def fatal_text(fatal: Fatal, parameters: str) -> str:
+    """The one line for a node that can not take part."""
+    if not fatal.parameters:
+        return fatal.text
+    return f"{fatal.text}: {describe_difference(parameters, fatal.parameters)}; make them equal"

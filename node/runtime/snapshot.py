@@ -1,0 +1,84 @@
+"""What a node is doing at a moment: a value, taken when somebody looks, and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+
+from mechanisms.mechanism import Mechanism
+from node.net.traffic import Counts
+from node.runtime.meter import Meter
+from node.runtime.plan import Plan
+from node.runtime.shell import Shell
+from node.runtime.waiting import waiting_text
+from node.storage.state import State
+from protocol.swarm.node import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Nothing in it came from data."""
+
+    task: str
+    round: int
+    """The last one that ended."""
+    rounds: int
+    phase: str
+    waiting_for: tuple[str, ...]
+    left_s: float | None
+    """Until the phase ends at the latest; None where it has no end."""
+    waiting: str
+    """Why no group forms; empty where nothing is in the way."""
+
+
+Take = Callable[[], Awaitable[Snapshot]]
+Show = Callable[[Take], Coroutine[None, None, None]]
+"""Shows what goes on between two events, until it is cancelled."""
+
+
+@dataclass(frozen=True)
+class Inspector:
+    """Takes snapshots of a node; the parts of it that can be looked at."""
+
+    plan: Plan
+    session: Session
+    state: State
+    mechanism: Mechanism
+    shell: Shell
+    meter: Meter
+    counts: Counts
+    out: Path
+    """The node's folder."""
+
+    @property
+    def waiting(self) -> str:
+        """Why no group forms; empty where nothing is in the way. It may be asked at any time."""
+        return waiting_text(self.session.obstacle, self.out)
+
+    @property
+    def waiting_nameless(self) -> str:
+        """The same for whoever asks. It may be asked at any time."""
+        found = self.session.obstacle
+        return "" if found is None else found.nameless
+
+    async def take(self) -> Snapshot:
+        """As things stand between two events of the machine."""
+        return await self.shell.look(self._now)
+
+    def _now(self) -> Snapshot:
+        status = self.session.status
+        return Snapshot(
+            task=self.plan.task,
+            round=self.session.round,
+            rounds=self.plan.rounds,
+            phase=status.phase,
+            waiting_for=status.waiting_for,
+            left_s=left_s(status.deadline, self.shell.clock.now()),
+            waiting=self.waiting,
+        )
+
+
+def left_s(until: float | None, now: float) -> float | None:
+    """Seconds until a deadline, at least 0."""
+    return None if until is None else max(0.0, until - now)
