@@ -19,10 +19,10 @@ from torch import nn
 from mechanisms.mechanism import Mechanism
 from mechanisms.noise.randomness import SystemWords
 from node.addresses import is_loopback
-from node.cli.sigint import INTERRUPTED, begun
+from node.cli.sigint import begun
 from node.data.dataset import load_dataset
 from node.data.report import counted
-from node.errors import ConfigError, UserError
+from node.errors import ConfigError
 from node.logs import Log
 from node.net.listening import check_names, endpoint_of, listen, listen_where_possible
 from node.net.routes import answers
@@ -49,8 +49,9 @@ from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_g
 from node.runtime.plan import Plan
 from node.runtime.privacy_budget import introduction, make_mechanism, offer_bound
 from node.runtime.shell import Clock
+from node.runtime.shutdown import exit_status
 from node.runtime.weighting import Weighting, make_weighting
-from node.signals import deserted_text, until_done_or_interrupted
+from node.signals import until_done_or_told
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, Lock, check_folder, tidy_folder
 from node.storage.key_file import new_seed, read_key, write_key
@@ -73,8 +74,8 @@ from protocol.wire.ids import Key
 
 Agreed = Callable[[], nn.Module]
 """A copy of the model, with the agreed base in it."""
-Live = Callable[[Engine, Agreed], Awaitable[bool]]
-"""Lives an engine's life to its end (`node.signals`); whether somebody ended it early."""
+Live = Callable[[Engine, Agreed], Awaitable[None]]
+"""Lives an engine's life to its end (`node.signals`)."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,8 @@ def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
     """
     prepared, output = prepare(options), choose_output(options.json)
 
-    async def live(engine: Engine, _: Agreed) -> bool:
-        return await until_done_or_interrupted(engine, options.drain_timeout_s, output.show)
+    async def live(engine: Engine, _: Agreed) -> None:
+        await until_done_or_told(engine, options.drain_timeout_s, output.show)
 
     return run_as(prepared, listener, output.observer, live)
 
@@ -434,16 +435,9 @@ async def _live(
     await peer.transport.start(listener, answers(healthy, figures.routes, page.routes))
     notify(READY)
     try:
-        interrupted = await live(peer, lambda: prepared.trainer.module(state.base_vector))
+        await live(peer, lambda: prepared.trainer.module(state.base_vector))
     finally:
         await page.close()
         await peer.transport.close()
     watched.observers.handle(Finished(await peer.summarise()))
-    return _status(peer, plan, interrupted)
-
-
-def _status(peer: Engine, plan: Plan, interrupted: bool) -> int:
-    """The exit status. Raises UserError for a node that ended because nobody is there any more."""
-    if peer.is_deserted:
-        raise UserError(deserted_text(plan, peer.round))
-    return INTERRUPTED if interrupted else 0
+    return exit_status(peer.end, plan, peer.round)

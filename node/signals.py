@@ -1,9 +1,7 @@
-"""The end of a node: of itself after its last round, by its first error, or because it is told to.
+"""A node's life to its end, and the signals that tell it to end (node.runtime.shutdown: all ends).
 
 SIGTERM or SIGINT once: a round that has begun is ended, within a bound, then the others are told goodbye.
-Twice: nothing is waited for. Either way what is stored stays, and the same command line goes on from there.
-
-A node that comes back to a swarm of which nobody is there any more ends after one round of its own.
+Twice: nothing is waited for.
 """
 
 from __future__ import annotations
@@ -13,14 +11,13 @@ import signal
 
 from node.observe.sd_notify import STOPPING, notify
 from node.runtime.engine import Engine
-from node.runtime.plan import Plan
 from node.runtime.snapshot import Show
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-async def until_done_or_interrupted(peer: Engine, drain_timeout_s: float, show: Show | None) -> bool:
-    """Run the peer, shown by `show`; True if SIGINT or SIGTERM ended it. Raises what broke it."""
+async def until_done_or_told(peer: Engine, drain_timeout_s: float, show: Show | None) -> None:
+    """Run the peer, shown by `show`, until it is done or SIGINT or SIGTERM ended it. Raises what broke it."""
     drains: list[asyncio.Task[None]] = []
 
     def interrupt() -> None:
@@ -39,16 +36,6 @@ async def until_done_or_interrupted(peer: Engine, drain_timeout_s: float, show: 
         for number in SIGNALS:
             loop.remove_signal_handler(number)
         await asyncio.gather(*drains)
-    return bool(drains)
-
-
-def deserted_text(plan: Plan, round: int) -> str:
-    """The one line for a node that came back, after `round`, to a swarm that is gone."""
-    return (
-        "nobody of this swarm is there any more: every connection was refused for "
-        f"{plan.aggregation.group_timeout_s:g} s; it has ended, or is down; what was agreed is kept, after "
-        f"round {round} of {plan.rounds}: start the same command line again when the others are back"
-    )
 
 
 async def until_over(peer: Engine, show: Show | None = None) -> None:

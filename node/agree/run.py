@@ -39,7 +39,7 @@ from node.runtime.engine import Engine
 from node.runtime.events import Finished, NodeEvent, Observer, RoundEnded
 from node.runtime.privacy_budget import offer_bound
 from node.runtime.weighting import Uniform
-from node.signals import until_done_or_interrupted
+from node.signals import until_done_or_told
 from node.storage.vector_files import Floats
 from node.storage.whole_files import replace_file
 from node.task.rules import shared_values
@@ -140,10 +140,9 @@ def agree(options: NodeOptions, written: Path) -> int:
     prepared = prepare_agreement(options)
     ends: list[tuple[Base, Floats]] = []
 
-    async def live(engine: Engine, _: object) -> bool:
-        interrupted = await until_done_or_interrupted(engine, options.drain_timeout_s, show=None)
+    async def live(engine: Engine, _: object) -> None:
+        await until_done_or_told(engine, options.drain_timeout_s, show=None)
         ends.append(engine.agreed)
-        return interrupted
 
     observer: Observer = JsonOutput(sys.stdout) if options.json else TextOutput(sys.stdout, agreement_texts)
     status = run_as(prepared, None, observer, live)

@@ -150,7 +150,7 @@ class Run:
             self._ended(error)
             self.records.end(error)
 
-    async def _live(self, engine: Engine, agreed: Agreed) -> bool:
+    async def _live(self, engine: Engine, agreed: Agreed) -> None:
         watch = asyncio.create_task(_until_the_program_ends(self.stop))
         try:
             self._may_stop(engine)
@@ -160,7 +160,6 @@ class Run:
             watch.cancel()
             with self._lock:
                 self._stop = None
-        return self.stopping
 
     def _may_stop(self, engine: Engine) -> None:
         loop = asyncio.get_running_loop()

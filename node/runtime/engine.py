@@ -38,7 +38,7 @@ from node.runtime.plan import Plan
 from node.runtime.privacy_budget import can_offer, can_train, receipt_of
 from node.runtime.serving import Serving, answer
 from node.runtime.shell import Shell
-from node.runtime.shutdown import Stopping
+from node.runtime.shutdown import End, Stopping, end_of, others_count_on
 from node.runtime.snapshot import Inspector, Show
 from node.runtime.waiting import without_text
 from node.runtime.weighting import WRONG_WEIGHTS, Weighting
@@ -80,8 +80,6 @@ T = TypeVar("T")
 HEAVY_BYTES = 4 * 1024 * 1024
 """Larger vectors are worth a thread: up to here the way there costs more (docs/decisions/node.md)."""
 CUT_SHARE = 0.001
-MIDST = frozenset({"shares", "sums", "closing"})
-"""Phases in which others count on this node."""
 
 
 async def _at_once(call: Callable[..., T], *arguments: object) -> T:
@@ -146,8 +144,7 @@ class Engine:
         self._closed = asyncio.Event()
         self.stopping = Stopping()
         self._had_a_swarm = state.base.generation > 0
-        self.is_deserted = False
-        """Whether it ended early because its swarm is gone (protocol.swarm.swarm_finished)."""
+        self._is_deserted = False
         self._meter = Meter(self.transport.counts)
         self.inspector = Inspector(
             plan=plan,
@@ -166,6 +163,11 @@ class Engine:
     def round(self) -> int:
         """The last round that ended."""
         return self._state.round
+
+    @property
+    def end(self) -> End:
+        """Why it ended, once it has left."""
+        return end_of(is_deserted=self._is_deserted, is_told=self.stopping.asked)
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -201,8 +203,8 @@ class Engine:
     async def _came_back_to_nobody(self) -> bool:
         """Whether the swarm that this node once had is gone, as a whole round has shown."""
         if self._had_a_swarm and not (await self._is_over() or self.stopping.asked):
-            self.is_deserted = await self._shell.look(lambda: self._session.lateness.is_deserted)
-        return self.is_deserted
+            self._is_deserted = await self._shell.look(lambda: self._session.lateness.is_deserted)
+        return self._is_deserted
 
     async def leave(self) -> None:
         """Say goodbye, and let what has begun come to its end: nothing is left half-stored or half-told.
@@ -223,7 +225,7 @@ class Engine:
 
     def _end_unless_in_the_midst(self, now: float) -> list[Action]:
         """Nobody counts on this node: it leaves in the same moment, before a group can come."""
-        if self._session.status.phase in MIDST:
+        if others_count_on(self._session.status.phase):
             return []
         self.stopping.at_once()
         return self._shell.last(self._session.leave)(now)

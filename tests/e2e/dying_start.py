@@ -74,9 +74,8 @@ def _start(prepared: Prepared, arm: Callable[[], None]) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(status), said[-1] if said else ""
 
 
-async def _ends_at_once(engine: Any, agreed: Any) -> bool:
+async def _ends_at_once(engine: Any, agreed: Any) -> None:
     """A life that is over as soon as the node listens."""
-    return False
 
 
 def arm(last: int, folder: Path) -> None:

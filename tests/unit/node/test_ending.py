@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from node.runtime.shutdown import End
 from node.signals import until_over
 from protocol.actions import Failed, Reason, Spend
 from protocol.swarm.phases import Event
@@ -112,6 +113,7 @@ async def test_told_to_end_at_any_turn_around_the_end_of_a_round(stop, event, tm
         await turns(turn)
         await asyncio.gather(stop(node), life, session)
         agrees(node, await node.peer.summarise())
+        assert node.peer.end is End.TOLD
         rounds.append(node.state.round)
         node.state.close()
     assert set(rounds) == {0, 1}, "the end of the round was not among these turns"

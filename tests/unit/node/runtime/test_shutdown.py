@@ -1,8 +1,15 @@
-"""Told to end once, a node begins nothing new; told twice, it waits for nothing."""
+"""How a node ends. Told to end once, it begins nothing new; told twice, it waits for nothing."""
 
 import asyncio
 
-from node.runtime.shutdown import Stopping
+import pytest
+
+from node.errors import UserError
+from node.runtime.plan import Plan
+from node.runtime.shutdown import End, Stopping, end_of, exit_status, others_count_on
+from node.task.sections import load_task
+
+PLAN = Plan(20, "digits", "ab" * 32, "test", "{}", load_task("digits", []).aggregation, 3, None)
 
 
 async def test_asked_once_only_training_ends():
@@ -32,3 +39,31 @@ async def test_what_is_there_already_counts_more():
     result = asyncio.get_running_loop().create_future()
     result.set_result(7)
     assert await stopping.unless(result) == 7
+
+
+@pytest.mark.parametrize(
+    ("is_deserted", "is_told", "end"),
+    [
+        (False, False, End.DONE),
+        (False, True, End.TOLD),
+        (True, False, End.DESERTED),
+        (True, True, End.DESERTED),
+    ],
+)
+def test_why_a_node_ended(is_deserted, is_told, end):
+    assert end_of(is_deserted, is_told) is end
+
+
+def test_each_end_has_its_exit_status():
+    assert exit_status(End.DONE, PLAN, 20) == 0
+    assert exit_status(End.TOLD, PLAN, 7) == 130
+    with pytest.raises(
+        UserError, match=r"nobody .* after round 7 of 20: start the same"
+    ) as told:
+        exit_status(End.DESERTED, PLAN, 7)
+    assert told.value.status == 1
+
+
+def test_others_count_on_a_node_from_the_first_share_to_the_last_sum_and_while_all_close():
+    phases = ("joining", "idle", "group", "shares", "sums", "following", "catching up", "closing")
+    assert [phase for phase in phases if others_count_on(phase)] == ["shares", "sums", "closing"]
