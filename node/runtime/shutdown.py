@@ -68,8 +68,9 @@ def exit_status(end: End, plan: Plan, round: int) -> int:
         case End.DESERTED:
             raise UserError(
                 "nobody of this swarm is there any more: every connection was refused for "
-                f"{plan.aggregation.group_timeout_s:g} s; it has ended, or is down; what was agreed is kept, after "
-                f"round {round} of {plan.rounds}: start the same command line again when the others are back"
+                f"{plan.aggregation.group_timeout_s:g} s; it has ended, or is down; what was agreed is kept, "
+                f"after round {round} of {plan.rounds}: start the same command line again when the others "
+                "are back"
             )
 
 

@@ -57,9 +57,7 @@ def test_why_a_node_ended(is_deserted, is_told, end):
 def test_each_end_has_its_exit_status():
     assert exit_status(End.DONE, PLAN, 20) == 0
     assert exit_status(End.TOLD, PLAN, 7) == 130
-    with pytest.raises(
-        UserError, match=r"nobody .* after round 7 of 20: start the same"
-    ) as told:
+    with pytest.raises(UserError, match=r"nobody .* after round 7 of 20: start the same") as told:
         exit_status(End.DESERTED, PLAN, 7)
     assert told.value.status == 1
 
