@@ -177,3 +177,34 @@ async def test_killed_between_two_rounds_nothing_is_written_again(tmp_path):
     before = lines(node)
     node.state.close()
     assert (await started_again(tmp_path))[0] == before
+
+
+async def test_what_shows_a_node_takes_snapshots_until_its_life_is_over(tmp_path):
+    asyncio.get_running_loop().set_default_executor(AtOnce())
+    node, seen = Alone(tmp_path, "none"), []
+
+    async def show(take):
+        seen.append((await take()).phase)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("over")
+
+    life = asyncio.create_task(until_over(node.peer, show))
+    await seeking(node)
+    assert len(seen) == 1
+    node.peer.stopping.at_once()
+    await life
+    assert seen[1:] == ["over"]
+    node.state.close()
+
+
+async def test_what_can_not_be_shown_ends_the_node(tmp_path):
+    node = Alone(tmp_path, "none")
+
+    async def show(take):
+        raise OSError("the terminal is gone")
+
+    with pytest.raises(OSError, match="the terminal is gone"):
+        await until_over(node.peer, show)
+    node.state.close()

@@ -13,7 +13,7 @@ from node.cli.exit import guarded
 from node.errors import ConfigError
 from node.logs import NO_LOG, Log, LogOptions, complain, logging_to
 from node.observe.journal import PAGE
-from node.observe.lines import JsonOutput, TextOutput
+from node.observe.lines import JsonOutput, TextOutput, event_values
 from node.observe.log_observer import LogObserver
 from node.options import read_options
 from node.runtime import events
@@ -235,6 +235,13 @@ def test_each_observer_is_told_everything_in_the_same_order():
     everything(JsonOutput(alone))
     everything(Observers([JsonOutput(outs[0]), Deaf(), JsonOutput(outs[1])]))
     assert [out.getvalue() for out in outs] == [alone.getvalue()] * 2
+
+
+def test_a_program_reads_every_event_by_its_name():
+    names = [event_values(event)["event"] for event in EVERYTHING]
+    assert list(dict.fromkeys(names)) == [
+        *("started", "sums", "training", "round", "caught-up", "notice", "warning", "draining", "finished"),
+    ]
 
 
 def test_the_owner_is_told_of_a_drain_and_of_a_refused_base():

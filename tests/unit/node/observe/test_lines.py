@@ -110,6 +110,7 @@ def test_the_panel_says_why_no_group_forms(waiting):
     live._console.print(live._panel(now))
     assert ("waiting for" in out.getvalue()) == bool(waiting)
     assert waiting in out.getvalue()
+    assert "round 4 of 9: looking for a group" in out.getvalue()
 
 
 def test_a_round_that_was_followed_says_so():
