@@ -66,7 +66,7 @@ from node.training.trainer import Learner, Trainer, shapes
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import Electorate, of_names
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.swarm.node_state import Settings
 from protocol.wire.codec import parameters_hash
 from protocol.wire.ids import Key
@@ -242,8 +242,8 @@ def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:
 def _pins(options: NodeOptions, tracker: KnownTracker) -> dict[str, Key]:
     """Who must answer where."""
     pins = {peer.endpoint: peer.key for peer in options.peers if peer.key is not None}
-    introducer = None if options.tracker is None else tracker.key_at(options.tracker)
-    return pins if options.tracker is None or introducer is None else {**pins, options.tracker: introducer}
+    pinned = None if options.tracker is None else tracker.key_at(options.tracker)
+    return pins if options.tracker is None or pinned is None else {**pins, options.tracker: pinned}
 
 
 def _settings(
@@ -407,7 +407,7 @@ async def _live(
     tracker = KnownTracker(options.tracker_key, out / TRACKER_FILE)
     settings = _settings(prepared, key, endpoint, plan, _pins(options, tracker))
     state.begin_epoch()  # before anything is announced
-    session = Session(settings, state.standing, state.past, os.urandom(32))
+    session = Node(settings, state.node_state, state.past, os.urandom(32))
     folder = prepared.folder(out)
     if prepared.trainer.own_names:
         prepared.trainer.resume(folder.private())

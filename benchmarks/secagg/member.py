@@ -30,8 +30,8 @@ from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import of_names
-from protocol.swarm.node import Session
-from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.node import Node
+from protocol.swarm.node_state import NodeState, Settings
 from protocol.vectors.pieces import WORD_BYTES, Floats
 from protocol.wire.codec import parameters_hash
 from protocol.wire.masked_messages import ResultCertificate
@@ -152,7 +152,7 @@ class Member:
         """When this peer had the GROUP of the last round, in monotonic seconds."""
         base = Base(0, parameters_hash(_PARAMETERS), 0, NO_SID)
         settings = place.settings()
-        self._session = Session(settings, Standing(0, base, None, set()), {}, os.urandom(32))
+        self._session = Node(settings, NodeState(0, base, None, set()), {}, os.urandom(32))
         heavy = WORD_BYTES * place.cell.d > HEAVY_BYTES
         self.shell = Shell(self._session, self._send, self._perform, heavy, self._session.is_light)
         told = (self._receive, self.shell.unreachable, self.shell.reconnected)

@@ -56,7 +56,7 @@ def missing_of(sight: Sight, stopping: Stopping) -> Missing:
         why = ["told to end"] if stopping.asked else []
         if sight.session.status.phase == "joining":
             why.append(STILL_MEETING)
-        found = sight.session.acquaintances
+        found = sight.session.known_peers
         if not any(one.contact is Contact.REACHABLE for one in found):
             why.append("neither a peer nor a tracker answers")
         return tuple(why)

@@ -20,11 +20,11 @@ from node.runtime.plan import Plan
 from node.runtime.privacy_budget import facts
 from node.runtime.shell import Shell
 from node.storage.state import State
-from protocol.swarm.inspection import Acquaintance
+from protocol.swarm.inspection import KnownPeer
 from protocol.swarm.meeting.clock_skew import skew_words
 from protocol.swarm.meeting.matchmaker import Waiting
-from protocol.swarm.meeting.tracker import Introducer
-from protocol.swarm.node import Session
+from protocol.swarm.meeting.tracker import Tracker
+from protocol.swarm.node import Node
 from protocol.wire.messages import Announce
 
 KEY_DIGITS = 16
@@ -36,7 +36,7 @@ class Sight:
     """The parts of a node that can be looked at."""
 
     plan: Plan
-    session: Session
+    session: Node
     state: State
     mechanism: Mechanism
     shell: Shell
@@ -126,7 +126,7 @@ class NodeSight:
             sent=dict(sight.counts.sent),
             received=dict(sight.counts.received),
             dropped=dict(sight.counts.dropped),
-            peers=_peers(sight.session.acquaintances, status.waiting_for),
+            peers=_peers(sight.session.known_peers, status.waiting_for),
             privacy=self._privacy,
             accuracy_of=sight.plan.accuracy_of,
             remarks=self._journal.remarks,
@@ -137,7 +137,7 @@ class NodeSight:
         )
 
 
-def _peers(acquaintances: tuple[Acquaintance, ...], awaited: tuple[str, ...]) -> tuple[Peer, ...]:
+def _peers(known_peers: tuple[KnownPeer, ...], awaited: tuple[str, ...]) -> tuple[Peer, ...]:
     return tuple(
         Peer(
             endpoint=found.endpoint,
@@ -149,7 +149,7 @@ def _peers(acquaintances: tuple[Acquaintance, ...], awaited: tuple[str, ...]) ->
             is_awaited=found.endpoint in awaited,
             why="; ".join(part for part in (found.why, clock_words(found.ahead_s)) if part),
         )
-        for found in acquaintances[:MAX_PEERS]
+        for found in known_peers[:MAX_PEERS]
     )
 
 
@@ -164,10 +164,10 @@ class TrackerSight:
     """A tracker as its owner sees it: who is here, and what the next groups wait for."""
 
     def __init__(
-        self, introducer: Introducer, shell: Shell, counts: Counts, key: str, about: Mapping[str, str]
+        self, tracker: Tracker, shell: Shell, counts: Counts, key: str, about: Mapping[str, str]
     ) -> None:
         """`key`: the tracker's public one, in hex; `about`: what it was asked to do, in words."""
-        self._introducer = introducer
+        self._introducer = tracker
         self._shell = shell
         self._counts = counts
         self._key = key

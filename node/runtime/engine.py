@@ -70,7 +70,7 @@ from protocol.actions import (
 )
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.lineage import FIRST, Line
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.vectors.pieces import base_digest
 from protocol.wire.codec import parameters_hash
 from protocol.wire.messages import Base, Group, Sid
@@ -95,7 +95,7 @@ class Engine:
     def __init__(
         self,
         plan: Plan,
-        session: Session,
+        session: Node,
         state: State,
         trainer: Learner,
         mechanism: Mechanism,
@@ -136,7 +136,7 @@ class Engine:
         self.stopping = Stopping()
         self._had_a_swarm = state.base.generation > 0
         self.is_deserted = False
-        """Whether it ended early because its swarm is gone (protocol.swarm.swarm_finished)."""
+        """Whether it ended early because its swarm is gone (protocol.swarm.last_rounds)."""
         self._meter = Meter(self.transport.counts)
         counts = self.transport.counts
         self.sight = Sight(plan, session, state, mechanism, self._shell, self._meter, counts, folder.path)
@@ -182,7 +182,7 @@ class Engine:
     async def _came_back_to_nobody(self) -> bool:
         """Whether the swarm that this node once had is gone, as a whole round has shown."""
         if self._had_a_swarm and not (await self._is_over() or self.stopping.asked):
-            self.is_deserted = await self._shell.look(lambda: self._session.lateness.is_deserted)
+            self.is_deserted = await self._shell.look(lambda: self._session.swarm_end.is_deserted)
         return self.is_deserted
 
     async def leave(self) -> None:

@@ -42,7 +42,7 @@ from node.storage.vector_files import Floats, VectorFiles
 from protocol.actions import OpenVote
 from protocol.quorum.electorate import Electorate
 from protocol.quorum.lineage import FIRST, Line
-from protocol.swarm.node_state import Standing
+from protocol.swarm.node_state import NodeState
 from protocol.swarm.recovery.fetch import Past
 from protocol.vectors.pieces import base_digest, piece, piece_count, raw
 from protocol.wire import codec
@@ -275,9 +275,9 @@ class State:
     # -- reading -----------------------------------------------------------------------------------
 
     @property
-    def standing(self) -> Standing:
+    def node_state(self) -> NodeState:
         """Where a session begins."""
-        return Standing(
+        return NodeState(
             round=self.round,
             base=self.base,
             previous=self.previous,

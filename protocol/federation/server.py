@@ -1,6 +1,6 @@
 """Federated averaging with a server in the middle: the server's machine and a client node's.
 
-What stays true, beside the tables of their steps (protocol.federation.steps):
+What stays true, beside the tables of their steps (protocol.federation.phases):
 - A run is named by a secret of 32 bytes that all its processes were given, and that never travels: every
   record bears an HMAC under it. Who does not hold it changes nothing, and has nothing allocated for it.
 - A node is here from its Enlist to its end: unreachable, silent, or started anew as another instance. It says
@@ -23,7 +23,7 @@ import numpy as np
 from protocol.actions import Action, Assembled, Closed, Fatal, Gathered, Note, Notice, Send, Train
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.federation import tags
-from protocol.federation.steps import (
+from protocol.federation.phases import (
     LINK,
     SERVER,
     WORK,

@@ -71,7 +71,7 @@ class Settings:
 
 
 @dataclass
-class Standing:
+class NodeState:
     """Where a node stands: its last round, its base and the base before, and whom it banned.
 
     `line`: the line that its base stands in. `votes`: its open ones. `gone`: the electors of this

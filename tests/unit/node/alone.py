@@ -18,7 +18,7 @@ from node.runtime.plan import Plan
 from node.storage.state import State
 from protocol.actions import Completed
 from protocol.crypto.node_key import NodeKey
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.vectors.pieces import base_digest
 from protocol.wire.codec import parameters_hash
 from protocol.wire.messages import Base, Certificate
@@ -42,14 +42,14 @@ class Alone:
         key = NodeKey(SEED)
         initial = self.prepared.trainer.vector()
         self.state = State(folder, "digits", self.parameters, initial, key.public, None)
-        session = Session(
+        session = Node(
             settings(
                 key,
                 parameters=self.prepared.parameters,
                 dimension=self.prepared.dimension,
                 slots=self.prepared.weighting.slots,
             ),
-            self.state.standing,
+            self.state.node_state,
             self.state.past,
             bytes(32),
         )

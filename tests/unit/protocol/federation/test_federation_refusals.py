@@ -8,7 +8,7 @@ import pytest
 from protocol.actions import Closed
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.federation import tags
-from protocol.swarm.meeting.tracker import Introducer
+from protocol.swarm.meeting.tracker import Tracker
 from protocol.vectors.pieces import PIECE_WORDS, WORD_BYTES
 from protocol.wire.messages import Accepted, Done, Enlist, Enlisted, ModelPiece, Order
 from tests.federations import (
@@ -212,4 +212,4 @@ def test_peers_and_trackers_take_no_part_in_a_federation(message):
     with pytest.raises(RemoteProtocolError, match=f"takes no {type(message).__name__}"):
         heard(session(keys[0]), message, NOW)
     with pytest.raises(RemoteProtocolError, match=f"takes no {type(message).__name__}"):
-        heard(Introducer(keys[0], 3, None), message, NOW)
+        heard(Tracker(keys[0], 3, None), message, NOW)

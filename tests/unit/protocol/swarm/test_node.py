@@ -34,7 +34,7 @@ from protocol.quorum.electorate import of_keys, of_names
 from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.group_seeker import MAX_TRIES
 from protocol.swarm.meeting.matchmaker import LINGER_CAP_S
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.swarm.recovery.fetch import PATIENCE_S, Past
 from protocol.swarm.session_factory import too_long
 from protocol.vectors.pieces import PIECE_WORDS
@@ -76,7 +76,7 @@ from tests.parts import (
     resigned,
     roster_of,
     settings,
-    standing,
+    state,
     stranger,
     vector,
 )
@@ -273,7 +273,7 @@ def test_a_member_that_only_announces_itself_ends_nothing(changes):
 # -- groups that are not joined ----------------------------------------------------------------------------
 
 
-def asking() -> tuple[Session, list[Ready]]:
+def asking() -> tuple[Node, list[Ready]]:
     """Member two, whose READY is at member one; and the three READYs."""
     two = session(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
     two.open(NOW)
@@ -283,7 +283,7 @@ def asking() -> tuple[Session, list[Ready]]:
     return two, [mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))]
 
 
-def meeting(keys, **changes) -> tuple[tuple[Session, Ready], list[Ready]]:
+def meeting(keys, **changes) -> tuple[tuple[Node, Ready], list[Ready]]:
     """The second of `keys`, whose READY is at the first; and the READYs of the others."""
     node = session(keys[1], seeds=tuple(endpoint(key) for key in keys[:1]), **changes)
     node.open(NOW)
@@ -306,7 +306,7 @@ def test_a_group_is_joined_once():
 
 def test_a_group_with_a_member_that_is_not_accepted_is_refused():
     two, readys = asking()
-    two._standing.banned.add(THREE.public)
+    two._state.banned.add(THREE.public)
 
     with pytest.raises(RemoteProtocolError, match="does not accept"):
         heard(two, group_of(readys, ONE), NOW)
@@ -510,11 +510,11 @@ def test_equivocation_in_a_certificate_bans_its_sender():
     wires.tick(15, THREE)
     certificate = wires.ends(Completed)[0][1].certificate
     other = resigned(certificate.sums[1], TWO, pieces=(bytes(32),))
-    wires[THREE]._healer.past[certificate.sid].seen[TWO.public] = other
+    wires[THREE]._catch_up.past[certificate.sid].seen[TWO.public] = other
     actions = heard(wires[THREE], certificate, wires.now)
 
     assert only(actions, Evidence).sender == TWO.public
-    assert not wires[THREE]._hellos.accepts(announce(TWO))
+    assert not wires[THREE]._discovery.accepts(announce(TWO))
 
 
 def test_equivocation_in_a_session_bans_its_sender():
@@ -528,7 +528,7 @@ def test_equivocation_in_a_session_bans_its_sender():
     actions = heard(wires[ONE], resigned(mine, TWO, pieces=(bytes(32),)), NOW)
 
     assert only(actions, Evidence).sender == TWO.public
-    assert not wires[ONE]._hellos.accepts(announce(TWO))
+    assert not wires[ONE]._discovery.accepts(announce(TWO))
 
 
 def test_a_coordinator_tells_the_others_before_it_sends_its_own_shares():
@@ -554,10 +554,10 @@ def test_a_late_sum_is_rejected_and_can_still_be_evidence():
         heard(wires[ONE], mine, NOW)
     with pytest.raises(RemoteProtocolError, match="signature"):
         heard(wires[ONE], replace(mine, pieces=(bytes(32),)), NOW)
-    assert wires[ONE]._hellos.accepts(announce(TWO))
+    assert wires[ONE]._discovery.accepts(announce(TWO))
     actions = heard(wires[ONE], resigned(mine, TWO, pieces=(bytes(32),)), NOW)
     assert only(actions, Evidence).sender == TWO.public
-    assert not wires[ONE]._hellos.accepts(announce(TWO))
+    assert not wires[ONE]._discovery.accepts(announce(TWO))
 
 
 def test_a_late_joiner_adopts_what_the_majority_shows():
@@ -573,19 +573,19 @@ def test_a_late_joiner_adopts_what_the_majority_shows():
     assert "Adopted" in kinds(done)
     one.adopted(better, NOW)
 
-    assert (one.base, one._standing.previous) == (better, INITIAL)
+    assert (one.base, one._state.previous) == (better, INITIAL)
 
 
 def test_adopting_the_base_one_has_changes_nothing():
     one = session(ONE, seeds=())
     one.adopted(INITIAL, NOW)
 
-    assert (one.base, one._standing.previous) == (INITIAL, None)
+    assert (one.base, one._state.previous) == (INITIAL, None)
 
 
 def test_what_a_restart_kept_is_served():
     group = group_of([ready(key, ONE.public, base=INITIAL) for key in KEYS[:3]], ONE)
-    one = Session(settings(ONE), standing(), {b"p" * 32: Past(group, INITIAL, {})}, rand(0))
+    one = Node(settings(ONE), state(), {b"p" * 32: Past(group, INITIAL, {})}, rand(0))
     heard(one, Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
     request = codec.sign(CertificateRequest(b"p" * 32, TWO.public, ONE.public), TWO)
 
@@ -746,7 +746,7 @@ def test_what_goes_to_nobody_that_is_known_is_not_sent():
 
 def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():
     wires = swarm()
-    wires[ONE]._standing.banned.add(THREE.public)
+    wires[ONE]._state.banned.add(THREE.public)
     wires.carry_out(endpoint(ONE), wires[ONE].offer(vector(0), rand(0), NOW))
     room = wires[ONE]._coordination._matchmaker.room(announce(TWO).swarm)
     for key in (TWO, THREE):
@@ -760,7 +760,7 @@ def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():
 # -- with a tracker ----------------------------------------------------------------------------------------
 
 
-def tracked() -> Session:
+def tracked() -> Node:
     """Member one, with a tracker whose key is stranger()'s, joined."""
     one = session(ONE, tracker=TRACKER)
     (question,) = outbox(one.open(NOW), TRACKER)
@@ -806,7 +806,7 @@ def test_a_tracker_that_is_gone_holds_no_ready():
     one.offer(vector(0), rand(0), NOW)
     one.unreachable(TRACKER, "connection refused", NOW)
 
-    assert (one._seeker.coordinator, one._hellos.tracker_key) == (None, None)
+    assert (one._seeker.coordinator, one._discovery.tracker_key) == (None, None)
     (question,) = outbox(one.tick(NOW + 1), TRACKER)
     sent = outbox(heard(one, roster_of(stranger(), question.nonce), NOW), TRACKER)
     assert [type(message) for message in sent] == [Ready]
@@ -838,7 +838,7 @@ def test_a_banned_peer_needs_no_room_with_a_tracker():
     one = tracked()
     one._ban(TWO.public)
 
-    assert not one._hellos.accepts(announce(TWO))
+    assert not one._discovery.accepts(announce(TWO))
 
 
 def test_a_coordinator_whose_link_broke_is_greeted_and_asked_again():
@@ -929,7 +929,7 @@ def test_each_base_stands_in_the_line_of_the_sessions_before():
     assert [link.certificate.sid for link in second.links] == [list(lines)[1]], (
         "the first one became needless"
     )
-    assert {wires[key]._standing.line for key in KEYS[:3]} == {second}
+    assert {wires[key]._state.line for key in KEYS[:3]} == {second}
 
 
 @pytest.mark.parametrize("masked", [None, MaskedSettings(4.0, None, 0)])
@@ -950,7 +950,7 @@ def test_who_was_away_takes_a_base_by_its_line(masked):
 
     ((where, adopted),) = wires.ends(Adopted)
     assert (where, adopted.trusted, adopted.base) == (endpoint(keys[4]), (), wires[keys[0]].base)
-    assert wires[keys[4]]._standing.line == wires[keys[0]]._standing.line
+    assert wires[keys[4]]._state.line == wires[keys[0]]._state.line
 
 
 def test_a_certificate_leads_to_the_same_line():
@@ -964,18 +964,18 @@ def test_a_certificate_leads_to_the_same_line():
     ((where, end),) = healed.ends(Healed)
 
     assert where == endpoint(THREE)
-    assert end.line == healed[ONE]._standing.line
+    assert end.line == healed[ONE]._state.line
 
 
 def test_a_vote_is_bound_until_the_result_is_stored():
     wires = to_sums(swarm())
     votes = [told.vote for _, told in wires.told if isinstance(told, Vote)]
     assert len(votes) == 3
-    assert [set(wires[key]._standing.votes) for key in KEYS[:3]] == [{votes[0].sid}] * 3
+    assert [set(wires[key]._state.votes) for key in KEYS[:3]] == [{votes[0].sid}] * 3
     assert {vote.anchor for vote in votes} == {0}
 
     wires = swarm().offer()
-    assert [wires[key]._standing.votes for key in KEYS[:3]] == [{}] * 3
+    assert [wires[key]._state.votes for key in KEYS[:3]] == [{}] * 3
 
 
 def test_a_result_that_could_not_be_stored_frees_the_vote():
@@ -984,31 +984,31 @@ def test_a_result_that_could_not_be_stored_frees_the_vote():
     wires.store = False
     wires.offer()
     one = wires[ONE]
-    (sid,) = one._standing.votes
+    (sid,) = one._state.votes
     assert Unbind(sid) in one.adopted(INITIAL, NOW)
-    assert one._standing.votes == {}
+    assert one._state.votes == {}
 
 
 def test_votes_of_a_lower_anchor_and_resignations_are_sorted_out_at_a_restart():
     group = group_of([ready(key, ONE.public, base=INITIAL) for key in KEYS[:3]], ONE)
     votes = [OpenVote(b"o" * 32, 0, group), OpenVote(b"n" * 32, 1, group), OpenVote(RESIGNED, 1)]
     held = base(1, anchor=1)
-    where = standing(1, held, votes={vote.sid: vote for vote in votes})
-    one = Session(settings(ONE), where, {}, rand(0))
+    where = state(1, held, votes={vote.sid: vote for vote in votes})
+    one = Node(settings(ONE), where, {}, rand(0))
 
     assert set(where.votes) == {b"n" * 32, RESIGNED}
-    assert set(one._healer.past) == {b"n" * 32}
-    assert one._healer.past[b"n" * 32].ballot is not None
+    assert set(one._catch_up.past) == {b"n" * 32}
+    assert one._catch_up.past[b"n" * 32].ballot is not None
 
 
 def test_a_group_that_needs_votes_is_refused_where_too_many_are_open():
     two, readys = asking()
     for number in range(MAX_OPEN):
-        two._standing.votes[bytes([number]) * 32] = OpenVote(bytes([number]) * 32, 0)
+        two._state.votes[bytes([number]) * 32] = OpenVote(bytes([number]) * 32, 0)
     with pytest.raises(RemoteProtocolError, match="too many are open"):
         heard(two, group_of(readys, ONE), NOW)
     assert two.status.phase == "group"
-    del two._standing.votes[bytes(32)]
+    del two._state.votes[bytes(32)]
     heard(two, group_of(readys, ONE), NOW)
 
     assert two.status.phase == "shares"
@@ -1017,7 +1017,7 @@ def test_a_group_that_needs_votes_is_refused_where_too_many_are_open():
 def test_a_coordinator_that_stands_elsewhere_is_told_whom_one_counts_with():
     held = base(2, 7, anchor=2)
     electors = of_keys(key.public for key in KEYS[1:])
-    two = Session(settings(TWO), standing(2, held, line=Line(2, electors)), {}, rand(0))
+    two = Node(settings(TWO), state(2, held, line=Line(2, electors)), {}, rand(0))
     two.open(NOW)
     heard(two, Hello(announce(ONE, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
     told, asked = outbox(two.offer(vector(0), rand(0), NOW), endpoint(ONE))
@@ -1070,7 +1070,7 @@ def lied_to(what: str, reason: Reason) -> tuple[Wires, list]:
     """Member one, bound in a session that ends with this for it, and what it does then."""
     wires = to_sums(swarm())
     one = wires[ONE]
-    (sid,) = one._standing.votes
+    (sid,) = one._state.votes
     actions = [Evidence(TWO.public, what, ()), Failed(reason, 1, (TWO.public,), sid)]
     return wires, one._of_machine(actions, NOW)
 
@@ -1089,16 +1089,16 @@ def test_a_vote_is_freed_by_an_end_that_is_the_same_for_all(what, reason, is_fre
     wires, actions = lied_to(what, reason)
 
     assert ("Unbind" in kinds(actions)) is is_free
-    assert (wires[ONE]._standing.votes == {}) is is_free
+    assert (wires[ONE]._state.votes == {}) is is_free
 
 
 def test_what_is_fetched_and_has_no_result_frees_the_vote():
     wires = to_sums(swarm())
     one = wires[ONE]
-    (sid,) = one._standing.votes
+    (sid,) = one._state.votes
     one._of_machine([Unbind(sid)], NOW)
 
-    assert one._standing.votes == {}
+    assert one._state.votes == {}
 
 
 def test_a_machine_that_ends_without_a_session_frees_nothing():
@@ -1106,7 +1106,7 @@ def test_a_machine_that_ends_without_a_session_frees_nothing():
     one = wires[ONE]
     one._of_machine([Failed(Reason.WRONG_COUNT, 1, (), None)], NOW)
 
-    assert len(one._standing.votes) == 1
+    assert len(one._state.votes) == 1
 
 
 def test_a_late_sum_is_taken_while_the_vote_is_open_whatever_bases_came_meanwhile():
@@ -1114,13 +1114,13 @@ def test_a_late_sum_is_taken_while_the_vote_is_open_whatever_bases_came_meanwhil
     wires = to_sums(swarm())
     wires.tick(15)
     one = wires[ONE]
-    ((_, vote),) = wires[TWO]._standing.votes.items()
+    ((_, vote),) = wires[TWO]._state.votes.items()
     (message,) = vote.parts
-    one._standing.base, one._standing.previous = base(2, anchor=0), base(1, anchor=0)
+    one._state.base, one._state.previous = base(2, anchor=0), base(1, anchor=0)
 
     assert any(isinstance(action, Keep) for action in heard(one, message, NOW))
 
-    one._standing.votes.clear()
+    one._state.votes.clear()
     with pytest.raises(RemoteProtocolError, match="not this node's"):
         heard(one, message, NOW)
 
@@ -1129,12 +1129,12 @@ def test_an_owner_that_named_lost_electors_is_heard_until_the_anchor_changes():
     lost = frozenset((endpoint(FOUR).encode(),))
     wires = swarm(electorate=of_names(endpoint(key) for key in KEYS))
     for key in KEYS[:3]:
-        wires[key]._standing.gone = lost
+        wires[key]._state.gone = lost
     wires.offer()
     end = wires.ends(Completed)[0][1]
 
     assert [one.gone for one in end.group.readys] == [tuple(lost)] * 3
-    assert [wires[key]._standing.gone for key in KEYS[:3]] == [frozenset()] * 3
+    assert [wires[key]._state.gone for key in KEYS[:3]] == [frozenset()] * 3
 
 
 def test_two_of_five_go_on_where_the_others_resigned_but_not_where_they_are_silent():
