@@ -4,7 +4,7 @@
 when it has ended for somebody. Where too few are left for a group, an offer would wait for nothing: the round
 fails as the last one, once what the others agreed on has been fetched.
 
-`Follower`: a node whose privacy budget is spent offers nothing, and takes over the bases that the others make.
+`Follower`: a node whose privacy budget is spent offers nothing, and takes over the bases that others make.
 Such a round is the phase `following` of protocol.swarm.phases. What must stay true:
 - a node that has begun to follow follows for good, over a restart too: it offers nothing, and says so;
 - every round ends, at T_group at the latest;
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from protocol.actions import Action, Failed, Reason
 from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState, Settings
@@ -90,24 +89,21 @@ class Follower:
         """This node stands on another base."""
         self._has_base = True
 
-    def end(self, expecting: bool, now: float) -> list[Action]:
-        """The end of the round that runs, if it is over.
+    def end(self, expecting: bool, now: float) -> int | None:
+        """The number of the round that runs, if it is over: then none runs any more.
 
         `expecting`: a base is being fetched or stored, or not everybody was heard yet.
         """
         if self.deadline is None:
-            return []
+            return None
         all_follow = self._nobody_offers()  # then their rounds end at once, one by one
         is_last = not (expecting or all_follow) and self._swarm_end.is_over
         nothing_comes = is_last or (all_follow and not expecting)
         if not (self._has_base or now >= self.deadline or nothing_comes):
-            return []
+            return None
         self.deadline, self._has_base = None, False
         least = self._settings.last_round if is_last else self._state.round + 1
-        round = max(self._state.round + 1, least, self._shown_round())
-        self._members.skipped(round - self._state.round - 1)
-        self._state.round = round
-        return [Failed(Reason.BUDGET_SPENT, self._state.round, (), None)]
+        return max(self._state.round + 1, least, self._shown_round())
 
     def _nobody_offers(self) -> bool:
         """Whether the others follow, too: then no new base can come."""

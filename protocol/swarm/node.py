@@ -186,7 +186,7 @@ class Node:
         actions = self._discovery.unreachable(endpoint, now, why)
         if endpoint == self._settings.tracker:
             self._seeker.void()
-            self._discovery.tracker_key = None
+            self._discovery.forget_tracker()
         for key in sorted(self.addresses.at(endpoint)):
             actions += self._lost(key, now)
         return self._after(actions, now)
@@ -504,13 +504,18 @@ class Node:
 
     def _end(self, round: int) -> None:
         self._course.step(Event.ENDED)
-        self._discovery.count(round)
+        self._count(round)
         self._machine = None
         self._early.drop()
 
+    def _count(self, round: int) -> None:
+        """This node's last round is this one now; whom it knew before it still knows."""
+        self._members.skipped(round - self._state.round - 1)
+        self._state.round = round
+
     def _alone(self, reason: Reason, round: int, now: float) -> list[Action]:
         """No group came, or will come: one fallback round."""
-        self._discovery.count(round)
+        self._count(round)
         self._patience.failed(now)
         self._early.drop()
         return [Failed(reason, round, (), None), *self._in_the_way(now), *self._broadcast(now)]
@@ -531,11 +536,12 @@ class Node:
     def _followed(self, now: float) -> list[Action]:
         """The end of a round without an offer, if it is over, and where this node stands then."""
         expecting = self._storing or self._catch_up.expecting or self._discovery.joining
-        ended = self._follower.end(expecting, now)
-        if not ended:
+        round = self._follower.end(expecting, now)
+        if round is None:
             return []
         self._course.step(Event.FOLLOWED)
-        return [*ended, *self._broadcast(now)]
+        self._count(round)
+        return [Failed(Reason.BUDGET_SPENT, round, (), None), *self._broadcast(now)]
 
     def _ban(self, key: Key) -> None:
         self._state.banned.add(key)

@@ -3,9 +3,10 @@
 import pytest
 
 from protocol.wire.messages import Group, Hello, Ready
-from scenarios.simulator.network import Network, Violation
+from scenarios.simulator.network import Network
 from scenarios.simulator.peer import SimulatedPeer
 from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Plan, random_plan
+from scenarios.simulator.rules import Violation
 from tests.simulation.runs import outcomes, reasons, run, sent
 
 SPENT = "budget-spent"

@@ -89,6 +89,10 @@ class Result:
         self.asked.add(key)
         return [Send(key, (CertificateRequest(self._participant.sid, self._participant.me),))]
 
+    def opened(self, certificate: ResultCertificate) -> None:
+        """This member opened the secrets by itself."""
+        self.certificate = certificate
+
     def take(self, certificate: ResultCertificate) -> None:
         """A certificate that somebody sent; RemoteProtocolError unless it proves a result."""
         if self.certificate is None:

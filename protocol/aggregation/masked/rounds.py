@@ -206,7 +206,7 @@ class MaskedRounds:
                 case Evidence() as evidence:
                     return [*actions, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
                 case ResultCertificate() as certificate:
-                    self._result.certificate = certificate
+                    self._result.opened(certificate)
         if self._result.certificate is not None:
             return [*actions, *self._complete(self._result.certificate, now)]
         return [*actions, *self._give_up_if_hopeless()]

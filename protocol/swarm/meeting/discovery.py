@@ -126,10 +126,9 @@ class Discovery:
         """Whom this node says hello to, or has said it to, by endpoint."""
         return dict(self._greetings)
 
-    def count(self, round: int) -> None:
-        """This node's last round is this one now; whom it knew before it still knows."""
-        self.members.skipped(round - self._state.round - 1)
-        self._state.round = round
+    def forget_tracker(self) -> None:
+        """The tracker can not be reached: another key may answer there."""
+        self.tracker_key = None
 
     # -- out ---------------------------------------------------------------------------------------
 
@@ -325,7 +324,7 @@ class Discovery:
             codec.verify(latest, mine)
         except RemoteProtocolError:
             return []
-        state.epoch, state.counter = latest.epoch + 1, 0
+        state.begin_epoch(latest.epoch + 1)
         raised: list[Action] = [RaiseEpoch(latest.epoch), *self._tell(Note.EPOCH, THIS_MACHINE, mine, "")]
         return [*raised, *self.greet(latest.endpoint, now), *self.broadcast(now)]
 
