@@ -149,8 +149,17 @@ class _Contest:
         return count / _seconds(lambda: self._train_one_by_one(parts, chosen))
 
     def _train_one_by_one(self, parts: Sequence[NDArray[np.int64]], seeds: Sequence[int]) -> None:
-        common = (self._x, self._y, functional.cross_entropy, self._training)
-        train_one_by_one(self._model, self._start, parts, *common, seeds, None)
+        train_one_by_one(
+            model=self._model,
+            start=self._start,
+            rows_of_clients=parts,
+            x=self._x,
+            y=self._y,
+            loss=functional.cross_entropy,
+            training=self._training,
+            seeds=seeds,
+            after_batch=None,
+        )
 
 
 def _seconds(train: Callable[[], object]) -> float:

@@ -61,9 +61,12 @@ class _Node:
         heavy = WORD_BYTES * dimension > HEAVY_BYTES
         self._shell = Shell(machine, self._send, self._perform, heavy)
         self.transport = Transport(
-            *(self._shell.receive, self._shell.unreachable, self._shell.reconnected, heavy),
+            receive=self._shell.receive,
+            unreachable=self._shell.unreachable,
+            reconnected=self._shell.reconnected,
+            heavy=heavy,
             tls=None,
-            key=NodeKey(os.urandom(KEY_BYTES)),  # whose a message is, the secret of the run tells
+            key=NodeKey(os.urandom(KEY_BYTES)),
             warn=self._warn,
             is_member=lambda _: True,
             limits=LASTING,
@@ -190,8 +193,14 @@ class ClientNode(_Node):
         train: TrainClient,
     ) -> None:
         """`node`: its number; `server`: where that is reached; `listener`: where this one will be."""
-        parts = (node, os.urandom(INSTANCE_BYTES), endpoint_of(listener, None), server)
-        self._machine = FederationClient(run, dimension, *parts)
+        self._machine = FederationClient(
+            run=run,
+            dimension=dimension,
+            node=node,
+            instance=os.urandom(INSTANCE_BYTES),
+            endpoint=endpoint_of(listener, None),
+            server=server,
+        )
         super().__init__(self._machine, dimension)
         self._listener = listener
         self._train = train

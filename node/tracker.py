@@ -196,8 +196,16 @@ async def _serve(
         print(f"warning: {text}", flush=True)
         log.warning("warning", text=text)
 
-    told = (shell.receive, shell.unreachable, shell.reconnected)
-    transport = Transport(*told, heavy=False, tls=tls, key=key, warn=warn, is_member=tracker.is_member)
+    transport = Transport(
+        receive=shell.receive,
+        unreachable=shell.unreachable,
+        reconnected=shell.reconnected,
+        heavy=False,
+        tls=tls,
+        key=key,
+        warn=warn,
+        is_member=tracker.is_member,
+    )
     about = _about(options, key, endpoint, len(allow or ()))
     clock = partial(_set, shell, tracker)
     sight = TrackerSight(tracker, shell, transport.counts, key.public.hex(), about)

@@ -155,11 +155,25 @@ class Member:
         self._session = Node(settings, NodeState(0, base, None, set()), {}, os.urandom(32))
         heavy = WORD_BYTES * place.cell.d > HEAVY_BYTES
         self.shell = Shell(self._session, self._send, self._perform, heavy, self._session.is_light)
-        told = (self._receive, self.shell.unreachable, self.shell.reconnected)
-        here = ("on", settings.endpoint, self._session.addresses.may_answer)
-        tls = make_tls(settings.key, *here) if place.tls else None
+        tls = (
+            make_tls(
+                key=settings.key,
+                choice="on",
+                endpoint=settings.endpoint,
+                keys_at=self._session.addresses.may_answer,
+            )
+            if place.tls
+            else None
+        )
         self.transport = Transport(
-            *told, heavy, tls=tls, key=settings.key, warn=_warned, is_member=lambda _: True
+            receive=self._receive,
+            unreachable=self.shell.unreachable,
+            reconnected=self.shell.reconnected,
+            heavy=heavy,
+            tls=tls,
+            key=settings.key,
+            warn=_warned,
+            is_member=lambda _: True,
         )
 
     async def meet(self) -> None:

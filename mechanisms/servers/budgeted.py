@@ -27,5 +27,13 @@ def dp_fedavg_within(
     TypeError.
     """
     noise_multiplier = sampled_noise_multiplier(epsilon, delta, sampling_probability, federation.rounds)
-    rest = (clip, per_layer, estimator, weight_cap, delta)
-    return dp_fedavg(federation, sampling_probability, noise_multiplier, *rest)
+    return dp_fedavg(
+        federation=federation,
+        sampling_probability=sampling_probability,
+        noise_multiplier=noise_multiplier,
+        clip=clip,
+        per_layer=per_layer,
+        estimator=estimator,
+        weight_cap=weight_cap,
+        delta=delta,
+    )

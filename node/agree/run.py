@@ -245,8 +245,13 @@ def _mechanism_of(task: Task, schema: Schema) -> Mechanism:
             "data set, and sums with noise for one row would not; allowed: 'dp-sgd' or 'none', or learn with "
             "the public ranges as they are"
         )
-    budget = (section.share * privacy.epsilon, section.share * privacy.delta)
-    return record_sums(*budget, section.tries, norm(schema), section.records)
+    return record_sums(
+        epsilon=section.share * privacy.epsilon,
+        delta=section.share * privacy.delta,
+        releases=section.tries,
+        record_norm=norm(schema),
+        records=section.records,
+    )
 
 
 def _parameters(task: Task, size: int, bound: float) -> str:

@@ -166,7 +166,8 @@ class AggregationSection:
     clip: float = key(real(above=0, at_most=1e4), 4.0)
     min_participants: int = key(
         whole(
-            *(3, MAX_MEMBERS),
+            3,
+            MAX_MEMBERS,
             because=": with two, each subtracts its own update and has the other's; larger swarms come later",
         ),
         3,

@@ -172,8 +172,12 @@ class Trainer:
         self._metrics = chosen_metrics(section.metrics, dataset.classes)
         self._busy = threading.Lock()
         self._check_loss()
-        parts = (model, self._loss, self._dataset, section.batch_size)
-        self._steps: Steps = PlainSteps(*parts) if gradient is None else PrivateSteps(*parts, gradient, words)
+        loss, rows, size = self._loss, self._dataset, section.batch_size
+        self._steps: Steps = (
+            PlainSteps(model, loss, rows, size)
+            if gradient is None
+            else PrivateSteps(model, loss, rows, size, rule=gradient, words=words)
+        )
 
     def _check_loss(self) -> None:
         """A loss of the user's own is tried on two rows."""

@@ -273,9 +273,15 @@ class Node:
     @property
     def status(self) -> Status:
         """What is going on now."""
-        parts = (self._machine, self._catch_up, self._discovery, self._seeker.offer)
-        untils = (self._follower.deadline, self._closing.until)
-        return status_of(*parts, *untils, name=self.addresses.named)
+        return status_of(
+            machine=self._machine,
+            catch_up=self._catch_up,
+            discovery=self._discovery,
+            offer=self._seeker.offer,
+            following_until=self._follower.deadline,
+            closing_until=self._closing.until,
+            name=self.addresses.named,
+        )
 
     @property
     def obstacle(self) -> Obstacle | None:

@@ -294,7 +294,14 @@ def train_block(work: ClientWork, number: int, model: Floats, members: Indices) 
         return mechanism.after_batch(weights, start, Step(members[places], training.learning_rate))
 
     trained, _ = train_clients(
-        *(work.model, model, parts, dataset.train_x, dataset.train_y, loss, training, seeds),
+        model=work.model,
+        start=model,
+        rows_of_clients=parts,
+        x=dataset.train_x,
+        y=dataset.train_y,
+        loss=loss,
+        training=training,
+        seeds=seeds,
         after_batch=after_batch,
         block=len(members),
     )

@@ -105,7 +105,15 @@ class InversionCell(AttackCell):
         x, y = dataset.train_x[chosen], dataset.train_y[chosen]
         rng = np.random.default_rng([_SEARCH, self.seed, target])
         rows = matching_rows(
-            *(model, start, gradient, y.tolist(), functional.cross_entropy, x.shape[1:], STEPS, 0.0, rng)
+            model=model,
+            start=start,
+            gradient=gradient,
+            labels=y.tolist(),
+            loss=functional.cross_entropy,
+            shape=x.shape[1:],
+            steps=STEPS,
+            variation=0.0,
+            rng=rng,
         )
         alike = np.delete(np.arange(len(dataset.train_y)), order[0])
         others = dataset.train_x[alike[dataset.train_y[alike] == y[0]]]
@@ -124,8 +132,16 @@ class InversionCell(AttackCell):
         parts = np.split(chosen, self.updates)
         seeds = [(self.seed, client) for client in range(self.updates)]
         weights, _ = train_clients(
-            *(model, start, parts, dataset.train_x, dataset.train_y, functional.cross_entropy),
-            *(training_of(self.train), seeds, None, _BLOCK),
+            model=model,
+            start=start,
+            rows_of_clients=parts,
+            x=dataset.train_x,
+            y=dataset.train_y,
+            loss=functional.cross_entropy,
+            training=training_of(self.train),
+            seeds=seeds,
+            after_batch=None,
+            block=_BLOCK,
         )
         offers = [mechanism.offer(vector - start, (), words).vector for vector in weights]
         total: NDArray[np.float64] = np.sum(offers, axis=0, dtype=np.float64)

@@ -107,8 +107,16 @@ class MembershipCell(AttackCell):
         start, seeds = read_vector(model, "*"), [(self.seed, number) for number in range(len(parts))]
         if mechanism.gradient is None:
             vectors, _ = train_clients(
-                *(model, start, parts, dataset.train_x, dataset.train_y, functional.cross_entropy),
-                *(training_of(self.train), seeds, None, _BLOCK),
+                model=model,
+                start=start,
+                rows_of_clients=parts,
+                x=dataset.train_x,
+                y=dataset.train_y,
+                loss=functional.cross_entropy,
+                training=training_of(self.train),
+                seeds=seeds,
+                after_batch=None,
+                block=_BLOCK,
             )
             return list(vectors)
         words = SeededWords(np.random.default_rng([_NOISE, self.seed, salt_of(self.arm)]))

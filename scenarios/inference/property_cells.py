@@ -122,8 +122,16 @@ class PropertyCell(AttackCell):
         """(n, d): what clients with these rows offer after a round."""
         start, seeds = read_vector(model, "*"), [(self.seed, client) for client in range(len(parts))]
         weights, _ = train_clients(
-            *(model, start, parts, narrowed.train_x, narrowed.train_y, functional.cross_entropy),
-            *(training_of(self.train), seeds, None, _BLOCK),
+            model=model,
+            start=start,
+            rows_of_clients=parts,
+            x=narrowed.train_x,
+            y=narrowed.train_y,
+            loss=functional.cross_entropy,
+            training=training_of(self.train),
+            seeds=seeds,
+            after_batch=None,
+            block=_BLOCK,
         )
         words = SeededWords(np.random.default_rng([_NOISE, self.seed, salt_of(self.arm)]))
         return np.stack([mechanism.offer(vector - start, (), words).vector for vector in weights])
@@ -140,7 +148,12 @@ def without_sex(dataset: Dataset) -> tuple[Dataset, Flags]:
     gone = [FEMALE, MALE, *RELATIONSHIP]
     train_x, test_x = np.delete(x, gone, axis=1), np.delete(dataset.test_x, gone, axis=1)
     narrowed = Dataset(
-        *(train_x, dataset.train_y, test_x, dataset.test_y, None, dataset.classes),
-        f"{dataset.description}, without sex and relationship",
+        train_x=train_x,
+        train_y=dataset.train_y,
+        test_x=test_x,
+        test_y=dataset.test_y,
+        clients=None,
+        classes=dataset.classes,
+        description=f"{dataset.description}, without sex and relationship",
     )
     return narrowed, x[:, FEMALE] == 1

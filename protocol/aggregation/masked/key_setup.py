@@ -43,9 +43,9 @@ class KeySetup:
         self._participant = participant
         self.self_secret = mask_keys.secret_from(derive(rand, b"self-mask"))
         self.pair_secret = mask_keys.secret_from(derive(rand, b"mask-key"))
-        split = (tolerance.threshold, tolerance.members)
-        self._self_shares = shamir.split(self.self_secret, *split, derive(rand, b"self-shares"))
-        self._pair_shares = shamir.split(self.pair_secret, *split, derive(rand, b"pair-shares"))
+        needed, members = tolerance.threshold, tolerance.members
+        self._self_shares = shamir.split(self.self_secret, needed, members, derive(rand, b"self-shares"))
+        self._pair_shares = shamir.split(self.pair_secret, needed, members, derive(rand, b"pair-shares"))
         me = participant.me
         self._own_hashes = (
             *self._hashes(self._self_shares, me, Kind.SELF),

@@ -241,8 +241,11 @@ class Watch:
     def __init__(
         self, settings: Settings, state: NodeState, members: Members, patience: Patience, name: Name
     ) -> None:
-        self._parts = (settings, state, members, patience, name)
+        self._settings = settings
         self._state = state
+        self._members = members
+        self._patience = patience
+        self._name = name
         self.obstacle: Obstacle | None = None
         """Never changed, only replaced: it may be read at any time, in any thread."""
         self._told: tuple[str, Stage] | None = None
@@ -253,7 +256,14 @@ class Watch:
 
     def look(self, now: float) -> None:
         """See how things stand."""
-        self.obstacle = obstacle(*self._parts, now)
+        self.obstacle = obstacle(
+            settings=self._settings,
+            state=self._state,
+            members=self._members,
+            patience=self._patience,
+            name=self._name,
+            now=now,
+        )
 
     def tell(self) -> list[Action]:
         """What is in the way, once: not again before it is something else."""

@@ -215,7 +215,14 @@ def member(method: str) -> FederatedCell:
         rows=Rows("loan", MEMBER_ROWS, ROW_NORM),
         clients=Clients("iid", MEMBER_SWARM.clients),
         model=ModelSection("node.models:MLP", {"sizes": list(MEMBER_SWARM.widths)}),
-        train=TrainSection(*(MEMBER_SWARM.rounds, 5, 10), learning_rate=0.3, momentum=0.9, grad_clip=5.0),
+        train=TrainSection(
+            rounds=MEMBER_SWARM.rounds,
+            epochs=5,
+            batch_size=10,
+            learning_rate=0.3,
+            momentum=0.9,
+            grad_clip=5.0,
+        ),
         mechanism=MEMBER_SWARM.defence(method),
         measures=("ranking", "membership"),
     )
