@@ -56,7 +56,8 @@ from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, Lock, check_folde
 from node.storage.key_file import new_seed, read_key, write_key
 from node.storage.spend_file import SpendFile
 from node.storage.state import State
-from node.task.sections import Task, canonical_parameters
+from node.task.parameters import canonical_parameters
+from node.task.sections import Task
 from node.training.build import build_model
 from node.training.devices import thread_count
 from node.training.initial_weights import loaded_names

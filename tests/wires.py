@@ -37,20 +37,20 @@ ZERO = np.zeros(5, dtype="<f4")
 INITIAL = base_of(ZERO, 0, size=0)
 
 
-def session(key: NodeKey, number: int = 0, following: bool = False, **changes: Any) -> Node:
-    """A node's session, not opened, on the initial base."""
+def node(key: NodeKey, number: int = 0, following: bool = False, **changes: Any) -> Node:
+    """A node, not opened, on the initial base."""
     where = state(held=INITIAL, following=following)
     return Node(settings(key, **changes), where, {}, rand(100 + number))
 
 
 class Wires:
-    """The sessions by their endpoints. What they do goes through the codec; ends are noted."""
+    """The nodes by their endpoints. What they do goes through the codec; ends are noted."""
 
     def __init__(self, keys: Iterable[NodeKey], **changes: Any) -> None:
         self.keys = tuple(keys)
         seeds = tuple(endpoint(key) for key in self.keys)
         own = {"seeds": seeds, "electorate": of_names(seeds), **changes}
-        self.nodes = {endpoint(k): session(k, n, **own) for n, k in enumerate(self.keys)}
+        self.nodes = {endpoint(k): node(k, n, **own) for n, k in enumerate(self.keys)}
         self.now = NOW
         self.done: list[tuple[str, Action]] = []
         self.told: list[tuple[str, Action]] = []

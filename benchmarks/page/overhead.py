@@ -25,7 +25,7 @@ from node.errors import UserError
 from node.logs import Log, LogOptions, logging_to
 from node.observe.log_reporter import LogReporter
 from node.runtime.artifacts import Record
-from node.task.sections import load_task
+from node.task.load import load_task
 from scenarios.swarms.nodes import SwarmPlan, run_swarm
 from scenarios.swarms.progress import PeerProgress
 

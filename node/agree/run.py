@@ -41,9 +41,11 @@ from node.runtime.weighting import Uniform
 from node.signals import until_done_or_interrupted
 from node.storage.vector_files import Floats
 from node.storage.whole_files import replace_file
+from node.task.load import read_task
+from node.task.parameters import canonical_parameters
 from node.task.rules import shared_values
 from node.task.schema import Schema
-from node.task.sections import Task, canonical_parameters, read_task
+from node.task.sections import Task
 from node.training.local_tensors import Array
 from node.training.model_file import Card, Tensors
 from node.training.trainer import Evaluation, Trained, Vector

@@ -11,7 +11,7 @@ from typing import Protocol, TextIO
 from node.runtime.artifacts import Record, Summary
 from node.runtime.group_guarantees import Withstands
 from node.runtime.privacy_budget import ledger_text
-from node.task.sections import describe_difference
+from node.task.parameters import describe_difference
 from protocol.actions import Fatal, Note, Notice, Reason
 from protocol.wire.messages import Base
 

@@ -29,11 +29,10 @@ from node.training.gradient_steps import PlainSteps, PrivateSteps, Steps
 from node.training.local_tensors import Array, Own, whole_model
 from node.training.losses import check_loss, make_loss
 from node.training.metrics import accuracy_of, chosen_metrics, measured
-from node.training.optimizers import check_optimizer, make_optimizer
+from node.training.optimizers import Stepping, check_optimizer, make_optimizer
 from node.training.parameter_scope import choose_trained, digest_of, fixed_parameters, matching
 from node.training.proximal import Held, Restraint
 from node.training.schedules import make_schedule
-from node.training.sgd import Stepping
 
 Vector = NDArray[np.float32]
 Shapes = list[tuple[str, tuple[int, ...]]]

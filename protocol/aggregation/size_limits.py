@@ -29,17 +29,7 @@ from protocol.wire.masked_messages import (
     ViewVote,
 )
 from protocol.wire.member_sets import everybody
-from protocol.wire.messages import (
-    Announce,
-    Base,
-    Certificate,
-    Group,
-    LineagePiece,
-    Link,
-    Message,
-    Ready,
-    Sum,
-)
+from protocol.wire.messages import Announce, Base, Certificate, Group, LineagePiece, Link, Message, Ready, Sum
 
 _32 = bytes(32)
 """A digest, a key, a session's id."""

@@ -15,12 +15,12 @@ from mechanisms.audits.shadows import Shadows, calibrated
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import SeededWords
 from node.training.trainer import write_vector
-from scenarios.federated.attackers import Backdoor
+from scenarios.clients.poisons import Backdoor
 from scenarios.federated.shadow_models import random_halves, row_losses, shadow_losses
 from scenarios.study.cells import Fact
 
 if TYPE_CHECKING:
-    from scenarios.federated.cell import ClientWork
+    from scenarios.clients.work import ClientWork
 
 SHADOWS = 8
 _MEMBERSHIP = 22  # a stream of random numbers: [this, seed, ...]

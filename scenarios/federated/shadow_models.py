@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from node.errors import UserError
 from node.training.trainer import shapes, split_vector
-from scenarios.federated.clients import LocalTraining, Seed, train_clients
+from scenarios.clients.training import LocalTraining, Seed, train_clients
 
 Floats = NDArray[np.float32]
 Losses = NDArray[np.float64]

@@ -29,12 +29,14 @@ from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
 from node.training.build import build
 from node.training.trainer import Trainer, read_vector
+from scenarios.clients.training import train_clients, training_of
+from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
-from scenarios.federated.cell import node_rows, protection_facts
-from scenarios.federated.clients import train_clients, training_of
+from scenarios.federated.rounds import protection_facts
 from scenarios.federated.shadow_models import random_halves, row_losses
+from scenarios.frame.digests import salt_of
 from scenarios.inference.cell import AttackCell
-from scenarios.study.cells import Outcome, Room, salt_of
+from scenarios.study.cells import Outcome, Room
 from scenarios.study.threads import one_thread
 
 Floats = NDArray[np.float32]

@@ -30,8 +30,8 @@ from node.storage.vector_files import Floats
 from node.task.sections import Task
 from node.training.build import build_model
 from node.training.trainer import Trainer, shapes
-from scenarios.federated.clients import train_clients, training_of
-from scenarios.federated.gradients import Gradients
+from scenarios.clients.gradients import Gradients
+from scenarios.clients.training import train_clients, training_of
 from scenarios.swarms.nodes import batch_seed
 
 _NOISE = 21  # a stream of random numbers: [this, seed, the arm's salt, peer]

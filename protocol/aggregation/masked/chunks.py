@@ -21,6 +21,8 @@ from protocol.wire.bulk import Bulk
 from protocol.wire.ids import Key, Sid
 from protocol.wire.masked_messages import Masked, MaskedHead
 
+TWO_CHUNKS = "two different masked vectors in one session"
+
 
 @dataclass(frozen=True)
 class Masks:
@@ -97,9 +99,6 @@ def masks_of(number: int, self_seed: bytes, pair_seeds: Sequence[bytes | None], 
     above = tuple(mask for other, mask in pairs if other > number)
     below = tuple(mask for other, mask in pairs if other < number)
     return Masks((Stream(self_seed), *above), below, rounding)
-
-
-TWO_CHUNKS = "two different masked vectors in one session"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

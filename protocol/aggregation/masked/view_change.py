@@ -37,6 +37,10 @@ from protocol.wire.masked_messages import (
 )
 from protocol.wire.member_sets import everybody, members_in, set_of
 
+TWO_VOTES = "two different votes in one view"
+TWO_PROPOSALS = "two different proposals for one view"
+Holds = Callable[[Key, int], bool]
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -60,10 +64,6 @@ class View:
 
 class NotYet(RemoteProtocolError):
     """Right, as far as it goes, but of a view that this member is not in: kept for later by the machine."""
-
-
-TWO_VOTES = "two different votes in one view"
-TWO_PROPOSALS = "two different proposals for one view"
 
 
 class Phase(Enum):
@@ -91,8 +91,6 @@ STEPS: Table[Phase, Event] = {
         "by the leader: Propose to all; then Masked chunks to who lacks them; PieceRequest for locked totals",
     ),
 }
-
-Holds = Callable[[Key, int], bool]
 
 
 def votes_digest(votes: Iterable[ViewVote]) -> bytes:

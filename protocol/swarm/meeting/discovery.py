@@ -14,17 +14,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from enum import Enum
 
-from protocol.actions import (
-    Action,
-    Fatal,
-    Note,
-    Notice,
-    RaiseEpoch,
-    Reply,
-    Send,
-    TrackerKnown,
-    WrongTracker,
-)
+from protocol.actions import Action, Fatal, Note, Notice, RaiseEpoch, Reply, Send, TrackerKnown, WrongTracker
 from protocol.crypto.sealing import derive
 from protocol.errors import RemoteProtocolError
 from protocol.swarm.meeting.clock_skew import THIS_MACHINE, Clocks

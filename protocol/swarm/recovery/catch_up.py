@@ -33,18 +33,7 @@ from protocol.transitions import Course, Step, Table
 from protocol.wire import codec
 from protocol.wire.ids import LINEAGE
 from protocol.wire.masked_messages import ResultCertificate
-from protocol.wire.messages import (
-    NO_SID,
-    Announce,
-    Base,
-    Key,
-    Link,
-    Message,
-    PieceRequest,
-    Request,
-    Sid,
-    Sum,
-)
+from protocol.wire.messages import NO_SID, Announce, Base, Key, Link, Message, PieceRequest, Request, Sid, Sum
 
 REMEMBERED_SESSIONS = 8
 RETRY_S = 2.0

@@ -9,10 +9,9 @@ from typing import Any
 
 from mechanisms.accounting import gaussian
 from node.task.sections import ModelSection, TrainSection
-from scenarios.federated.attackers import Attackers, Backdoor, FreeRide, LabelFlip, Scaling, SignFlip
+from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.poisons import Attackers, Backdoor, FreeRide, LabelFlip, Scaling, SignFlip, Trigger
 from scenarios.federated.cell import FederatedCell
-from scenarios.federated.choices import Clients, MechanismChoice, Rows
-from scenarios.federated.poisons import Trigger
 from scenarios.study.cells import Cell
 from scenarios.study.sweep import Sweep
 from scenarios.systems.rpfl import lying

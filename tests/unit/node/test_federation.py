@@ -18,7 +18,7 @@ from node.errors import UserError
 from node.federation import ClientNode, ServerGone, ServerNode
 from node.models import MLP
 from node.net.listening import DEFAULT, endpoint_of, listen
-from node.task.sections import load_task
+from node.task.load import load_task
 from node.training.build import build_model
 from node.training.proximal import Held, Restraint
 from node.training.trainer import Interrupted, Trainer, read_vector

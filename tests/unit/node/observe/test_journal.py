@@ -5,7 +5,7 @@ import io
 from node.observe.journal import KEPT, PAGE, Journal, Remark
 from node.observe.reporting import PlainReporter, draining_text
 from node.runtime.group_guarantees import withstands
-from node.task.sections import load_task
+from node.task.load import load_task
 from protocol.actions import Note, Notice
 from tests.parts import base
 from tests.unit.node.observe.test_reporting import RECORD, SUMMARY

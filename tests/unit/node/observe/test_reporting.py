@@ -15,7 +15,7 @@ from node.observe.reporting import JsonReporter, PlainReporter, round_text, summ
 from node.runtime.artifacts import Record, Summary
 from node.runtime.group_guarantees import withstands
 from node.runtime.privacy_budget import facts, make_mechanism
-from node.task.sections import load_task
+from node.task.load import load_task
 from protocol.actions import Reason
 
 TASK = load_task("digits", ["privacy.mechanism=ldp", "privacy.epsilon=2", "train.rounds=2"])

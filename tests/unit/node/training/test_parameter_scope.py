@@ -15,7 +15,8 @@ from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset, load_dataset
 from node.errors import ConfigError
-from node.task.sections import canonical_parameters, describe_difference, load_task
+from node.task.load import load_task
+from node.task.parameters import canonical_parameters, describe_difference
 from node.training.batch_norm import Norms
 from node.training.build import build_model
 from node.training.initial_weights import load_weights, loaded_names

@@ -80,7 +80,7 @@ from tests.parts import (
     stranger,
     vector,
 )
-from tests.wires import INITIAL, Wires, session
+from tests.wires import INITIAL, Wires, node
 
 KEYS = members(4)
 ONE, TWO, THREE, FOUR = KEYS
@@ -189,20 +189,20 @@ def test_a_session_says_what_it_waits_for():
 
 
 def test_one_offer_at_a_time_and_none_while_closing():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     one.offer(vector(0), rand(0), NOW)
     with pytest.raises(LocalProtocolError, match="OFFER in SEEKING is no step"):
         one.offer(vector(0), rand(0), NOW)
 
-    other = session(TWO, seeds=())
+    other = node(TWO, seeds=())
     other.close(NOW)
     with pytest.raises(LocalProtocolError, match="OFFER in CLOSED"):
         other.offer(vector(0), rand(0), NOW)
 
 
 def test_an_update_with_no_number_in_it_is_refused_and_another_may_be_offered():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     with pytest.raises(NotFiniteError):
         one.offer(np.full(5, np.inf, dtype="<f4"), rand(0), NOW)
 
@@ -213,7 +213,7 @@ def test_an_update_with_no_number_in_it_is_refused_and_another_may_be_offered():
 
 
 def test_without_a_group_the_round_ends_with_ones_own_update():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     one.offer(vector(0), rand(0), NOW)
     failed = only(one.tick(NOW + 120), Failed)
@@ -275,7 +275,7 @@ def test_a_member_that_only_announces_itself_ends_nothing(changes):
 
 def asking() -> tuple[Node, list[Ready]]:
     """Member two, whose READY is at member one; and the three READYs."""
-    two = session(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
+    two = node(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
     two.open(NOW)
     for key in (ONE, THREE):
         heard(two, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
@@ -285,14 +285,14 @@ def asking() -> tuple[Node, list[Ready]]:
 
 def meeting(keys, **changes) -> tuple[tuple[Node, Ready], list[Ready]]:
     """The second of `keys`, whose READY is at the first; and the READYs of the others."""
-    node = session(keys[1], seeds=tuple(endpoint(key) for key in keys[:1]), **changes)
-    node.open(NOW)
+    second = node(keys[1], seeds=tuple(endpoint(key) for key in keys[:1]), **changes)
+    second.open(NOW)
     others = [key for key in keys if key != keys[1]]
     for key in others:
-        heard(node, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+        heard(second, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
     zeros = np.broadcast_to(np.float32(0), changes["dimension"])
-    (mine,) = outbox(node.offer(zeros, rand(0), NOW), endpoint(keys[0]))
-    return (node, mine), [ready(key, keys[0].public, base=INITIAL) for key in others]
+    (mine,) = outbox(second.offer(zeros, rand(0), NOW), endpoint(keys[0]))
+    return (second, mine), [ready(key, keys[0].public, base=INITIAL) for key in others]
 
 
 def test_a_group_is_joined_once():
@@ -418,7 +418,7 @@ def test_what_comes_before_its_group_is_held_within_a_bound():
 
 @pytest.mark.parametrize("by", [None, THREE.public])
 def test_a_ready_counts_on_a_link_of_its_owner_alone(by):
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     with pytest.raises(RemoteProtocolError, match="a READY on the link of another"):
         one.receive(ready(TWO, ONE.public, base=INITIAL), by, NOW)
 
@@ -451,7 +451,7 @@ def test_early_messages_that_do_not_belong_are_dropped_with_the_group():
 
 
 def test_bulk_of_no_session_is_refused():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     share = Share(bytes(32), TWO.public, ONE.public, 0, b"")
     with pytest.raises(RemoteProtocolError, match="not this node's"):
         heard(one, share, NOW)
@@ -474,7 +474,7 @@ def test_bulk_of_no_session_is_refused():
     ids=lambda message: type(message).__name__,
 )
 def test_answers_to_nothing_are_refused(message):
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     with pytest.raises(RemoteProtocolError):
         heard(one, message, NOW)
@@ -563,7 +563,7 @@ def test_a_late_sum_is_rejected_and_can_still_be_evidence():
 def test_a_late_joiner_adopts_what_the_majority_shows():
     held = vector(7)
     better = base_of(held, 3)
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     for key in (TWO, THREE):
         actions = heard(one, Hello(announce(key, base=better), bytes(16), False, PARAMETERS), NOW)
@@ -577,7 +577,7 @@ def test_a_late_joiner_adopts_what_the_majority_shows():
 
 
 def test_adopting_the_base_one_has_changes_nothing():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.adopted(INITIAL, NOW)
 
     assert (one.base, one._state.previous) == (INITIAL, None)
@@ -630,7 +630,7 @@ def test_the_coordinator_that_comes_back_is_asked_again_with_a_new_ready():
 
 
 def test_a_node_that_coordinates_gives_way_to_one_with_a_lower_key():
-    three = session(THREE, seeds=())
+    three = node(THREE, seeds=())
     three.open(NOW)
     three.offer(vector(0), rand(0), NOW)
     room = three._coordination._matchmaker.room(announce(THREE).swarm)
@@ -649,7 +649,7 @@ def test_a_silent_coordinator_is_told_that_its_ready_is_taken_back():
 
 
 def test_a_ready_for_another_coordinator_takes_back_the_one_that_is_here():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     heard(one, ready(TWO, ONE.public, base=INITIAL), NOW)
     room = one._coordination._matchmaker.room(announce(TWO).swarm)
@@ -662,7 +662,7 @@ def test_a_ready_for_another_coordinator_takes_back_the_one_that_is_here():
 
 
 def test_a_ready_is_redirected_to_the_first_candidate():
-    three = session(THREE, seeds=())
+    three = node(THREE, seeds=())
     three.open(NOW)
     first = announce(ONE, base=INITIAL)
     heard(three, Hello(first, bytes(16), False, PARAMETERS), NOW)
@@ -682,7 +682,7 @@ def test_a_redirection_introduces_its_coordinator():
 
 
 def test_a_member_behind_is_shown_who_is_ahead():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     ahead = announce(THREE, base=base(1, 1))
     heard(one, Hello(ahead, bytes(16), False, PARAMETERS), NOW)
@@ -692,7 +692,7 @@ def test_a_member_behind_is_shown_who_is_ahead():
 
 
 def test_readys_of_strangers_and_forged_ones_are_refused():
-    one = session(ONE, seeds=(), allow=frozenset({TWO.public}))
+    one = node(ONE, seeds=(), allow=frozenset({TWO.public}))
     one.open(NOW)
     with pytest.raises(RemoteProtocolError, match="does not collect"):
         heard(one, ready(THREE, ONE.public), NOW)
@@ -733,13 +733,13 @@ def test_who_announced_an_endpoint_may_answer_there():
 
 
 def test_who_is_pinned_alone_may_answer():
-    one = session(ONE, pins={endpoint(TWO): TWO.public})
+    one = node(ONE, pins={endpoint(TWO): TWO.public})
 
     assert one.addresses.may_answer(endpoint(TWO)) == {TWO.public}
 
 
 def test_what_goes_to_nobody_that_is_known_is_not_sent():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
 
     assert one.addresses.addressed([Send(stranger().public, ())]) == []
 
@@ -762,7 +762,7 @@ def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():
 
 def tracked() -> Node:
     """Member one, with a tracker whose key is stranger()'s, joined."""
-    one = session(ONE, tracker=TRACKER)
+    one = node(ONE, tracker=TRACKER)
     (question,) = outbox(one.open(NOW), TRACKER)
     heard(one, roster_of(stranger(), question.nonce), NOW)
     return one
@@ -814,7 +814,7 @@ def test_a_tracker_that_is_gone_holds_no_ready():
 
 def test_who_may_answer_where_the_tracker_is_stays_who_it_was_at_first():
     """Under TLS its certificate has to be that key's: also while nobody is there, and for who was pinned."""
-    one = session(ONE, tracker=TRACKER)
+    one = node(ONE, tracker=TRACKER)
     assert one.may_answer(TRACKER) == frozenset()
     (question,) = outbox(one.open(NOW), TRACKER)
     heard(one, roster_of(stranger(), question.nonce, (announce(TWO),)), NOW)
@@ -822,13 +822,13 @@ def test_who_may_answer_where_the_tracker_is_stays_who_it_was_at_first():
 
     assert one.may_answer(TRACKER) == {stranger().public}
     assert one.may_answer(endpoint(TWO)) == {TWO.public}
-    assert session(ONE, tracker=TRACKER, pins={TRACKER: TWO.public}).may_answer(TRACKER) == {TWO.public}
+    assert node(ONE, tracker=TRACKER, pins={TRACKER: TWO.public}).may_answer(TRACKER) == {TWO.public}
 
 
 def test_who_is_listed_or_else_known_is_a_member():
-    listed = session(ONE, seeds=(), allow=frozenset({TWO.public}))
+    listed = node(ONE, seeds=(), allow=frozenset({TWO.public}))
     assert [listed.is_member(key.public) for key in (TWO, THREE)] == [True, False]
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     assert not one.is_member(TWO.public)
     heard(one, Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
     assert one.is_member(TWO.public)
@@ -865,7 +865,7 @@ def test_after_the_last_round_a_node_waits_no_longer_than_it_lingers():
     wires = swarm()
     wires[TWO].close(NOW)
     behind = announce(THREE, base=base(0, 1), counter=COUNTER + 100)
-    late = session(ONE, seeds=())
+    late = node(ONE, seeds=())
     heard(late, Hello(behind, bytes(16), False, PARAMETERS), NOW)
     assert "Closed" not in kinds(late.close(NOW))
     assert "Closed" not in kinds(late.tick(NOW + CLOSING_S - 1))
@@ -874,7 +874,7 @@ def test_after_the_last_round_a_node_waits_no_longer_than_it_lingers():
 
 
 def test_nobody_closes_while_a_base_is_fetched_or_stored():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     one._storing = True
     assert "Closed" not in kinds(one.close(NOW))
@@ -897,7 +897,7 @@ def test_a_node_announces_itself_every_ten_seconds():
 
 
 def test_a_node_with_a_key_that_runs_already_gives_up():
-    one = session(ONE, seeds=(endpoint(TWO),))
+    one = node(ONE, seeds=(endpoint(TWO),))
     (question,) = outbox(one.open(NOW), endpoint(TWO))
     twin = announce(ONE, endpoint=endpoint(TWO), instance=b"2" * 16)
     actions = heard(one, Hello(twin, question.nonce, False, PARAMETERS, age_ms=60_000), NOW)
@@ -1023,7 +1023,7 @@ def test_a_coordinator_that_stands_elsewhere_is_told_whom_one_counts_with():
     told, asked = outbox(two.offer(vector(0), rand(0), NOW), endpoint(ONE))
     assert (told, asked.electors) == (Electors(electors.members, 0), electors.digest)
 
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     with pytest.raises(RemoteProtocolError, match="does not count with"):
         one.receive(told, TWO.public, NOW)
@@ -1039,7 +1039,7 @@ def test_a_coordinator_that_stands_elsewhere_is_told_whom_one_counts_with():
 
 
 def test_a_coordinator_without_electors_of_its_own_collects_for_others():
-    one = session(ONE, seeds=(), electorate=None)
+    one = node(ONE, seeds=(), electorate=None)
     one.open(NOW)
     for key in KEYS[1:]:
         heard(one, ready(key, ONE.public, base=INITIAL), NOW)
@@ -1049,7 +1049,7 @@ def test_a_coordinator_without_electors_of_its_own_collects_for_others():
 
 
 def test_one_that_follows_takes_no_electors():
-    one = session(ONE, seeds=(), following=True)
+    one = node(ONE, seeds=(), following=True)
     one.open(NOW)
     heard(one, Hello(announce(TWO, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
     with pytest.raises(RemoteProtocolError, match="does not count with"):
@@ -1058,7 +1058,7 @@ def test_one_that_follows_takes_no_electors():
 
 def test_at_a_tracker_a_node_that_knows_no_electors_names_none():
     tracker = stranger()
-    one = session(ONE, tracker=TRACKER)
+    one = node(ONE, tracker=TRACKER)
     (question,) = outbox(one.open(NOW), TRACKER)
     heard(one, roster_of(tracker, question.nonce), NOW)
     (asked,) = outbox(one.offer(vector(0), rand(0), NOW), TRACKER)

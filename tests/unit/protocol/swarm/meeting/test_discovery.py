@@ -7,13 +7,7 @@ import pytest
 from protocol.actions import Fatal, Note, Notice, RaiseEpoch, Reply, Send, TrackerKnown, WrongTracker
 from protocol.errors import RemoteProtocolError
 from protocol.swarm.meeting import discovery
-from protocol.swarm.meeting.discovery import (
-    ANNOUNCE_EVERY_S,
-    GREETED_FOR_S,
-    JOIN_S,
-    OTHER_SWARM,
-    Discovery,
-)
+from protocol.swarm.meeting.discovery import ANNOUNCE_EVERY_S, GREETED_FOR_S, JOIN_S, OTHER_SWARM, Discovery
 from protocol.wire.messages import Announce, Hello, Refused, Roster
 from tests.parts import (
     COUNTER,
