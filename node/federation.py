@@ -29,7 +29,8 @@ from node.runtime.shell import Shell
 from node.training.trainer import Interrupted
 from protocol.actions import Action, Assembled, Closed, Fatal, Gathered, Notice, Send, Train
 from protocol.crypto.node_key import KEY_BYTES, NodeKey
-from protocol.federation.server import FederationClient, FederationServer
+from protocol.federation.client import FederationClient
+from protocol.federation.server import FederationServer
 from protocol.vectors.pieces import WORD_BYTES, Floats
 
 T = TypeVar("T")

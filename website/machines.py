@@ -101,7 +101,7 @@ MACHINES = (
     ),
     Machine(
         "A federation with a server",
-        ("federation.server",),
+        ("federation.server", "federation.client"),
         (
             ("Steps of the server", federation_steps.SERVER),
             ("How a client node stands with its server", federation_steps.LINK),

@@ -21,7 +21,7 @@ from mechanisms.noise.randomness import SystemWords, Words
 from mechanisms.servers.server import Federation, Indices, Step
 from node.federation import ClientNode, Gather, ServerGone, ServerNode
 from node.training.build import build
-from node.training.proximal import Restraint
+from node.training.proximal import ProximalTerm
 from node.training.trainer import Trainer
 from scenarios.clients.preparation import prepared
 from scenarios.clients.work import ClientWork, FederatedArm, node_rows
@@ -116,12 +116,12 @@ def trained_upload(
     mechanism, part = work.mechanism, work.parts[client]
     section = replace(work.cell.train, grad_clip=work.training.grad_clip)
     step = Step(np.array([client]), section.learning_rate)
-    restraint = Restraint(
+    proximal = ProximalTerm(
         mechanism.proximal, lambda weights, start: mechanism.after_batch(weights, start, step)
     )
     *seed, _ = work.order_seed(client, number)
     rows = node_rows(work.taught, part)
-    trainer = Trainer(work.model, section, rows, tuple(seed), None, words, restraint)
+    trainer = Trainer(work.model, section, rows, tuple(seed), None, words, proximal)
     weights = trainer.train(model, number, stop).vector
     return upload_of(work, client, number, model, weights, words)
 
