@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from statistics import median
@@ -20,16 +21,29 @@ from statistics import median
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 from torch.nn import functional
+from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
 
-from benchmarks.clients_sequential import train_one_by_one
 from benchmarks.memory.residence import resident_bytes
 from benchmarks.spec import Benchmark, Figure, figure
+from mechanisms.gradients.per_example import Loss
 from node.errors import ConfigError, UserError
 from node.models import MLP
 from node.training.trainer import read_vector
+from scenarios.clients.training import (
+    AfterBatch,
+    Floats,
+    LocalTraining,
+    Rows,
+    Seed,
+    best_block,
+    train_clients,
+)
 from scenarios.data.sources import data_folder, load
-from scenarios.federated.clients import LocalTraining, best_block, train_clients
+
+AfterOwn = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""One client's: weights (1, d) and the start (d,) to the weights (1, d) to go on with."""
 
 MNIST_CLIENTS, MNIST_ROWS = 100, 600
 REPEATS, SAMPLE = 5, 10
@@ -37,6 +51,87 @@ RATIO_AT_LEAST = 2.5
 TRAINING = LocalTraining(epochs=1, batch_size=10, learning_rate=0.002)
 MANY, MANY_ROWS, MANY_BYTES = 10_000, 20, 4 << 30
 _PATIENCE_S = 600.0
+
+
+def train_one_by_one(
+    model: nn.Module,
+    start: Floats,
+    rows_of_clients: Sequence[Rows],
+    x: Floats,
+    y: NDArray[np.generic],
+    loss: Loss,
+    training: LocalTraining,
+    seeds: Sequence[Seed],
+    after_batch: AfterBatch | None,
+) -> tuple[Floats, Floats]:
+    """What `scenarios.clients.training.train_clients` gives, by autograd and torch.optim.SGD."""
+    worker = _Worker(
+        model, torch.from_numpy(start), (torch.from_numpy(x), torch.from_numpy(y)), loss, training
+    )
+    weights, losses = np.empty((len(seeds), len(start)), start.dtype), np.empty(len(seeds), start.dtype)
+    for client, (rows, seed) in enumerate(zip(rows_of_clients, seeds, strict=True)):
+        own = None if after_batch is None else _of_one(after_batch, client)
+        weights[client], losses[client] = worker.train(np.asarray(rows), seed, own)
+    return weights, losses
+
+
+def _of_one(after_batch: AfterBatch, client: int) -> AfterOwn:
+    return lambda weights, start: after_batch(weights, start, np.array([client]))
+
+
+class _Worker:
+    def __init__(
+        self,
+        model: nn.Module,
+        start: torch.Tensor,
+        data: tuple[torch.Tensor, torch.Tensor],
+        loss: Loss,
+        training: LocalTraining,
+    ) -> None:
+        self._model = deepcopy(model).to(start.dtype).train()
+        self._parameters = [value for value in self._model.parameters() if value.requires_grad]
+        self._start, self._data, self._loss, self._training = start, data, loss, training
+
+    def train(
+        self, rows: NDArray[np.integer], seed: Seed, after_batch: AfterOwn | None
+    ) -> tuple[NDArray[np.floating], float]:
+        training, rng = self._training, np.random.default_rng(seed)
+        vector_to_parameters(self._start.clone(), self._parameters)
+        rate, momentum, decay = training.learning_rate, training.momentum, training.weight_decay
+        optimizer = torch.optim.SGD(self._parameters, rate, momentum, weight_decay=decay)
+        loss = 0.0
+        for _ in range(training.epochs):
+            order = torch.from_numpy(rows[rng.permutation(len(rows))])
+            batches = list(torch.split(order, training.batch_size))
+            if training.batch_size > 1 and len(batches) > 1 and len(batches[-1]) == 1:
+                batches[-2:] = [torch.cat(batches[-2:])]
+            loss = sum(self._step(optimizer, batch, after_batch) for batch in batches) / len(rows)
+        with torch.no_grad():
+            return parameters_to_vector(self._parameters).numpy(), loss
+
+    def _step(
+        self, optimizer: torch.optim.Optimizer, rows: torch.Tensor, after_batch: AfterOwn | None
+    ) -> float:
+        """The sum of the rows' losses."""
+        x, y = self._data
+        mean = self._loss(self._model(x[rows]), y[rows])
+        whole = mean
+        if self._training.proximal_mu:
+            away = parameters_to_vector(self._parameters) - self._start
+            whole = mean + self._training.proximal_mu / 2 * away.square().sum()
+        whole.backward()  # type: ignore[no-untyped-call]
+        if self._training.grad_clip is not None:
+            clip_grad_norm_(self._parameters, self._training.grad_clip)
+        optimizer.step()
+        optimizer.zero_grad()
+        if after_batch is not None:
+            self._replace(after_batch)
+        return mean.item() * len(rows)
+
+    def _replace(self, after_batch: AfterOwn) -> None:
+        with torch.no_grad():
+            weights = after_batch(parameters_to_vector(self._parameters).unsqueeze(0), self._start)
+            vector_to_parameters(weights[0].clone(), self._parameters)
 
 
 @dataclass(frozen=True)
@@ -149,8 +244,17 @@ class _Contest:
         return count / _seconds(lambda: self._train_one_by_one(parts, chosen))
 
     def _train_one_by_one(self, parts: Sequence[NDArray[np.int64]], seeds: Sequence[int]) -> None:
-        common = (self._x, self._y, functional.cross_entropy, self._training)
-        train_one_by_one(self._model, self._start, parts, *common, seeds, None)
+        train_one_by_one(
+            model=self._model,
+            start=self._start,
+            rows_of_clients=parts,
+            x=self._x,
+            y=self._y,
+            loss=functional.cross_entropy,
+            training=self._training,
+            seeds=seeds,
+            after_batch=None,
+        )
 
 
 def _seconds(train: Callable[[], object]) -> float:

@@ -22,9 +22,9 @@ from benchmarks.secagg.cells import CLIP, MASKED, Cell
 from benchmarks.spec import Benchmark, Figure, figure
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.aggregation.masked import linear_check
+from protocol.aggregation.masked.chunks import MaskedVector, masks_of
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.mask_keys import pair_seed, public_key
-from protocol.aggregation.masked.vector import MaskedVector, masks_of
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.crypto.node_key import NodeKey, verify
 from protocol.crypto.prg import Stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.participant import Participant
 from protocol.crypto.node_key import NodeKey
 from protocol.crypto.sealing import Ephemeral
 from protocol.wire import codec
@@ -14,7 +14,7 @@ PARAMETERS = codec.parameters_hash("{}")
 TIMEOUT_S = 3600.0
 
 
-def seats(count: int, dimension: int) -> list[Seat]:
+def participants(count: int, dimension: int) -> list[Participant]:
     """The seats of `count` members in one session over (d,) vectors, in key order."""
     numbered = ((NodeKey(_seed("key", number)), number) for number in range(count))
     members = sorted(numbered, key=lambda member: member[0].public)
@@ -25,7 +25,7 @@ def seats(count: int, dimension: int) -> list[Seat]:
     )
     group = codec.sign(Group(readys, 0, coordinator.public), coordinator)
     return [
-        Seat(group, 1, key, ephemeral, dimension, TIMEOUT_S, TIMEOUT_S)
+        Participant(group, 1, key, ephemeral, dimension, TIMEOUT_S, TIMEOUT_S)
         for (key, _), ephemeral in zip(members, ephemerals, strict=True)
     ]
 

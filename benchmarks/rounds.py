@@ -13,7 +13,7 @@ from types import TracebackType
 
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError, UserError
-from node.task.sections import load_task
+from node.task.load import load_task
 from scenarios.swarms.history import AGGREGATED, PHASES, Round
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, run_swarm
 from scenarios.swarms.progress import PeerProgress

@@ -44,8 +44,19 @@ def figure(
     at_least: float | None = None,
 ) -> Figure:
     """The median of some values, with the least and the most of them."""
-    spread = (float(median(values)), float(min(values)), float(max(values)))
-    return Figure(benchmark, case, name, unit, *spread, len(values), at_most, note, at_least)
+    return Figure(
+        benchmark=benchmark,
+        case=case,
+        figure=name,
+        unit=unit,
+        median=float(median(values)),
+        min=float(min(values)),
+        max=float(max(values)),
+        samples=len(values),
+        at_most=at_most,
+        note=note,
+        at_least=at_least,
+    )
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mechanisms.mechanism import Mechanism, Setting, Unprotected
-from mechanisms.servers.budgeted import dp_fedavg_within
-from mechanisms.servers.dp_fedavg import BookDPFedAvg, dp_fedavg
+from mechanisms.servers.dp_fedavg import BookDPFedAvg, dp_fedavg, dp_fedavg_within
 from mechanisms.servers.label_server import LabelsOnce
 from mechanisms.servers.nbafl import FederatedScopeNbAFL, PaperNbAFL
 from mechanisms.servers.row_noise import row_noise

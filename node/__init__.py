@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from node.api.swarm import Results, Swarm
     from node.errors import ConfigError, UserError
     from node.runtime.artifacts import Record, Summary
-    from node.task.sections import Task, load_task
+    from node.task.load import load_task
+    from node.task.sections import Task
 
 _PLACES = {
     "ConfigError": "node.errors",

@@ -57,7 +57,8 @@ from node.storage.folder_lock import HISTORY, KEY, PAGE_TOKEN, Lock, check_folde
 from node.storage.key_file import new_seed, read_key, write_key
 from node.storage.spend_file import SpendFile
 from node.storage.state import State
-from node.task.sections import Task, canonical_parameters
+from node.task.parameters import canonical_parameters
+from node.task.sections import Task
 from node.training.build import build_model
 from node.training.devices import thread_count
 from node.training.initial_weights import loaded_names
@@ -67,7 +68,7 @@ from node.training.trainer import Learner, Trainer, shapes
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import Electorate, of_names
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.swarm.node_state import Settings
 from protocol.wire.codec import parameters_hash
 from protocol.wire.ids import Key
@@ -246,8 +247,8 @@ def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:
 def _pins(options: NodeOptions, tracker: KnownTracker) -> dict[str, Key]:
     """Who must answer where."""
     pins = {peer.endpoint: peer.key for peer in options.peers if peer.key is not None}
-    introducer = None if options.tracker is None else tracker.key_at(options.tracker)
-    return pins if options.tracker is None or introducer is None else {**pins, options.tracker: introducer}
+    pinned = None if options.tracker is None else tracker.key_at(options.tracker)
+    return pins if options.tracker is None or pinned is None else {**pins, options.tracker: pinned}
 
 
 def _settings(
@@ -411,13 +412,13 @@ async def _live(
     tracker = KnownTracker(options.tracker_key, out / TRACKER_FILE)
     settings = _settings(prepared, key, endpoint, plan, _pins(options, tracker))
     state.begin_epoch()  # before anything is announced
-    session = Session(settings, state.standing, state.past, os.urandom(32))
+    node = Node(settings, state.node_state, state.past, os.urandom(32))
     folder = prepared.folder(out)
     if prepared.trainer.own_names:
         prepared.trainer.resume(folder.private())
     peer = Engine(
         plan=plan,
-        session=session,
+        node=node,
         state=state,
         trainer=prepared.trainer,
         mechanism=prepared.mechanism,
@@ -425,7 +426,7 @@ async def _live(
         loss_gate=make_loss_gate(options.task, prepared.trainer, state),
         folder=folder,
         observer=watched.observers,
-        tls=make_tls(key, options.tls, endpoint, session.may_answer),
+        tls=make_tls(key, options.tls, endpoint, node.may_answer),
         tracker=tracker,
         key=key,
     )

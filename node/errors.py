@@ -1,8 +1,36 @@
-"""What a user is told when something can not go on: one line and an exit status."""
+"""What a user is told when something can not go on: one line and an exit status.
+
+What the operating system refuses (a full disk, a port in use) is not a fault of this program: `refusal` says
+it in a line with what to do.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import sqlite3
+
 _SHOWN_CHARACTERS = 60
+
+_ADVICE = {
+    errno.ENOSPC: "make room there",
+    errno.EDQUOT: "make room there, or raise the quota",
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f)",
+    errno.EROFS: "it can only be read: name another folder",
+    errno.EACCES: "give this user the right to it",
+    errno.EPERM: "give this user the right to it",
+    errno.EIO: "the disk fails: look at the system's log",
+    errno.EISDIR: "a folder has the name of a file: move it away",
+    errno.EEXIST: "something else has its name: move it away",
+    errno.ENOTDIR: "a file has the name of a folder: move it away",
+    errno.ENAMETOOLONG: "give a shorter name",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+    errno.ENFILE: "raise the system's limit on open files",
+    errno.ENOMEM: "free some memory",
+}
+_KEPT = "what is stored stays, and the same command goes on from there"
+_SHOWN_CHARACTERS = 200
+_DISK = ("SQLITE_FULL", "SQLITE_IOERR")
 
 
 def one_line(text: str) -> str:
@@ -41,3 +69,27 @@ class ConfigError(UserError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, status=2)
+
+
+def refusal(error: Exception) -> str | None:
+    """The line for an error of the system; None for one that is not."""
+    if isinstance(error, MemoryError):
+        return f"memory ran out ({one_line(str(error)) or 'it is not said where'}); free some; {_KEPT}"
+    if not isinstance(error, OSError) or error.errno not in _ADVICE:
+        return None
+    name = error.filename if error.filename2 is None else error.filename2  # of a renaming: the new name
+    where = f"{_ending(os.fsdecode(name))}: " if isinstance(name, str | bytes) else ""
+    return f"{where}{reason(error)}; {_ADVICE[error.errno]}; {_KEPT}"
+
+
+def _ending(path: str) -> str:
+    """The path on one line, of a very long one the end: there is its name."""
+    line = one_line(path)
+    return line if len(line) <= _SHOWN_CHARACTERS else f"...{line[3 - _SHOWN_CHARACTERS :]}"
+
+
+def database_advice(error: sqlite3.Error) -> str:
+    """What to do about a database that can not be used."""
+    if str(getattr(error, "sqlite_errorname", "")).startswith(_DISK):
+        return "see that its disk has room, and start again"
+    return "start with another --out"

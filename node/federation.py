@@ -25,12 +25,13 @@ from node.net.listening import endpoint_of
 from node.net.routes import answers, asked
 from node.net.transport import Transport
 from node.observe.health import STILL_MEETING, health
-from node.runtime.shell import Shell
+from node.runtime.shell import Shell, is_heavy
 from node.training.trainer import Interrupted
 from protocol.actions import Action, Assembled, Closed, Fatal, Gathered, Notice, Send, Train
 from protocol.crypto.node_key import KEY_BYTES, NodeKey
-from protocol.federation.server import FederationClient, FederationServer
-from protocol.vectors.pieces import WORD_BYTES, Floats
+from protocol.federation.client import FederationClient
+from protocol.federation.server import FederationServer
+from protocol.vectors.pieces import Floats
 
 T = TypeVar("T")
 Gather = Callable[[int, Floats, Sequence[int]], Mapping[int, Floats]]
@@ -43,7 +44,6 @@ Raises Interrupted soon after that is set.
 Report = Callable[[str], None]
 
 INSTANCE_BYTES = 16
-HEAVY_BYTES = 256 * 1024
 LASTING = replace(LIMITS, idle_s=math.inf)
 """A link's end is how a node learns that another is gone, and while clients train nothing is said."""
 
@@ -58,7 +58,7 @@ class _Node:
     """What both roles have: a machine in its shell, with its transport."""
 
     def __init__(self, machine: FederationServer | FederationClient, dimension: int) -> None:
-        heavy = WORD_BYTES * dimension > HEAVY_BYTES
+        heavy = is_heavy(dimension)
         self._shell = Shell(machine, self._send, self._perform, heavy)
         self.transport = Transport(
             receive=self._shell.receive,
@@ -66,7 +66,7 @@ class _Node:
             reconnected=self._shell.reconnected,
             heavy=heavy,
             tls=None,
-            key=NodeKey(os.urandom(KEY_BYTES)),  # whose a message is, the secret of the run tells
+            key=NodeKey(os.urandom(KEY_BYTES)),
             warn=self._warn,
             is_member=lambda _: True,
             limits=LASTING,

@@ -16,7 +16,8 @@ from node.data.in_memory import Rows
 from node.errors import ConfigError, reason, shown
 from node.logs import LogOptions, add_log_options, log_options
 from node.net.tls import add_tls
-from node.task.sections import Task, built_in_tasks, load_changed_task
+from node.task.load import built_in_tasks, load_changed_task
+from node.task.sections import Task
 from protocol.wire.limits import MAX_MEMBERS
 
 _DESCRIPTION = """\

@@ -42,7 +42,7 @@ from node.storage.allow_list import read_allow_list
 from node.storage.key_file import own_key
 from protocol.actions import Action, Named, Notice, Send
 from protocol.crypto.node_key import NodeKey
-from protocol.swarm.meeting.tracker import Introducer
+from protocol.swarm.meeting.tracker import Tracker
 from protocol.wire.limits import MAX_MEMBERS
 
 _DESCRIPTION = """\
@@ -168,7 +168,7 @@ async def _serve(
     tally = TrackerTally(registry)
     beside = file_beside(options.key)
     named = read_named(beside)
-    introducer = Introducer(key, options.min_peers, allow, named)
+    tracker = Tracker(key, options.min_peers, allow, named)
     endpoint = endpoint_of(listener, options.listen)
     bound, where = endpoint_of(listener, None), url(options.tls, endpoint)
     access = access_of(endpoint, bound, where, lambda: _token(options))
@@ -182,13 +182,13 @@ async def _serve(
     async def perform(action: Action) -> list[Action]:
         match action:
             case Notice():
-                _tell(action, introducer.peers, source, log)
+                _tell(action, tracker.peers, source, log)
             case Named():
                 named[action.task, action.parameters] = action.electors
                 await asyncio.to_thread(write_named, beside, dict(named))
         return []
 
-    shell = Shell(introducer, send, perform, heavy=False)
+    shell = Shell(tracker, send, perform, heavy=False)
     tls = make_tls(key, options.tls, endpoint, lambda _: frozenset())  # whom it answers is in their messages
 
     def warn(text: str) -> None:
@@ -204,11 +204,11 @@ async def _serve(
         tls=tls,
         key=key,
         warn=warn,
-        is_member=introducer.is_member,
+        is_member=tracker.is_member,
     )
     about = _about(options, key, endpoint, len(allow or ()))
-    clock = partial(_set, shell, introducer)
-    source = TrackerViewSource(introducer, shell, transport.counts, key.public.hex(), about)
+    clock = partial(_set, shell, tracker)
+    source = TrackerViewSource(tracker, shell, transport.counts, key.public.hex(), about)
     page, figures = Page(source, access), Figures(registry, source.view, tracker_families, access)
     stopped = asyncio.Event()
     missing = missing_unless_ending(stopped)
@@ -258,9 +258,9 @@ def _about(options: TrackerOptions, key: NodeKey, endpoint: str, listed: int) ->
     }
 
 
-async def _set(shell: Shell, introducer: Introducer, offset_s: float, asleep_s: float) -> None:
+async def _set(shell: Shell, tracker: Tracker, offset_s: float, asleep_s: float) -> None:
     """Somebody set this machine's clock, or it slept."""
-    await shell.feed(lambda _: introducer.clock(offset_s, asleep_s), light=lambda: True)
+    await shell.feed(lambda _: tracker.clock(offset_s, asleep_s), light=lambda: True)
 
 
 async def _until_interrupted(

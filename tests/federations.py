@@ -7,7 +7,9 @@ import numpy as np
 
 from protocol.actions import Gathered, Send, Train
 from protocol.errors import RemoteProtocolError
-from protocol.federation.server import FederationClient, FederationServer, tags
+from protocol.federation import tags
+from protocol.federation.client import FederationClient
+from protocol.federation.server import FederationServer
 from protocol.vectors.pieces import PIECE_WORDS
 from protocol.wire import codec
 from protocol.wire.messages import Enlist, UploadPiece

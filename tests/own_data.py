@@ -12,8 +12,9 @@ from PIL import Image
 
 from node.data.arrow_tables import Frame, read_frame
 from node.errors import ConfigError
+from node.task.load import read_task
 from node.task.schema import Schema, schema_rule
-from node.task.sections import Task, read_task
+from node.task.sections import Task
 
 HEADER = "id,age,ward,smoker,seen,outcome"
 COLUMNS: list[dict[str, Any]] = [

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from node.task.sections import ModelSection, TrainSection
+from scenarios.clients.choices import Clients, MechanismChoice, Rows
 from scenarios.federated.cell import FederatedCell
-from scenarios.federated.choices import Clients, MechanismChoice, Rows
 from scenarios.frame.spec import Chart, Claim, Table, Verdict
 from scenarios.study.cells import Cell, Outcome
 from scenarios.study.sweep import Quick, Study, Sweep

@@ -13,14 +13,14 @@ import numpy as np
 from protocol.actions import Action, Send
 from protocol.aggregation.additive.machine import Additive
 from protocol.aggregation.additive.shares import ShareSettings
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.participant import Participant
 from protocol.crypto.node_key import NodeKey
 from protocol.crypto.sealing import Ephemeral
 from protocol.machine import Machine
 from protocol.quorum.electorate import Electorate
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import Patience
-from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.node_state import NodeState, Settings
 from protocol.vectors.pieces import Floats, base_digest
 from protocol.wire import codec
 from protocol.wire.ids import NO_ELECTORS
@@ -106,13 +106,13 @@ def settings(key: NodeKey, **changes: Any) -> Settings:
     return Settings(**{**values, **changes})
 
 
-def standing(
+def state(
     round: int = 0, held: Base | None = None, previous: Base | None = None, **changes: Any
-) -> Standing:
-    return Standing(round, held or base(), previous, set(), **changes)
+) -> NodeState:
+    return NodeState(round, held or base(), previous, set(), **changes)
 
 
-def patience(own: Settings, where: Standing, known: Members | None = None) -> Patience:
+def patience(own: Settings, where: NodeState, known: Members | None = None) -> Patience:
     """Of a node that has not waited yet."""
     return Patience(own, where, known or Members())
 
@@ -179,7 +179,7 @@ def machines(
     keys = members(count)
     common = group(keys, attempt)
     return [
-        Additive(Seat(common, 1, key, ephemeral(key), dimension, 15.0, 10.0), shares.for_group(count))
+        Additive(Participant(common, 1, key, ephemeral(key), dimension, 15.0, 10.0), shares.for_group(count))
         for key in keys
     ]
 

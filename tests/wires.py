@@ -27,30 +27,30 @@ from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_names
 from protocol.quorum.lineage import FIRST
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.wire import codec
 from protocol.wire.ids import LINEAGE
 from protocol.wire.messages import Base, BasePiece, CertificateRequest, LineagePiece, Link, Message
-from tests.parts import NOW, base_of, endpoint, rand, settings, speaker, standing
+from tests.parts import NOW, base_of, endpoint, rand, settings, speaker, state
 
 ZERO = np.zeros(5, dtype="<f4")
 INITIAL = base_of(ZERO, 0, size=0)
 
 
-def session(key: NodeKey, number: int = 0, following: bool = False, **changes: Any) -> Session:
-    """A node's session, not opened, on the initial base."""
-    where = standing(held=INITIAL, following=following)
-    return Session(settings(key, **changes), where, {}, rand(100 + number))
+def node(key: NodeKey, number: int = 0, following: bool = False, **changes: Any) -> Node:
+    """A node, not opened, on the initial base."""
+    where = state(held=INITIAL, following=following)
+    return Node(settings(key, **changes), where, {}, rand(100 + number))
 
 
 class Wires:
-    """The sessions by their endpoints. What they do goes through the codec; ends are noted."""
+    """The nodes by their endpoints. What they do goes through the codec; ends are noted."""
 
     def __init__(self, keys: Iterable[NodeKey], **changes: Any) -> None:
         self.keys = tuple(keys)
         seeds = tuple(endpoint(key) for key in self.keys)
         own = {"seeds": seeds, "electorate": of_names(seeds), **changes}
-        self.nodes = {endpoint(k): session(k, n, **own) for n, k in enumerate(self.keys)}
+        self.nodes = {endpoint(k): node(k, n, **own) for n, k in enumerate(self.keys)}
         self.now = NOW
         self.done: list[tuple[str, Action]] = []
         self.told: list[tuple[str, Action]] = []
@@ -60,7 +60,7 @@ class Wires:
         self.kept: dict[str, dict[Any, Any]] = {where: {} for where in self.nodes}
         self._queue: deque[tuple[str, str, bytes]] = deque()
 
-    def __getitem__(self, key: NodeKey) -> Session:
+    def __getitem__(self, key: NodeKey) -> Node:
         return self.nodes[endpoint(key)]
 
     def open(self) -> "Wires":

@@ -10,9 +10,9 @@ from typing import Any, get_args
 
 from protocol import actions
 from protocol.aggregation.additive import machine as additive
-from protocol.aggregation.masked import phases as masked_phases
-from protocol.aggregation.masked import release, view_change
-from protocol.federation import steps as federation_steps
+from protocol.aggregation.masked import machine as masked
+from protocol.aggregation.masked import release, rounds, view_change
+from protocol.federation import phases as federation_steps
 from protocol.swarm import phases as swarm_phases
 from protocol.swarm.meeting import discovery, group_seeker
 from protocol.swarm.recovery import catch_up
@@ -68,7 +68,7 @@ _MASKED = ("machine", "key_setup", "rounds", "reduction", "release", "view_chang
 MACHINES = (
     Machine(
         "A node in a swarm",
-        ("swarm.node", "swarm.last_rounds", "swarm.closing"),
+        ("swarm.node", "swarm.last_rounds"),
         (("Steps of a node's rounds", swarm_phases.STEPS),),
     ),
     Machine(
@@ -88,7 +88,8 @@ MACHINES = (
         "The masked machine",
         tuple(f"aggregation.masked.{name}" for name in _MASKED),
         (
-            ("Steps of a masked session", masked_phases.STEPS),
+            ("Steps of a masked session", masked.STEPS),
+            ("Steps of its rounds", rounds.STEPS),
             ("What a member says of the totals", release.STEPS),
             ("Steps from view to view", view_change.STEPS),
         ),
@@ -100,7 +101,7 @@ MACHINES = (
     ),
     Machine(
         "A federation with a server",
-        ("federation.server",),
+        ("federation.server", "federation.client"),
         (
             ("Steps of the server", federation_steps.SERVER),
             ("How a client node stands with its server", federation_steps.LINK),

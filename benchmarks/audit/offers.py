@@ -75,8 +75,16 @@ def gaussian_cases() -> list[Case]:
     std = gaussian.noise_std(EPSILON, DELTA, 2 * RADIUS)
     pair = opposite(2)
     sound = Case("gaussian", "", gaussian_rows(std), pair)
-    ends = (np.tile(pair.y0, ROUNDS), np.tile(pair.y1, ROUNDS))
-    many = replace(sound, mechanism=f"gaussian, {ROUNDS} rounds", pair=Pair(pair.x0, pair.x1, *ends))
+    many = replace(
+        sound,
+        mechanism=f"gaussian, {ROUNDS} rounds",
+        pair=Pair(
+            x0=pair.x0,
+            x1=pair.x1,
+            y0=np.tile(pair.y0, ROUNDS),
+            y1=np.tile(pair.y1, ROUNDS),
+        ),
+    )
     return [
         sound,
         replace(sound, fault="sensitivity halved", release=gaussian_rows(std / 2)),

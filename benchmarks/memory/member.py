@@ -14,12 +14,12 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from benchmarks.group import seats
+from benchmarks.group import participants
 from benchmarks.memory.residence import OwnPeak, resident_bytes
 from protocol.actions import Action, Completed, Send
 from protocol.aggregation.additive.machine import Additive
 from protocol.aggregation.additive.shares import Shares, ShareSettings
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.participant import Participant
 from protocol.vectors.pieces import Floats, piece_count
 from protocol.wire import codec
 from protocol.wire.messages import Key, Message, Share, Sum
@@ -38,9 +38,9 @@ class Cell:
     dimension: int
     late: bool
 
-    def seats(self, dimension: int) -> list[Seat]:
+    def participants(self, dimension: int) -> list[Participant]:
         """All places, in key order; the last one is the member that is measured."""
-        return seats(self.members, dimension)
+        return participants(self.members, dimension)
 
     @property
     def shares(self) -> Shares:
@@ -67,7 +67,7 @@ def measure(cell: Cell, others: Connection, results: Connection) -> None:
 def _in_session(cell: Cell, dimension: int, others: Connection) -> Floats:
     """A whole session; the group's mean (d,). `x` is held to the end, as a node holds what it offered."""
     x = vector(cell.members - 1, dimension)
-    machine = Additive(cell.seats(dimension)[-1], cell.shares)
+    machine = Additive(cell.participants(dimension)[-1], cell.shares)
     actions = machine.start(x, bytes(32), 0.0)
     while (completed := _carry_out(actions, others)) is None:
         others.send_bytes(_NEXT)
@@ -111,12 +111,14 @@ class _Others:
     """All members but the last, and what they have to say to it, built when it is asked for."""
 
     def __init__(self, cell: Cell, dimension: int) -> None:
-        places = cell.seats(dimension)
+        places = cell.participants(dimension)
         each = cell.shares.payload_count(dimension) + piece_count(dimension)
         self._left = each * (cell.members - 1)
         self._late = cell.late
         self._member = places[-1].key.public
-        self._machines = {seat.key.public: Additive(seat, cell.shares) for seat in places[:-1]}
+        self._machines = {
+            participant.key.public: Additive(participant, cell.shares) for participant in places[:-1]
+        }
         self._for_member: deque[tuple[Key, Iterator[Message]]] = deque()
         self._among: deque[tuple[Key, Iterator[Message]]] = deque()
         for number, (key, machine) in enumerate(self._machines.items()):

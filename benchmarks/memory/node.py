@@ -16,7 +16,8 @@ from node.addresses import PeerAddress
 from node.errors import UserError
 from node.logs import NO_LOG
 from node.options import NodeOptions
-from node.task.sections import Task, load_task
+from node.task.load import load_task
+from node.task.sections import Task
 from scenarios.frame.children import Child, Children, warm_up
 from scenarios.swarms.history import read_summary
 

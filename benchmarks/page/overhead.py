@@ -26,7 +26,7 @@ from node.logs import Log, LogOptions, logging_to
 from node.observe.log_observer import LogObserver
 from node.runtime.artifacts import Record
 from node.runtime.events import RoundEnded, RoundStarted
-from node.task.sections import load_task
+from node.task.load import load_task
 from scenarios.swarms.nodes import SwarmPlan, run_swarm
 from scenarios.swarms.progress import PeerProgress
 

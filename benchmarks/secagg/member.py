@@ -23,16 +23,15 @@ from node.errors import UserError
 from node.net.reply_path import Back
 from node.net.tls import make_tls
 from node.net.transport import Transport
-from node.runtime.engine import HEAVY_BYTES
-from node.runtime.shell import Shell
+from node.runtime.shell import Shell, is_heavy
 from protocol.actions import Action, Completed, Evidence, Failed, Fatal, Healed, Keep, Send, Serve
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import of_names
-from protocol.swarm.node import Session
-from protocol.swarm.node_state import Settings, Standing
-from protocol.vectors.pieces import WORD_BYTES, Floats
+from protocol.swarm.node import Node
+from protocol.swarm.node_state import NodeState, Settings
+from protocol.vectors.pieces import Floats
 from protocol.wire.codec import parameters_hash
 from protocol.wire.masked_messages import ResultCertificate
 from protocol.wire.messages import NO_SID, Base, Group, Message
@@ -152,19 +151,33 @@ class Member:
         """When this peer had the GROUP of the last round, in monotonic seconds."""
         base = Base(0, parameters_hash(_PARAMETERS), 0, NO_SID)
         settings = place.settings()
-        self._session = Session(settings, Standing(0, base, None, set()), {}, os.urandom(32))
-        heavy = WORD_BYTES * place.cell.d > HEAVY_BYTES
-        self.shell = Shell(self._session, self._send, self._perform, heavy, self._session.is_light)
-        told = (self._receive, self.shell.unreachable, self.shell.reconnected)
-        here = ("on", settings.endpoint, self._session.addresses.may_answer)
-        tls = make_tls(settings.key, *here) if place.tls else None
+        self._node = Node(settings, NodeState(0, base, None, set()), {}, os.urandom(32))
+        heavy = is_heavy(place.cell.d)
+        self.shell = Shell(self._node, self._send, self._perform, heavy, self._node.is_light)
+        tls = (
+            make_tls(
+                key=settings.key,
+                choice="on",
+                endpoint=settings.endpoint,
+                keys_at=self._node.addresses.may_answer,
+            )
+            if place.tls
+            else None
+        )
         self.transport = Transport(
-            *told, heavy, tls=tls, key=settings.key, warn=_warned, is_member=lambda _: True
+            receive=self._receive,
+            unreachable=self.shell.unreachable,
+            reconnected=self.shell.reconnected,
+            heavy=heavy,
+            tls=tls,
+            key=settings.key,
+            warn=_warned,
+            is_member=lambda _: True,
         )
 
     async def meet(self) -> None:
         """Greet the others, and wait until all have answered."""
-        await self.shell.feed(self._session.open)
+        await self.shell.feed(self._node.open)
         await self._met.wait()
 
     async def outcome(self, meter: Meter) -> tuple[Floats, float]:
@@ -177,7 +190,7 @@ class Member:
     async def _offer(self, meter: Meter) -> None:
         """As in a node, only the session has the vector when this is over."""
         vector, rand = meter.handed_over(), os.urandom(32)
-        await self.shell.feed(lambda now: self._session.offer(vector, rand, now))
+        await self.shell.feed(lambda now: self._node.offer(vector, rand, now))
 
     async def _receive(self, message: Message, back: Back) -> None:
         if isinstance(message, Group):
@@ -187,7 +200,7 @@ class Member:
             self._met.set()
 
     def _is_joining(self) -> bool:
-        return self._session.status.phase == "joining"
+        return self._node.status.phase == "joining"
 
     def _send(self, send: Send) -> None:
         if not send.bulk and isinstance(next(iter(send.messages)), Group):
@@ -218,10 +231,10 @@ class Member:
         self._store.certify(completed.sid, completed.certificate)
         if self._outcome is not None and not self._outcome.done():
             self._outcome.set_result((completed.mean, at))
-        return self._session.adopted(self._next_base(completed), self.shell.clock.now())
+        return self._node.adopted(self._next_base(completed), self.shell.clock.now())
 
     def _next_base(self, completed: Completed) -> Base:
-        generation = self._session.base.generation + 1
+        generation = self._node.base.generation + 1
         digest = hashlib.sha256(completed.sid).digest()
         anchor = 0 if completed.line is None else completed.line.anchor
         return Base(generation, digest, self._cell.n, completed.sid, anchor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from node.storage.piece_file import PartsFile
+from node.storage.piece_file import PieceFile
 from protocol.wire.ids import NOBODY
 from protocol.wire.masked_messages import ResultCertificate, TotalPiece
 from protocol.wire.messages import Certificate, CertificateRequest, Message, PieceRequest, Sid, Sum
@@ -19,14 +19,14 @@ class Store:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._files: dict[Sid, PartsFile] = {}
+        self._files: dict[Sid, PieceFile] = {}
         self._certificates: dict[Sid, Certificate | ResultCertificate] = {}
 
     def keep(self, parts: Iterable[Sum | TotalPiece]) -> None:
         """Write what comes; a later part takes the place of an earlier one."""
         totals = [part for part in parts if isinstance(part, TotalPiece)]
         if totals:
-            self._files.setdefault(totals[0].sid, PartsFile(self._path(totals[0].sid))).add(totals)
+            self._files.setdefault(totals[0].sid, PieceFile(self._path(totals[0].sid))).add(totals)
 
     def certify(self, sid: Sid, certificate: Certificate | ResultCertificate) -> None:
         """A session ended."""

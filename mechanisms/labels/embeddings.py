@@ -19,9 +19,7 @@ import numpy as np
 
 from mechanisms import arguments
 from mechanisms.accounting.ledger import Ledger, Pure
-from mechanisms.labels.flips import capped_epsilon
-from mechanisms.labels.forms import Form, as_float64, like
-from mechanisms.labels.randomised_response import respond
+from mechanisms.labels.flips import Form, as_float64, capped_epsilon, like, respond
 from mechanisms.noise.randomness import SystemWords, Words
 
 

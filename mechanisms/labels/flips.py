@@ -4,27 +4,83 @@ Unit of privacy: the label of one example. Neighbouring: the same examples, one 
 epsilon, no delta. The features are not protected, nor is the set of examples. What is trained on the noisy
 labels, however often, costs nothing more; drawing afresh from the true labels does (`total_epsilon`), and
 so does a loss that is computed from the true labels and shown: it is a release of its own.
+
+Randomised response keeps a class with probability e^eps / (n - 1 + e^eps) and turns it into each other one
+with 1 / (n - 1 + e^eps) (Warner 1965 for two classes; Kairouz, Oh, Viswanath 2014 for n). The probabilities
+are multiples of 2^-64, and each other class gets the same number c of the 2^64 words, rounded up: the ratio
+(2^64 - (n - 1) c) / c never exceeds e^eps. So a very large epsilon is honoured with less: 100 is truly 44.4.
+At epsilon 0 (or below 1e-14) the ratio is 1 + n^2 2^-63 at most, as 2^64 words can not always be dealt out
+evenly.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Generic
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from mechanisms import arguments
 from mechanisms.accounting.ledger import Ledger, Pure
-from mechanisms.labels.forms import Form, as_float64, like
-from mechanisms.labels.randomised_response import Classes, respond
 from mechanisms.noise.randomness import SystemWords, Words
 
+Classes = NDArray[np.int64]
+
+_WORDS = 1 << 64
+_ROUNDING = 1.0 + 2.0**-48  # more than the error of e^eps and of the division in double precision
+
+Form = TypeVar("Form", NDArray[Any], torch.Tensor)
+_NUMERIC = "biuf"  # booleans, integers, floats; neither complex numbers nor objects
 LARGEST_EPSILON = 100.0
 Rows = slice | NDArray[np.int64]
-
 _ALLOWED = "0 and 1 in shape (n,) or (n, 1), or one-hot rows in shape (n, classes)"
+
+
+def words_for_another(epsilon: float, classes: int) -> int:
+    """c: how many of the 2^64 words turn a class into one certain other class."""
+    wanted = math.ceil(2.0**64 * _ROUNDING / (classes - 1 + math.exp(epsilon)))
+    return min(wanted, _WORDS // classes)
+
+
+def respond(given: Classes, classes: int, epsilon: float, words: Words) -> Classes:
+    """(n,) classes in 0 .. `classes` - 1 to (n,) of the same, each kept or changed on its own.
+
+    Unit of privacy: one entry; neighbours differ in that entry (replace); pure epsilon >= 0. The caller
+    has judged the arguments: entries within range, `classes` at least 2.
+    """
+    share = words_for_another(epsilon, classes)
+    drawn = uniform64(len(given), words)
+    other = (drawn // np.uint64(share)).astype(np.int64)  # which of the n - 1 others, if it is to change
+    other += other >= given
+    return np.where(drawn < np.uint64((classes - 1) * share), other, given)
+
+
+def uniform64(count: int, words: Words) -> NDArray[np.uint64]:
+    """(count,) independent uniform words of 64 bits."""
+    halves = np.empty(2 * count, dtype=np.uint32)
+    words.fill(halves)
+    return halves.view(np.uint64)
+
+
+def as_float64(name: str, array: object) -> NDArray[np.float64]:
+    """The values of a numpy array or a torch tensor of any shape; TypeError for anything else."""
+    if isinstance(array, torch.Tensor) and not array.is_complex():
+        return array.detach().to("cpu", torch.float64).numpy()
+    if isinstance(array, np.ndarray) and array.dtype.kind in _NUMERIC:
+        return array.astype(np.float64)
+    kind = array.dtype if isinstance(array, (np.ndarray, torch.Tensor)) else type(array).__name__
+    raise TypeError(f"{name} of {kind} are not allowed: a numpy array or a torch tensor of real numbers")
+
+
+def like(values: NDArray[np.float64], form: Form) -> Form:
+    """`values` as an array or tensor with the type (and, for a tensor, on the device) of `form`."""
+    if isinstance(form, torch.Tensor):
+        return torch.from_numpy(values).to(form.device, form.dtype)
+    return values.astype(form.dtype)
 
 
 def capped_epsilon(value: object) -> float:

@@ -17,7 +17,16 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from mechanisms.accounting.ledger import Event, Gaussian, Ledger, Relation, SampledGaussian, Unit, spent
+from mechanisms.accounting.ledger import (
+    Event,
+    Gaussian,
+    Ledger,
+    Relation,
+    SampledGaussian,
+    Unit,
+    sampled_noise_multiplier,
+    spent,
+)
 from mechanisms.arguments import at_least_zero, count, positive, probability, share
 from mechanisms.mechanism import Guarantee
 from mechanisms.noise.clipping import Floats, clip_l2, clip_layers, layers_radius
@@ -383,3 +392,32 @@ def _moved(model: Floats, units: Doubles, noise_std: float, spacing: float, word
         add_units(units, noise_std, spacing, words)
     moved: Floats = (model.astype(np.float64) + units * spacing).astype(np.float32)
     return moved
+
+
+def dp_fedavg_within(
+    federation: Federation,
+    epsilon: float,
+    sampling_probability: float,
+    clip: float,
+    per_layer: bool,
+    estimator: str,
+    weight_cap: float,
+    delta: float,
+) -> DPFedAvg:
+    """The algorithm with the least z for which all rounds together are (epsilon, delta)-private.
+
+    z is found by the accountant (mechanisms.accounting.ledger.sampled_noise_multiplier): what is spent is at
+    most `epsilon`. The other arguments are those of `mechanisms.servers.dp_fedavg.dp_fedavg`. ValueError or
+    TypeError.
+    """
+    noise_multiplier = sampled_noise_multiplier(epsilon, delta, sampling_probability, federation.rounds)
+    return dp_fedavg(
+        federation=federation,
+        sampling_probability=sampling_probability,
+        noise_multiplier=noise_multiplier,
+        clip=clip,
+        per_layer=per_layer,
+        estimator=estimator,
+        weight_cap=weight_cap,
+        delta=delta,
+    )

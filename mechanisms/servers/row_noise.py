@@ -84,5 +84,12 @@ def row_noise(
     """
     among("clients_per_round", clients_per_round, federation)
     noise_std = rpfl.record_noise_std(epsilon, delta, row_norm)
-    own = (federation.clients * (float(epsilon),), federation.clients * (noise_std,))
-    return NoisyRows(federation, clients_per_round, "row-noise", *own, row_norm, delta)
+    return NoisyRows(
+        federation=federation,
+        clients_per_round=clients_per_round,
+        name="row-noise",
+        epsilons=federation.clients * (float(epsilon),),
+        noise_stds=federation.clients * (noise_std,),
+        row_norm=row_norm,
+        delta=delta,
+    )

@@ -191,6 +191,15 @@ def rpfl_of(
     if aggregator != MEAN:
         server = Robust(federation, clients_per_round, aggregator, parameters or {})
     return Rpfl(
-        *(federation, clients_per_round, "rpfl", tuple(epsilons.tolist()), tuple(stds), row_norm, delta),
-        *(tuple(radii), at_least_zero("weight", weight), features[0], server),
+        federation=federation,
+        clients_per_round=clients_per_round,
+        name="rpfl",
+        epsilons=tuple(epsilons.tolist()),
+        noise_stds=tuple(stds),
+        row_norm=row_norm,
+        delta=delta,
+        radii=tuple(radii),
+        weight=at_least_zero("weight", weight),
+        regulariser=features[0],
+        server=server,
     )

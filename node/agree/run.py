@@ -42,9 +42,11 @@ from node.runtime.weighting import Uniform
 from node.signals import until_done_or_told
 from node.storage.vector_files import Floats
 from node.storage.whole_files import replace_file
+from node.task.load import read_task
+from node.task.parameters import canonical_parameters
 from node.task.rules import shared_values
 from node.task.schema import Schema
-from node.task.sections import Task, canonical_parameters, read_task
+from node.task.sections import Task
 from node.training.local_tensors import Array
 from node.training.model_file import Card, Tensors
 from node.training.trainer import Evaluation, Trained, Vector
@@ -250,8 +252,13 @@ def _mechanism_of(task: Task, schema: Schema) -> Mechanism:
             "data set, and sums with noise for one row would not; allowed: 'dp-sgd' or 'none', or learn with "
             "the public ranges as they are"
         )
-    budget = (section.share * privacy.epsilon, section.share * privacy.delta)
-    return record_sums(*budget, section.tries, norm(schema), section.records)
+    return record_sums(
+        epsilon=section.share * privacy.epsilon,
+        delta=section.share * privacy.delta,
+        releases=section.tries,
+        record_norm=norm(schema),
+        records=section.records,
+    )
 
 
 def _parameters(task: Task, size: int, bound: float) -> str:

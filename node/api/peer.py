@@ -17,7 +17,8 @@ from node.data.in_memory import Rows, rows_of
 from node.errors import ConfigError, UserError, shown
 from node.options import NodeOptions, parse_arguments
 from node.runtime.artifacts import Record, Summary
-from node.task.sections import Task, load_task, read_task
+from node.task.load import load_task, read_task
+from node.task.sections import Task
 
 TaskLike = str | Path | Mapping[str, object] | Task
 """A built-in name, a FILE.toml, the table that such a file holds, or a Task."""

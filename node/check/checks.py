@@ -27,7 +27,8 @@ from node.runtime.privacy_budget import can_train, make_mechanism, offer_bound
 from node.storage.allow_list import read_allow_list
 from node.storage.folder_lock import KEY
 from node.storage.key_file import read_key
-from node.task.sections import Task, canonical_parameters
+from node.task.parameters import canonical_parameters
+from node.task.sections import Task
 from node.training.build import build_model
 from node.training.trainer import Shapes, shapes
 from protocol.swarm.meeting.clock_skew import skew_words

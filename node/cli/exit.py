@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from node.cli.sigint import INTERRUPTED
-from node.errors import ConfigError, UserError, one_line
-from node.system_errors import refusal
+from node.errors import ConfigError, UserError, one_line, refusal
 
 Complain = Callable[[str, int], None]
 """Says why a command ends with a status."""

@@ -82,8 +82,11 @@ def _images(path: Path) -> Look:
     height, width = (max(_SMALLEST_SIDE, round(side / shrink)) for side in (high, wide))
     channels = 3 if any(colour for _, _, colour in sizes) else 1
     schema = ArraySchema(
-        *("images", ClassTarget("classes", classes), (channels, height, width)),
-        *((_PUBLIC_MEAN,), (_PUBLIC_STD,)),
+        kind="images",
+        target=ClassTarget("classes", classes),
+        shape=(channels, height, width),
+        mean=(_PUBLIC_MEAN,),
+        std=(_PUBLIC_STD,),
     )
     headline = (
         f"{path.name}: {counted(folder.count, 'image')}, {len(classes)} classes, scaled to {height} x {width}"
@@ -117,8 +120,16 @@ def _array_schema(target: Target, shape: tuple[int, ...], scales: Sequence[Scale
     means, stds = tuple(scale.mean for scale in scales), tuple(scale.std for scale in scales)
     lows = tuple(scale.low for scale in scales if scale.low is not None)
     highs = tuple(scale.high for scale in scales if scale.high is not None)
-    ranges = (lows, highs) if len(lows) == len(highs) == len(scales) else (None, None)
-    return ArraySchema("array", target, shape, means, stds, *ranges)
+    has_ranges = len(lows) == len(highs) == len(scales)
+    return ArraySchema(
+        kind="array",
+        target=target,
+        shape=shape,
+        mean=means,
+        std=stds,
+        low=lows if has_ranges else None,
+        high=highs if has_ranges else None,
+    )
 
 
 def _npz_target(path: Path, name: str, y: np.ndarray, kind: TargetKind, scaling: Scaling) -> Target:

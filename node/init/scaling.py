@@ -57,7 +57,8 @@ Scaling = Callable[[NDArray[np.generic]], Scale]
 def by_rows(values: NDArray[np.generic]) -> Scale:
     """Mean and spread of these very rows, to two digits: they scale a feature as well, and tell less."""
     mean, std = (float(part) for part in (values.mean(dtype=np.float64), values.std(dtype=np.float64)))
-    return Scale(*rounded_scale(mean, std))
+    mean, std = rounded_scale(mean, std)
+    return Scale(mean, std)
 
 
 def by_range(values: NDArray[np.generic]) -> Scale:
@@ -65,7 +66,8 @@ def by_range(values: NDArray[np.generic]) -> Scale:
     low, high = float(values.min()), float(values.max())
     unit = 10.0 ** math.floor(math.log10(high - low))
     around = Range(_plain(math.floor(low / unit) * unit), _plain(math.ceil(high / unit) * unit))
-    return Scale(*around.scale, around.low, around.high)
+    mean, std = around.scale
+    return Scale(mean, std, around.low, around.high)
 
 
 def _plain(value: float) -> float:

@@ -24,7 +24,8 @@ from node.init.proposal import (
 )
 from node.init.task_file import MARK, Proposal, task_text
 from node.runtime.privacy_budget import make_mechanism
-from node.task.sections import Task, read_task
+from node.task.load import read_task
+from node.task.sections import Task
 from node.training.build import build_model
 from node.training.trainer import shapes
 

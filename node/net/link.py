@@ -14,29 +14,29 @@ import asyncio
 import errno
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from aiohttp import ClientError, ClientWebSocketResponse, WSMsgType
 
 from node.errors import one_line
 from node.net.bulk_client import Answer, Kind, Poster
 from node.net.dialling import CLOSE_S, CONNECT_CAP_S, Opened
-from node.net.intake import SMALL_BYTES, log
+from node.net.intake import SMALL_BYTES, Intake, log
 from node.net.outbox import Budget, Outbox
 from node.net.reply_path import NO_WAY_BACK
 from node.net.resending import AGAIN_FOR_S, KEPT_FRAMES, Kept, Outgoing
+from node.net.tls import Tls
+from node.net.traffic import Counts
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.swarm.meeting.discovery import NOBODY_LISTENS
+from protocol.wire.codec import Frame
 from protocol.wire.handshake import read_again
 from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_FRAME_BYTES
 from protocol.wire.messages import Message
-
-if TYPE_CHECKING:
-    from node.net.transport import Transport
 
 QUEUED_SENDS = 4096
 BULK_TIMEOUT_S = 30.0
@@ -91,14 +91,47 @@ class _OddAnswer(ConnectionError):
     """No node of this version answers bulk like this, or only one that can do nothing more."""
 
 
+class Hub(Protocol):
+    """What the links of one node share, and whom they tell how they fare."""
+
+    limits: Limits
+    tls: Tls | None
+    control_budget: Budget
+    bulk_budget: Budget
+    kept_budget: Budget
+    counts: Counts
+    intake: Intake
+
+    def encoded(self, message: Message) -> Frame:
+        """A message as bytes, encoded once for all links."""
+
+    def sent(self, message: Message, count: int) -> None:
+        """So many bytes of a message have left."""
+
+    async def connect(self, endpoint: str) -> Opened:
+        """A new connection. Raises OSError."""
+
+    async def built(self, messages: Iterator[Message]) -> list[Message]:
+        """The next of what is built as it is sent."""
+
+    async def lost(self, endpoint: str, why: str) -> None:
+        """Nobody is reached at an endpoint."""
+
+    async def reconnected(self, endpoint: str) -> None:
+        """A link that broke was opened again."""
+
+    def forget(self, endpoint: str, link: Link) -> None:
+        """A link has ended."""
+
+
 class Link:
     """One direction to one endpoint: two queues, and the tasks that own its two connections."""
 
-    def __init__(self, transport: Transport, endpoint: str) -> None:
-        self._transport = transport
+    def __init__(self, hub: Hub, endpoint: str) -> None:
+        self._hub = hub
         self._endpoint = endpoint
-        limits, loop = transport.limits, asyncio.get_running_loop()
-        control, bulk = transport.control_budget, transport.bulk_budget
+        limits, loop = hub.limits, asyncio.get_running_loop()
+        control, bulk = hub.control_budget, hub.bulk_budget
         self._control: Outbox[Outgoing] = Outbox(QUEUED_SENDS, Budget(limits.control_bytes, control))
         self._bulk: Outbox[Outgoing | Iterable[Message]] = Outbox(
             QUEUED_SENDS, Budget(limits.bulk_bytes, bulk)
@@ -109,7 +142,7 @@ class Link:
         """Small ones that are to be sent again."""
         self._gave_up_s = -math.inf
         """When the far side last had refused a bulk frame as too early for as long as that is borne."""
-        self._poster = Poster(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S, transport.tls)
+        self._poster = Poster(endpoint, CONNECT_CAP_S, BULK_TIMEOUT_S, hub.tls)
         self._opened: Opened | None = None
         self._fault: asyncio.Future[None] = loop.create_future()
         self._is_over = False
@@ -144,7 +177,7 @@ class Link:
 
     def _put_one(self, message: Message, bulk: bool, end: asyncio.Future[bool] | None) -> None:
         try:
-            outgoing = Outgoing(message, self._transport.encoded(message), end=end)
+            outgoing = Outgoing(message, self._hub.encoded(message), end=end)
         except Exception as error:  # noqa: BLE001 - a fault of ours: it ends this link, and not the node
             if not self._fault.done():
                 self._fault.set_exception(error)
@@ -164,7 +197,7 @@ class Link:
     def _drop(self, why: str, count: int) -> None:
         if count:
             log.debug("dropped", why=why)
-            self._transport.counts.drop_all(why, count)
+            self._hub.counts.drop_all(why, count)
 
     # -- its life ----------------------------------------------------------------------------------
 
@@ -187,7 +220,7 @@ class Link:
     def _over(self) -> None:
         """From now on nothing more is taken; the next message to this endpoint opens a new link."""
         self._is_over = True
-        self._transport.forget(self._endpoint, self)
+        self._hub.forget(self._endpoint, self)
 
     async def _run(self) -> None:
         try:
@@ -199,7 +232,7 @@ class Link:
             elif not isinstance(error, TimeoutError | ClientError | OSError):
                 self._drop(FAULT, 1)
                 log.warning("link-ended", endpoint=self._endpoint, why=_why(error))
-            await self._transport.lost(self._endpoint, _why(error))
+            await self._hub.lost(self._endpoint, _why(error))
         finally:
             self._over()
             self._poster.close()
@@ -213,7 +246,7 @@ class Link:
             if isinstance(waiting, Outgoing):
                 waiting.ended(False)
         for _due_s, outgoing in self._early:
-            self._transport.bulk_budget.give(len(outgoing.frame))
+            self._hub.bulk_budget.give(len(outgoing.frame))
             outgoing.ended(False)
         self._early.clear()
         if not self._fault.cancel() and not self._fault.cancelled():
@@ -222,7 +255,7 @@ class Link:
     async def _work(self) -> None:
         """Send until nothing was to be sent for a while; an error if the link can not be opened again."""
         clock = asyncio.get_running_loop().time
-        self._opened = await self._transport.connect(self._endpoint)
+        self._opened = await self._hub.connect(self._endpoint)
         bulk = asyncio.create_task(self._send_bulk(), name=f"bulk to {self._endpoint}")
         broken_early = 0
         try:
@@ -231,16 +264,16 @@ class Link:
                 broken_early = broken_early + 1 if clock() - opened_s < REOPEN_S else 0
                 if broken_early >= REOPENINGS:
                     raise ConnectionResetError("who answers ends every link at once")
-                self._opened = await self._transport.connect(self._endpoint)
+                self._opened = await self._hub.connect(self._endpoint)
                 opened_s = clock()
-                await self._transport.reconnected(self._endpoint)
+                await self._hub.reconnected(self._endpoint)
         finally:
             bulk.cancel()
             await asyncio.gather(bulk, return_exceptions=True)
 
     async def _on(self, opened: Opened, bulk: asyncio.Task[None]) -> bool:
         """Everything over one websocket: True when it is idle, False when it broke."""
-        kept = Kept(self._transport.kept_budget)
+        kept = Kept(self._hub.kept_budget)
         sending = asyncio.create_task(self._send_control(opened.ws, kept))
         reading = asyncio.create_task(self._read(opened, kept))
         tasks = (sending, reading, bulk, self._fault)
@@ -268,7 +301,7 @@ class Link:
         now_s = asyncio.get_running_loop().time()
         if len(self._control) or len(self._bulk) or self._early or self._later:
             self.used_s = now_s
-        return self.used_s + self._transport.limits.idle_s - now_s
+        return self.used_s + self._hub.limits.idle_s - now_s
 
     # -- the websocket -----------------------------------------------------------------------------
 
@@ -290,7 +323,7 @@ class Link:
         back = _Reply(self, opened.link.key)
         async for frame in opened.ws:
             if frame.type is not WSMsgType.BINARY:
-                self._transport.intake.drop("not a binary frame")
+                self._hub.intake.drop("not a binary frame")
             elif (number := read_again(frame.data)) is not None:
                 self._send_again(kept.take(number))
             else:
@@ -298,9 +331,9 @@ class Link:
 
     async def _take(self, frame: bytes, back: _Reply) -> None:
         try:
-            await self._transport.intake.take(frame, back)
+            await self._hub.intake.take(frame, back)
         except TooEarly as error:
-            self._transport.intake.drop(str(error))  # what goes back on a link is not sent again
+            self._hub.intake.drop(str(error))  # what goes back on a link is not sent again
         except RemoteProtocolError:
             return  # counted
 
@@ -349,9 +382,9 @@ class Link:
     async def _build(self, messages: Iterable[Message]) -> None:
         being_built, is_over = iter(messages), False
         while not is_over:
-            built = await self._transport.built(being_built)
+            built = await self._hub.built(being_built)
             for message in built:
-                await self._send_large(Outgoing(message, self._transport.encoded(message)))
+                await self._send_large(Outgoing(message, self._hub.encoded(message)))
             is_over = len(built) < AHEAD
 
     async def _send_large(self, outgoing: Outgoing) -> None:
@@ -383,7 +416,7 @@ class Link:
         for entry in [entry for entry in self._early if entry[0] <= now_s]:
             await self._post(entry[1])
             self._early.remove(entry)
-            self._transport.bulk_budget.give(len(entry[1].frame))
+            self._hub.bulk_budget.give(len(entry[1].frame))
 
     async def _post(self, outgoing: Outgoing) -> None:
         """POST one frame, and do what its answer says."""
@@ -429,14 +462,14 @@ class Link:
             self._gave_up_s = self._gave_up_s if is_hopeless else now_s
             self._drop(EARLY, 1)
             outgoing.ended(False)
-        elif not self._transport.bulk_budget.take(len(outgoing.frame)):
+        elif not self._hub.bulk_budget.take(len(outgoing.frame)):
             self._drop(FULL, 1)
             outgoing.ended(False)
         else:
             self._early.append((now_s + wait_s, outgoing))
 
     def _sent(self, outgoing: Outgoing) -> None:
-        self._transport.sent(outgoing.message, len(outgoing.frame))
+        self._hub.sent(outgoing.message, len(outgoing.frame))
         self.used_s = asyncio.get_running_loop().time()
 
 

@@ -54,9 +54,9 @@ def missing_of(inspector: Inspector, stopping: Stopping) -> Missing:
 
     def seen() -> tuple[str, ...]:
         why = ["told to end"] if stopping.asked else []
-        if inspector.session.status.phase == "joining":
+        if inspector.node.status.phase == "joining":
             why.append(STILL_MEETING)
-        found = inspector.session.acquaintances
+        found = inspector.node.known_peers
         if not any(one.contact is Contact.REACHABLE for one in found):
             why.append("neither a peer nor a tracker answers")
         return tuple(why)

@@ -14,10 +14,10 @@ from node.observe.views import NodeView, Peer, Swarm, TrackerView, Visitor
 from node.runtime.privacy_budget import facts
 from node.runtime.shell import Shell
 from node.runtime.snapshot import Inspector
-from protocol.swarm.inspection import Acquaintance
+from protocol.swarm.inspection import KnownPeer
 from protocol.swarm.meeting.clock_skew import skew_words
 from protocol.swarm.meeting.matchmaker import Waiting
-from protocol.swarm.meeting.tracker import Introducer
+from protocol.swarm.meeting.tracker import Tracker
 from protocol.wire.messages import Announce
 
 KEY_DIGITS = 16
@@ -51,13 +51,13 @@ class NodeViewSource:
 
     def _now(self) -> NodeView:
         parts = self._inspector
-        status, found = parts.session.status, parts.session.obstacle
+        status, found = parts.node.status, parts.node.obstacle
         return NodeView(
             kind="node",
             about=self._journal.about,
             task=parts.plan.task,
             key=parts.plan.key,
-            round=parts.session.round,
+            round=parts.node.round,
             rounds=parts.plan.rounds,
             phase=status.phase,
             phase_since=parts.shell.clock.at(parts.meter.since),
@@ -69,7 +69,7 @@ class NodeViewSource:
             sent=dict(parts.counts.sent),
             received=dict(parts.counts.received),
             dropped=dict(parts.counts.dropped),
-            peers=_peers(parts.session.acquaintances, status.waiting_for),
+            peers=_peers(parts.node.known_peers, status.waiting_for),
             privacy=self._privacy,
             accuracy_of=parts.plan.accuracy_of,
             remarks=self._journal.remarks,
@@ -80,7 +80,7 @@ class NodeViewSource:
         )
 
 
-def _peers(acquaintances: tuple[Acquaintance, ...], awaited: tuple[str, ...]) -> tuple[Peer, ...]:
+def _peers(known_peers: tuple[KnownPeer, ...], awaited: tuple[str, ...]) -> tuple[Peer, ...]:
     return tuple(
         Peer(
             endpoint=found.endpoint,
@@ -92,7 +92,7 @@ def _peers(acquaintances: tuple[Acquaintance, ...], awaited: tuple[str, ...]) ->
             is_awaited=found.endpoint in awaited,
             why="; ".join(part for part in (found.why, clock_words(found.ahead_s)) if part),
         )
-        for found in acquaintances[:MAX_PEERS]
+        for found in known_peers[:MAX_PEERS]
     )
 
 
@@ -107,10 +107,10 @@ class TrackerViewSource:
     """A tracker as its owner sees it: who is here, and what the next groups wait for."""
 
     def __init__(
-        self, introducer: Introducer, shell: Shell, counts: Counts, key: str, about: Mapping[str, str]
+        self, tracker: Tracker, shell: Shell, counts: Counts, key: str, about: Mapping[str, str]
     ) -> None:
         """`key`: the tracker's public one, in hex; `about`: what it was asked to do, in words."""
-        self._introducer = introducer
+        self._introducer = tracker
         self._shell = shell
         self._counts = counts
         self._key = key

@@ -17,8 +17,9 @@ from torch import nn
 from node.errors import ConfigError, shown
 from node.predict.rows import Rows
 from node.task.import_path import told
+from node.task.load import read_task
 from node.task.schema import ClassTarget, NumberTarget
-from node.task.sections import Task, read_task
+from node.task.sections import Task
 from node.training.build import make
 from node.training.initial_weights import load_weights
 from node.training.losses import make_loss

@@ -37,7 +37,7 @@ from node.runtime.notices import fatal_text, notice_text
 from node.runtime.plan import Plan
 from node.runtime.privacy_budget import can_offer, can_train, receipt_of
 from node.runtime.serving import Serving, answer
-from node.runtime.shell import Shell
+from node.runtime.shell import Shell, is_heavy
 from node.runtime.shutdown import End, Stopping, end_of, others_count_on
 from node.runtime.snapshot import Inspector, Show
 from node.runtime.waiting import without_text
@@ -70,15 +70,13 @@ from protocol.actions import (
 )
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.lineage import FIRST, Line
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.vectors.pieces import base_digest
 from protocol.wire.codec import parameters_hash
 from protocol.wire.messages import Base, Group, Sid
 
 T = TypeVar("T")
 
-HEAVY_BYTES = 4 * 1024 * 1024
-"""Larger vectors are worth a thread: up to here the way there costs more (docs/decisions/node.md)."""
 CUT_SHARE = 0.001
 
 
@@ -93,7 +91,7 @@ class Engine:
     def __init__(
         self,
         plan: Plan,
-        session: Session,
+        node: Node,
         state: State,
         trainer: Learner,
         mechanism: Mechanism,
@@ -106,10 +104,10 @@ class Engine:
         key: NodeKey,
     ) -> None:
         """`key`: this node's own, which both ends of a link show."""
-        heavy = 4 * state.dimension > HEAVY_BYTES
+        heavy = is_heavy(state.dimension)
         self._aside = asyncio.to_thread if heavy else _at_once
         self._plan = plan
-        self._session = session
+        self._node = node
         self._state = state
         self._trainer = trainer
         self._mechanism = mechanism
@@ -128,7 +126,7 @@ class Engine:
             folder=folder,
             observer=observer,
         )
-        self._shell = Shell(session, self._send, self._perform, heavy, session.is_light)
+        self._shell = Shell(node, self._send, self._perform, heavy, node.is_light)
         self.transport = Transport(
             receive=self._shell.receive,
             unreachable=self._shell.unreachable,
@@ -137,7 +135,7 @@ class Engine:
             tls=tls,
             key=key,
             warn=self._warn,
-            is_member=session.is_member,
+            is_member=node.is_member,
         )
         self._serving = Serving(partial(answer, state), self.transport.hand, self.transport.counts)
         self._outcome: asyncio.Future[Completed | Failed] | None = None
@@ -148,7 +146,7 @@ class Engine:
         self._meter = Meter(self.transport.counts)
         self.inspector = Inspector(
             plan=plan,
-            session=session,
+            node=node,
             state=state,
             mechanism=mechanism,
             shell=self._shell,
@@ -187,23 +185,23 @@ class Engine:
 
     async def _rounds(self) -> None:
         await self._history.begin()
-        await self._shell.feed(self._session.open)
+        await self._shell.feed(self._node.open)
         while not await self._is_over() and not self.stopping.asked:
             await self._round()
             if await self._came_back_to_nobody():
                 return
         if not self.stopping.asked:
-            await self._shell.feed(self._session.close)
+            await self._shell.feed(self._node.close)
             await self.stopping.unless(self._closed.wait())
 
     async def _is_over(self) -> bool:
         """Whether the last round has ended."""
-        return await self._shell.look(lambda: self._plan.over(self._session.round, self._state.base))
+        return await self._shell.look(lambda: self._plan.over(self._node.round, self._state.base))
 
     async def _came_back_to_nobody(self) -> bool:
         """Whether the swarm that this node once had is gone, as a whole round has shown."""
         if self._had_a_swarm and not (await self._is_over() or self.stopping.asked):
-            self._is_deserted = await self._shell.look(lambda: self._session.lateness.is_deserted)
+            self._is_deserted = await self._shell.look(lambda: self._node.swarm_end.is_deserted)
         return self._is_deserted
 
     async def leave(self) -> None:
@@ -212,7 +210,7 @@ class Engine:
         A round that ended while nobody waited for it any more has its line, too. From then on what others say
         changes nothing.
         """
-        await self._shell.finish(self._session.leave)
+        await self._shell.finish(self._node.leave)
         await self._history.catch_up()
         await self._history.save_models()
 
@@ -225,15 +223,15 @@ class Engine:
 
     def _end_unless_in_the_midst(self, now: float) -> list[Action]:
         """Nobody counts on this node: it leaves in the same moment, before a group can come."""
-        if others_count_on(self._session.status.phase):
+        if others_count_on(self._node.status.phase):
             return []
         self.stopping.at_once()
-        return self._shell.last(self._session.leave)(now)
+        return self._shell.last(self._node.leave)(now)
 
     async def _round(self) -> None:
         self._meter.begin()
         self._training = NO_TRAINING
-        number = await self._shell.look(lambda: self._session.round) + 1
+        number = await self._shell.look(lambda: self._node.round) + 1
         self._observer.handle(RoundStarted(number))
         self._history.new_round()
         with suppress(Interrupted):
@@ -271,11 +269,11 @@ class Engine:
         """Only the session has the offer when this is over: a vector that nobody else keeps."""
         offer = await asyncio.to_thread(self._protected)
         rand = os.urandom(32)
-        await self._shell.feed(lambda now: self._session.offer(offer, rand, now))
+        await self._shell.feed(lambda now: self._node.offer(offer, rand, now))
 
     async def _follow(self) -> Completed | Failed | None:
         """Offer nothing more, and take the others' next base; None if this node is interrupted meanwhile."""
-        return await self._outcome_of(lambda: self._shell.feed(self._session.follow))
+        return await self._outcome_of(lambda: self._shell.feed(self._node.follow))
 
     async def _outcome_of(self, begin: Callable[[], Awaitable[None]]) -> Completed | Failed | None:
         self._outcome = asyncio.get_running_loop().create_future()
@@ -296,13 +294,13 @@ class Engine:
     # -- actions -----------------------------------------------------------------------------------
 
     def _send(self, send: Send) -> None:
-        self._meter.enter(self._session.phase)
+        self._meter.enter(self._node.phase)
         if isinstance(send.to, str):
             self.transport.send(send.to, send.messages, send.bulk)
 
     async def _perform(self, action: Action) -> list[Action]:
         """Carry out one action; what follows from it."""
-        self._meter.enter(self._session.phase)
+        self._meter.enter(self._node.phase)
         match action:
             case Spend() | Vote() | Unbind() | Keep() | RaiseEpoch() | TrackerKnown():
                 await asyncio.to_thread(self._store, action)
@@ -354,7 +352,7 @@ class Engine:
 
     async def _set(self, offset_s: float, asleep_s: float) -> None:
         """Somebody set this machine's clock, or it slept."""
-        await self._shell.feed(lambda _: self._session.clock(offset_s, asleep_s), light=lambda: True)
+        await self._shell.feed(lambda _: self._node.clock(offset_s, asleep_s), light=lambda: True)
 
     def _fatal_text(self, action: Fatal | WrongTracker) -> str:
         if isinstance(action, WrongTracker):
@@ -406,7 +404,7 @@ class Engine:
         self._warn(WRONG_WEIGHTS)
         if isinstance(action, Completed):
             await self._fall_back(Failed(Reason.WRONG_WEIGHTS, action.round, (), action.sid))
-        return self._session.adopted(self._state.base, self._shell.clock.now())
+        return self._node.adopted(self._state.base, self._shell.clock.now())
 
     def _tell_of(self, group: Group) -> None:
         """What the sums of a group of another size withstand."""
@@ -423,7 +421,7 @@ class Engine:
         line: Line,
         why: Completed | Healed | Adopted,
     ) -> list[Action]:
-        round = self._ending(why) if isinstance(why, Completed) else self._session.round
+        round = self._ending(why) if isinstance(why, Completed) else self._node.round
         await asyncio.to_thread(self._state.adopt, base, vector, round, kept, memory, line)
         if not isinstance(why, Adopted) and why.without:
             self._warn(without_text(base.generation, why.without))
@@ -437,7 +435,7 @@ class Engine:
                 trusted = ", ".join(key.hex()[:8] for key in why.trusted)
                 how = f"on the word of {trusted}" if trusted else "proved by the sessions that led to it"
                 self._observer.handle(CaughtUp(base, how))
-        return self._session.adopted(base, self._shell.clock.now())
+        return self._node.adopted(base, self._shell.clock.now())
 
     async def _fall_back(self, failed: Failed) -> None:
         await asyncio.to_thread(self._state.fell_back, self._ending(failed))

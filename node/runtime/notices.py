@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from node.task.sections import describe_difference
+from node.task.parameters import describe_difference
 from protocol.actions import Fatal, Note, Notice
 
 

@@ -26,6 +26,7 @@ from protocol.actions import Action, Reply, Send
 from protocol.aggregation.session_machine import is_always_light
 from protocol.errors import RemoteProtocolError
 from protocol.machine import Machine
+from protocol.vectors.pieces import WORD_BYTES
 from protocol.wire.messages import Message
 
 Event = Callable[[float], list[Action]]
@@ -34,6 +35,7 @@ Perform = Callable[[Action], Awaitable[list[Action]]]
 Light = Callable[[], bool]
 """Whether an event is light now: asked when it enters the machine, under the lock."""
 T = TypeVar("T")
+_HEAVY_BYTES = 4 * 1024 * 1024  # why so many: docs/decisions/node.md
 
 
 class Clock:
@@ -56,6 +58,11 @@ class _BoundReply(Reply):
     """A reply, and the way back to who brought the message that it answers."""
 
     back: Back
+
+
+def is_heavy(dimension: int) -> bool:
+    """Whether going through a vector (dimension,) is worth a thread: it takes more than the way there."""
+    return WORD_BYTES * dimension > _HEAVY_BYTES
 
 
 class Shell:

@@ -13,7 +13,7 @@ from node.runtime.plan import Plan
 from node.runtime.shell import Shell
 from node.runtime.waiting import waiting_text
 from node.storage.state import State
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Inspector:
     """Takes snapshots of a node; the parts of it that can be looked at."""
 
     plan: Plan
-    session: Session
+    node: Node
     state: State
     mechanism: Mechanism
     shell: Shell
@@ -54,12 +54,12 @@ class Inspector:
     @property
     def waiting(self) -> str:
         """Why no group forms; empty where nothing is in the way. It may be asked at any time."""
-        return waiting_text(self.session.obstacle, self.out)
+        return waiting_text(self.node.obstacle, self.out)
 
     @property
     def waiting_nameless(self) -> str:
         """The same for whoever asks. It may be asked at any time."""
-        found = self.session.obstacle
+        found = self.node.obstacle
         return "" if found is None else found.nameless
 
     async def take(self) -> Snapshot:
@@ -67,10 +67,10 @@ class Inspector:
         return await self.shell.look(self._now)
 
     def _now(self) -> Snapshot:
-        status = self.session.status
+        status = self.node.status
         return Snapshot(
             task=self.plan.task,
-            round=self.session.round,
+            round=self.node.round,
             rounds=self.plan.rounds,
             phase=status.phase,
             waiting_for=status.waiting_for,

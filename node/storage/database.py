@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from node.errors import ConfigError, UserError, reason
+from node.errors import ConfigError, UserError, database_advice, reason
 from node.storage.whole_files import sync, whole
-from node.system_errors import database_advice
 
 Fact = str | int | bytes | None
 

@@ -18,7 +18,7 @@ from protocol.wire.messages import Key, Sum
 _HEAD = struct.Struct("<32sQQ")
 
 
-class PartsFile:
+class PieceFile:
     """Pieces of partial sums, or of a total, of one session. Not for two threads at once."""
 
     def __init__(self, path: Path) -> None:

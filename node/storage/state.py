@@ -35,14 +35,14 @@ from mechanisms.mechanism import Memory
 from node.errors import ConfigError
 from node.storage.database import Database, Fact, create_database
 from node.storage.folder_lock import STATE, SUMMARY
-from node.storage.piece_file import PartsFile
+from node.storage.piece_file import PieceFile
 from node.storage.records import Ending, Receipt
 from node.storage.spend_file import Charge, SpendFile
 from node.storage.vector_files import Floats, VectorFiles
 from protocol.actions import OpenVote
 from protocol.quorum.electorate import Electorate
 from protocol.quorum.lineage import FIRST, Line
-from protocol.swarm.node_state import Standing
+from protocol.swarm.node_state import NodeState
 from protocol.swarm.recovery.fetch import Past
 from protocol.vectors.pieces import base_digest, piece, piece_count, raw
 from protocol.wire import codec
@@ -152,7 +152,7 @@ class State:
         self._lock = threading.RLock()
         self._spending = spending
         self._certificates = folder / "certificates"
-        self._parts: dict[Sid, PartsFile] = {}
+        self._parts: dict[Sid, PieceFile] = {}
         self._unfinished: set[str] = set()
         """Parts of no session that is kept, as they were when the last round ended."""
         first = _first_facts(task, parameters, initial, key)
@@ -275,9 +275,9 @@ class State:
     # -- reading -----------------------------------------------------------------------------------
 
     @property
-    def standing(self) -> Standing:
+    def node_state(self) -> NodeState:
         """Where a session begins."""
-        return Standing(
+        return NodeState(
             round=self.round,
             base=self.base,
             previous=self.previous,
@@ -560,8 +560,8 @@ class State:
         except OSError:
             return None
 
-    def _parts_of(self, sid: Sid) -> PartsFile:
-        return self._parts.setdefault(sid, PartsFile(self._certificates / _parts_name(sid)))
+    def _parts_of(self, sid: Sid) -> PieceFile:
+        return self._parts.setdefault(sid, PieceFile(self._certificates / _parts_name(sid)))
 
     def _insert(self, connection: object, sid: Sid, number: int, kept: Kept) -> None:
         group = codec.encode(kept.group).join()

@@ -22,7 +22,7 @@ _ESTIMATED_ROWS = 16_384  # at most; further ones would change nothing that can 
 _AT_ONCE = 1024
 
 
-class Norms:
+class BatchNorms:
     """The layers of a model that keep running statistics, told apart by what is trained.
 
     Made when it is decided what is trained (`requires_grad`), and for good.

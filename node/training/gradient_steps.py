@@ -20,12 +20,12 @@ from mechanisms.gradients.per_example import clipped_sum
 from mechanisms.noise.randomness import Words
 from node.data.dataset import Dataset
 from node.errors import ConfigError, reason
-from node.training.batch_norm import Norms
+from node.training.batch_norm import BatchNorms
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-class Steps(Protocol):
+class GradientSteps(Protocol):
     """An epoch's batches, and the gradient of one."""
 
     def batches(self, rng: np.random.Generator) -> Iterator[torch.Tensor]:
@@ -91,7 +91,7 @@ class PrivateSteps:
         """One row's gradient, thrown away: what can not be trained so is found before anything is written."""
         x, y = self._dataset.train_x[:1], self._dataset.train_y[:1]
         try:
-            Norms(self._model).begin_training()
+            BatchNorms(self._model).begin_training()
             clipped_sum(self._model, self._parameters, self._loss, x, y, self._rule.clipping_radius)
         except (ValueError, TypeError, RuntimeError) as error:
             raise ConfigError(

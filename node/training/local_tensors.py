@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from torch import nn
 
 from node.errors import shown
-from node.training.batch_norm import Norms
+from node.training.batch_norm import BatchNorms
 from node.training.parameter_scope import plain_tensors
 
 Array = NDArray[np.generic]
 Snapshot = dict[str, torch.Tensor]
 
 
-class Own:
+class LocalTensors:
     """A node's own tensors in a model; `local` are the names of its local parameters."""
 
-    def __init__(self, model: nn.Module, local: Sequence[str], norms: Norms) -> None:
+    def __init__(self, model: nn.Module, local: Sequence[str], norms: BatchNorms) -> None:
         self._model = model
         parameters = {id(value) for value in model.parameters()}
         buffers = (name for name, value in plain_tensors(model).items() if id(value) not in parameters)

@@ -35,7 +35,7 @@ LOCAL_PATHS = (("data", "source"), ("model", "weights"))
 class Card:
     """What a run's model files say of themselves.
 
-    `task` is a table that `node.task.sections.read_task` takes; `classes` as in `node.data.dataset.Dataset`;
+    `task` is a table that `node.task.load.read_task` takes; `classes` as in `node.data.dataset.Dataset`;
     `row` the shape of one row. `own` are the names of tensors that are the node's own: equal bases may differ
     in them.
     """

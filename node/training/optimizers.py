@@ -3,17 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
+from torch.optim.sgd import sgd
 
 from node.errors import ConfigError, shown
 from node.task.import_path import import_class, told
 from node.task.sections import TrainSection
-from node.training.sgd import GradientDescent, Stepping
 
 _SECOND_MOMENT_DECAY = 0.999
+
+
+class Stepping(Protocol):
+    """What training asks of an optimiser: torch.optim.Optimizer has it."""
+
+    def step(self) -> object:
+        """Move the parameters by what their gradients say."""
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+
+
+class GradientDescent:
+    """`torch.optim.SGD(parameters, learning_rate, momentum, weight_decay=weight_decay)`, ready at once.
+
+    The first object of a class of torch.optim loads torch's compiler, which takes each peer more than a
+    second, and nothing is compiled here. This class calls torch's own function instead: the result is the
+    same to the bit.
+    """
+
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], learning_rate: float, momentum: float, weight_decay: float
+    ) -> None:
+        self._parameters = list(parameters)
+        self._velocities: list[torch.Tensor | None] = [None] * len(self._parameters)
+        self._learning_rate = learning_rate
+        self._momentum = momentum
+        self._weight_decay = weight_decay
+
+    def step(self) -> None:
+        """Move each parameter that has a gradient."""
+        moved = [place for place, value in enumerate(self._parameters) if value.grad is not None]
+        gradients = [gradient for value in self._parameters if (gradient := value.grad) is not None]
+        velocities = [self._velocities[place] for place in moved]
+        with torch.no_grad():
+            sgd(
+                [self._parameters[place] for place in moved],
+                gradients,
+                velocities,
+                has_sparse_grad=any(gradient.is_sparse for gradient in gradients),
+                weight_decay=self._weight_decay,
+                momentum=self._momentum,
+                lr=self._learning_rate,
+                dampening=0.0,
+                nesterov=False,
+                maximize=False,
+            )
+        for place, velocity in zip(moved, velocities, strict=True):
+            self._velocities[place] = velocity
+
+    def zero_grad(self) -> None:
+        """No parameter has a gradient any more."""
+        for value in self._parameters:
+            value.grad = None
 
 
 def make_optimizer(

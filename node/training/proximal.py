@@ -10,7 +10,7 @@ from torch import nn
 
 
 @dataclass(frozen=True)
-class Restraint:
+class ProximalTerm:
     """The part of local training that a server's mechanism asks for; see `ServerMechanism`.
 
     proximal_mu: of the term (mu/2) ||w - w0||^2 in the loss, w0 being the start (Li et al. 2020, "Federated
@@ -23,29 +23,29 @@ class Restraint:
 
 
 class Held:
-    """A restraint at work on parameters that stand at the start of a round's training."""
+    """A proximal term at work on parameters that stand at the start of a round's training."""
 
-    def __init__(self, restraint: Restraint, parameters: Sequence[nn.Parameter]) -> None:
-        self._restraint = restraint
+    def __init__(self, proximal: ProximalTerm, parameters: Sequence[nn.Parameter]) -> None:
+        self._proximal = proximal
         self._parameters = parameters
         self._start = _flat(parameters)  # (d,)
         self._starts = self._start.split([parameter.numel() for parameter in parameters])
 
     def pull(self) -> None:
         """Add mu (w - w0) to the gradient."""
-        if self._restraint.proximal_mu == 0:
+        if self._proximal.proximal_mu == 0:
             return
         with torch.no_grad():
             for parameter, start in zip(self._parameters, self._starts, strict=True):
                 away = torch.sub(parameter, start.view_as(parameter))
                 if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)
-                parameter.grad.add_(away, alpha=self._restraint.proximal_mu)
+                parameter.grad.add_(away, alpha=self._proximal.proximal_mu)
 
     def settle(self) -> None:
         """Go on with what `after_batch` makes of the weights."""
         weights = _flat(self._parameters)[None]  # (1, d)
-        settled = self._restraint.after_batch(weights, self._start)
+        settled = self._proximal.after_batch(weights, self._start)
         if settled is weights:
             return
         parts = settled[0].split([parameter.numel() for parameter in self._parameters])

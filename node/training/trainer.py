@@ -23,17 +23,16 @@ from mechanisms.noise.randomness import Words
 from node.data.dataset import Dataset
 from node.errors import UserError, reason
 from node.task.sections import TrainSection
-from node.training.batch_norm import Norms
+from node.training.batch_norm import BatchNorms
 from node.training.devices import find_device, within_memory
-from node.training.gradient_steps import PlainSteps, PrivateSteps, Steps
-from node.training.local_tensors import Array, Own, whole_model
+from node.training.gradient_steps import GradientSteps, PlainSteps, PrivateSteps
+from node.training.local_tensors import Array, LocalTensors, whole_model
 from node.training.losses import check_loss, make_loss
 from node.training.metrics import accuracy_of, chosen_metrics, measured
-from node.training.optimizers import check_optimizer, make_optimizer
+from node.training.optimizers import Stepping, check_optimizer, make_optimizer
 from node.training.parameter_scope import choose_trained, digest_of, fixed_parameters, matching
-from node.training.proximal import Held, Restraint
+from node.training.proximal import Held, ProximalTerm
 from node.training.schedules import make_schedule
-from node.training.sgd import Stepping
 
 Vector = NDArray[np.float32]
 Shapes = list[tuple[str, tuple[int, ...]]]
@@ -151,29 +150,33 @@ class Trainer:
         seed: int | tuple[int, ...],
         gradient: GradientRule | None,
         words: Words,
-        restraint: Restraint | None = None,
+        proximal: ProximalTerm | None = None,
     ) -> None:
         """`gradient`: how private steps are made, with noise and samples from `words`; None: plain ones.
 
-        `restraint`: what a server's mechanism asks of its clients; None: nothing. Parameters that are not to
+        `proximal`: what a server's mechanism asks of its clients; None: nothing. Parameters that are not to
         be trained are frozen, and the model goes to the section's device. Raises ConfigError.
         """
         device = find_device(section.device)
         local = choose_trained(model, section.parameters, section.local)
         self._model, self._dataset = moved(model, dataset, device)
-        self._norms = Norms(model)
-        self._own = Own(model, local, self._norms)
+        self._norms = BatchNorms(model)
+        self._local = LocalTensors(model, local, self._norms)
         self._section = section
         self._seed = seed if isinstance(seed, tuple) else (seed,)
-        self._restraint = restraint
+        self._proximal = proximal
         self._schedule = make_schedule(section)
         check_optimizer(section)
         self._loss = make_loss(section, dataset.classes, device)
         self._metrics = chosen_metrics(section.metrics, dataset.classes)
         self._busy = threading.Lock()
         self._check_loss()
-        parts = (model, self._loss, self._dataset, section.batch_size)
-        self._steps: Steps = PlainSteps(*parts) if gradient is None else PrivateSteps(*parts, gradient, words)
+        loss, rows, size = self._loss, self._dataset, section.batch_size
+        self._steps: GradientSteps = (
+            PlainSteps(model, loss, rows, size)
+            if gradient is None
+            else PrivateSteps(model, loss, rows, size, rule=gradient, words=words)
+        )
 
     def _check_loss(self) -> None:
         """A loss of the user's own is tried on two rows."""
@@ -202,7 +205,7 @@ class Trainer:
         is set, Diverged when the result is not finite; the node's own tensors are then as they were.
         """
         with self._busy:
-            begun, before = time.perf_counter(), self._own.snapshot()
+            begun, before = time.perf_counter(), self._local.snapshot()
             write_vector(self._model, working, self._section.parameters)
             try:
                 with self._within_memory():
@@ -210,12 +213,12 @@ class Trainer:
             except NotFinite:
                 loss = math.nan
             except BaseException:
-                self._own.restore(before)
+                self._local.restore(before)
                 raise
             vector = read_vector(self._model, self._section.parameters)
             diverged = math.isnan(loss) or not np.isfinite(vector).all()
             if diverged:
-                self._own.restore(before)
+                self._local.restore(before)
         if diverged:
             raise Diverged(
                 f"training diverged in round {round_number}, the loss is {loss:g}; lower "
@@ -260,12 +263,12 @@ class Trainer:
     @property
     def own_names(self) -> tuple[str, ...]:
         """Names of the tensors that other peers may have otherwise."""
-        return self._own.names
+        return self._local.names
 
     def resume(self, stored: Mapping[str, Array]) -> None:
         """Go on with the own tensors of an earlier start; what is not there stays as it began."""
         with self._busy:
-            self._own.resume(stored)
+            self._local.resume(stored)
 
     def _within_memory(self) -> AbstractContextManager[None]:
         return within_memory(self.device, self._section.batch_size)
@@ -283,7 +286,7 @@ class Trainer:
         parameters = [value for value in self._model.parameters() if value.requires_grad]
         rate = self._section.learning_rate * self._schedule(round_number)
         optimizer = make_optimizer(parameters, self._section, rate)
-        held = None if self._restraint is None else Held(self._restraint, parameters)
+        held = None if self._proximal is None else Held(self._proximal, parameters)
         loss = 0.0
         for _ in range(self._section.epochs):
             loss = self._run_epoch(optimizer, parameters, held, rng, stop)

@@ -14,7 +14,7 @@ from protocol.wire.messages import Group, Key, Ready, Sid
 
 
 @dataclass(frozen=True)
-class Seat:
+class Participant:
     """A member of `group`; offers are (dimension,) vectors. The two timeouts cap a session's two halves.
 
     `ballot`: how votes are counted, where the group may make a strong base.

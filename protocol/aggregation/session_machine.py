@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from protocol.actions import Action
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.participant import Participant
 from protocol.vectors.pieces import Floats
 from protocol.wire.masked_messages import (
     Ack,
@@ -36,7 +36,7 @@ from protocol.wire.messages import (
 class SessionMachine(Protocol):
     """One member of one session, additive or masked: what a Session drives. Sends go to node keys."""
 
-    seat: Seat
+    participant: Participant
     shares_since: float
     sums_since: float
     deadline: float | None

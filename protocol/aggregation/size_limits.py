@@ -29,17 +29,7 @@ from protocol.wire.masked_messages import (
     ViewVote,
 )
 from protocol.wire.member_sets import everybody
-from protocol.wire.messages import (
-    Announce,
-    Base,
-    Certificate,
-    Group,
-    LineagePiece,
-    Link,
-    Message,
-    Ready,
-    Sum,
-)
+from protocol.wire.messages import Announce, Base, Certificate, Group, LineagePiece, Link, Message, Ready, Sum
 
 _32 = bytes(32)
 """A digest, a key, a session's id."""
@@ -114,8 +104,22 @@ def _link(members: int, pieces: int) -> LineagePiece:
     """Of a session in which nobody has open votes, and nobody is told to be gone."""
     certificate = Certificate(_32, (Sum(_32, _32, _32, (_32,) * pieces, _64, 0),) * members)
     base = Base(_BIG, _32, members, _32, _BIG)
-    limits = (members, _32[:16], _BIG, _BIG, _BIG)
-    announce = Announce(_32, _ENDPOINT, _TASK, _32, *limits, base, False, False, (), _64)
+    announce = Announce(
+        key=_32,
+        endpoint=_ENDPOINT,
+        task=_TASK,
+        parameters=_32,
+        min_participants=members,
+        instance=_32[:16],
+        epoch=_BIG,
+        counter=_BIG,
+        round=_BIG,
+        base=base,
+        leaving=False,
+        following=False,
+        open=(),
+        signature=_64,
+    )
     ready = Ready(announce, _32, _32[:16], _32, _32, False, (), _64)
     return LineagePiece(
         _32, 0, 1, (Link(Group((ready,) * members, _BIG, _32, (), (), _64), (), (certificate,)),)

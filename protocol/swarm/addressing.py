@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from protocol.actions import Action, Send
 from protocol.swarm.meeting.membership import Members
-from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.requests import Requests
 from protocol.wire.messages import Announce, Group, Key
 
@@ -19,10 +19,10 @@ from protocol.wire.messages import Announce, Group, Key
 class Addresses:
     """What the members announced, and what the last group's READYs say of who is known no more."""
 
-    def __init__(self, settings: Settings, standing: Standing, members: Members) -> None:
+    def __init__(self, settings: Settings, state: NodeState, members: Members) -> None:
         self._settings = settings
-        self._standing = standing
-        self._requests = Requests(settings, standing)
+        self._state = state
+        self._requests = Requests(settings, state)
         self._members = members
         self._grouped: dict[Key, str] = {}
         self._announced: Mapping[str, frozenset[Key]] = {}
@@ -60,7 +60,7 @@ class Addresses:
 
     def _before(self, key: Key) -> str | None:
         """Where a node listened that was in the sessions of the base's line: nobody is dialled there."""
-        readys = (ready for link in reversed(self._standing.line.whole) for ready in link.group.readys)
+        readys = (ready for link in reversed(self._state.line.whole) for ready in link.group.readys)
         return next((ready.announce.endpoint for ready in readys if ready.key == key), None)
 
     def at(self, endpoint: str) -> set[Key]:

@@ -1,13 +1,17 @@
-"""Whom a node knows, and how it stands with each, in a form for people."""
+"""What a node is doing, whom it knows, and how it stands with each: in a form for people."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from protocol.aggregation.session_machine import SessionMachine
 from protocol.swarm.meeting.clock_skew import Clocks
-from protocol.swarm.meeting.discovery import Greeting, Introductions
+from protocol.swarm.meeting.discovery import Discovery, Greeting
+from protocol.swarm.meeting.group_seeker import Offer
 from protocol.swarm.meeting.membership import Member
+from protocol.swarm.recovery.catch_up import CatchUp
 from protocol.wire.messages import Key
 
 
@@ -28,7 +32,7 @@ class Contact(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Acquaintance:
+class KnownPeer:
     """Somebody at an endpoint; `key` and `round` (the last one it told of) are None if it was never met."""
 
     endpoint: str
@@ -44,25 +48,25 @@ class Acquaintance:
     """By how much its clock is ahead of this machine's; None where that is not worth telling."""
 
 
-def acquaintances_of(hellos: Introductions, round: int, tracker: str | None) -> tuple[Acquaintance, ...]:
+def known_peers_of(discovery: Discovery, round: int, tracker: str | None) -> tuple[KnownPeer, ...]:
     """The members in the order of their keys, then whom this node has only greeted, the tracker first.
 
     An endpoint that answered and is nobody's any more (its node has moved) is left out.
     """
-    greetings = hellos.greetings
-    known = hellos.members.known(round)
-    members = hellos.members.every
+    greetings = discovery.greetings
+    known = discovery.members.known(round)
+    members = discovery.members.every
     ends = {member.announce.endpoint for member in members}
-    clocks = hellos.clocks
+    clocks = discovery.clocks
     met = (_met(each, each.announce.key in known, greetings, clocks) for each in members)
-    ahead_s = clocks.ahead_s(hellos.tracker_key or b"")
+    ahead_s = clocks.ahead_s(discovery.tracker_key or b"")
     asked = (end for end, greeting in greetings.items() if end == tracker or not greeting.answered)
     others = sorted(set(asked) - ends, key=lambda end: (end != tracker, end))
     greeted = (_greeted(end, greetings[end], end == tracker) for end in others)
     return (*met, *(replace(each, ahead_s=ahead_s) if each.is_tracker else each for each in greeted))
 
 
-def _met(member: Member, is_known: bool, greetings: dict[str, Greeting], clocks: Clocks) -> Acquaintance:
+def _met(member: Member, is_known: bool, greetings: dict[str, Greeting], clocks: Clocks) -> KnownPeer:
     announce = member.announce
     greeting = greetings.get(announce.endpoint)
     contact = Contact.REACHABLE
@@ -73,16 +77,64 @@ def _met(member: Member, is_known: bool, greetings: dict[str, Greeting], clocks:
     elif member.suspect:
         contact = Contact.UNREACHABLE
     why = greeting.why if greeting is not None and contact is Contact.UNREACHABLE else ""
-    standing = (contact, announce.round, announce.following)
-    ahead_s = clocks.ahead_s(announce.key)
-    return Acquaintance(announce.endpoint, announce.key, *standing, False, why, ahead_s)
+    return KnownPeer(
+        endpoint=announce.endpoint,
+        key=announce.key,
+        contact=contact,
+        round=announce.round,
+        follows=announce.following,
+        is_tracker=False,
+        why=why,
+        ahead_s=clocks.ahead_s(announce.key),
+    )
 
 
-def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool) -> Acquaintance:
+def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool) -> KnownPeer:
     if greeting.refused is not None:
         contact, why = Contact.REFUSES, greeting.refused.reason
     elif greeting.answered:
         contact, why = Contact.REACHABLE, ""
     else:
         contact, why = (Contact.UNREACHABLE if greeting.why else Contact.NOT_MET), greeting.why
-    return Acquaintance(endpoint, None, contact, None, False, is_tracker, why, None)
+    return KnownPeer(
+        endpoint=endpoint,
+        key=None,
+        contact=contact,
+        round=None,
+        follows=False,
+        is_tracker=is_tracker,
+        why=why,
+        ahead_s=None,
+    )
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a node is doing, for people: the phase, who is waited for, until when (Unix s)."""
+
+    phase: str
+    waiting_for: tuple[str, ...]
+    deadline: float | None
+
+
+def status_of(
+    machine: SessionMachine | None,
+    catch_up: CatchUp,
+    discovery: Discovery,
+    offer: Offer | None,
+    following_until: float | None,
+    closing_until: float | None,
+    name: Callable[[Key], str],
+) -> Status:
+    """The innermost thing that is going on; `name` says a member's endpoint."""
+    if machine is not None:
+        return Status(machine.stage, tuple(name(key) for key in machine.waiting_for()), machine.deadline)
+    if catch_up.busy:
+        return Status("catching up", (), catch_up.deadline)
+    if discovery.joining:
+        return Status("joining", discovery.awaited(), discovery.deadline)
+    if offer is not None:
+        return Status("group", discovery.awaited(), offer.deadline)
+    if following_until is not None:
+        return Status("following", (), following_until)
+    return Status("idle" if closing_until is None else "closing", (), closing_until)

@@ -1,33 +1,76 @@
-"""Rounds without an offer: a node whose privacy budget is spent goes on with the bases that others make.
+"""How a node comes to its end: rounds without an offer, the last round, and the time after it.
 
-Such a round is the phase `following` of protocol.swarm.phases; it ends with a base, at T_group, where
-nobody is left who offers, or where all is over.
+`SwarmEnd`: a node that comes late learns that the last round is over. The last round has ended for everybody
+when it has ended for somebody. Where too few are left for a group, an offer would wait for nothing: the round
+fails as the last one, once what the others agreed on has been fetched.
 
-What must stay true:
-- once it follows, a node follows for good, over a restart too: it offers nothing, and says so;
+`Follower`: a node whose privacy budget is spent offers nothing, and takes over the bases that others make.
+Such a round is the phase `following` of protocol.swarm.phases. What must stay true:
+- a node that has begun to follow follows for good, over a restart too: it offers nothing, and says so;
 - every round ends, at T_group at the latest;
 - a round that was given a base has the number that it has for those who made it.
+
+`Closing`: after its last round a node serves what it holds until the others have it, too. These are the
+phases `closing` and `closed` of protocol.swarm.phases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from protocol.actions import Action, Failed, Reason
+from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.membership import Members
-from protocol.swarm.node_state import Settings, Standing
-from protocol.swarm.swarm_finished import Lateness
+from protocol.swarm.node_state import NodeState, Settings
+from protocol.swarm.recovery.fetch import PATIENCE_S
 from protocol.wire.messages import Announce
+
+LINGER_S = 10.0
+
+
+class SwarmEnd:
+    """Whether there is anything left to wait for."""
+
+    def __init__(self, settings: Settings, state: NodeState, discovery: Discovery) -> None:
+        self._settings = settings
+        self._state = state
+        self._discovery = discovery
+
+    @property
+    def is_over(self) -> bool:
+        """Whether others ended the last round, those left make no group, and none has a better base.
+
+        To be asked when everybody was heard who will be. A member's word is enough, also a goodbye: it could
+        as well keep away, where it is needed for a group.
+        """
+        members, mine, last = self._discovery.members, self._state, self._settings.last_round
+        if not any(member.announce.round >= last for member in members.every):
+            return False
+        announces = (members.get(key) for key in members.candidates(mine.round))
+        left = sum(announce is not None and announce.round < last for announce in announces)
+        enough = left + (not mine.following) >= self._settings.min_participants
+        return not enough and not members.anyone_above(mine.round, mine.base)
+
+    @property
+    def is_deserted(self) -> bool:
+        """Whether nobody was heard since this start, and the system says that nobody listens anywhere.
+
+        A tracker that answers is nobody: it stays when a swarm has ended.
+        """
+        if any(member.live for member in self._discovery.members.every):
+            return False
+        tracker = self._settings.tracker if self._discovery.tracker_key else None
+        named = [greeting for end, greeting in self._discovery.greetings.items() if end != tracker]
+        return bool(named or tracker) and all(greeting.is_refused for greeting in named)
 
 
 class Follower:
     """This node's rounds without an offer, one at a time."""
 
-    def __init__(self, settings: Settings, standing: Standing, members: Members, lateness: Lateness) -> None:
+    def __init__(self, settings: Settings, state: NodeState, members: Members, swarm_end: SwarmEnd) -> None:
         self._settings = settings
-        self._standing = standing
+        self._state = state
         self._members = members
-        self._lateness = lateness
+        self._swarm_end = swarm_end
         self._has_base = False
         """Whether a base was adopted since the last of these rounds ended."""
         self.deadline: float | None = None
@@ -38,43 +81,74 @@ class Follower:
 
         What was adopted between two rounds is this round's base, if who made it says so by a later round.
         """
-        self._standing.following = True
-        self._has_base = self._has_base and self._shown_round() > self._standing.round
+        self._state.following = True
+        self._has_base = self._has_base and self._shown_round() > self._state.round
         self.deadline = now + self._settings.group_timeout_s
 
     def adopted(self) -> None:
         """This node stands on another base."""
         self._has_base = True
 
-    def end(self, expecting: bool, now: float) -> list[Action]:
-        """The end of the round that runs, if it is over.
+    def end(self, expecting: bool, now: float) -> int | None:
+        """The number of the round that runs, if it is over: then none runs any more.
 
         `expecting`: a base is being fetched or stored, or not everybody was heard yet.
         """
         if self.deadline is None:
-            return []
+            return None
         all_follow = self._nobody_offers()  # then their rounds end at once, one by one
-        is_last = not (expecting or all_follow) and self._lateness.is_over
+        is_last = not (expecting or all_follow) and self._swarm_end.is_over
         nothing_comes = is_last or (all_follow and not expecting)
         if not (self._has_base or now >= self.deadline or nothing_comes):
-            return []
+            return None
         self.deadline, self._has_base = None, False
-        least = self._settings.last_round if is_last else self._standing.round + 1
-        round = max(self._standing.round + 1, least, self._shown_round())
-        self._members.skipped(round - self._standing.round - 1)
-        self._standing.round = round
-        return [Failed(Reason.BUDGET_SPENT, self._standing.round, (), None)]
+        least = self._settings.last_round if is_last else self._state.round + 1
+        return max(self._state.round + 1, least, self._shown_round())
 
     def _nobody_offers(self) -> bool:
         """Whether the others follow, too: then no new base can come."""
-        round = self._standing.round
+        round = self._state.round
         return bool(self._members.known(round)) and not self._members.offering(round)
 
     def _shown_round(self) -> int:
         """The highest round of the live members that offer and stand on this node's base; 0 without any."""
-        base = self._standing.base
+        base = self._state.base
         return max((a.round for a in self._live_offering() if a.base == base), default=0)
 
     def _live_offering(self) -> Iterable[Announce]:
-        announces = (self._members.get(key) for key in self._members.candidates(self._standing.round))
+        announces = (self._members.get(key) for key in self._members.candidates(self._state.round))
         return (announce for announce in announces if announce is not None)
+
+
+class Closing:
+    """Waits for the others' confirmation, which is their announcement of this node's base and round.
+
+    Who shows an open vote in a session in which this node has one, too, may still finish it with this node.
+    """
+
+    def __init__(self, state: NodeState, members: Members) -> None:
+        self._state = state
+        self._members = members
+        self.until: float | None = None
+        """How long this node lingers at most (Unix s); None before its last round is over."""
+
+    def begin(self, others_need_s: float, now: float) -> None:
+        """Linger LINGER_S, or longer where the others may still be waiting for a sum.
+
+        `others_need_s`: how long they may; they need the certificate afterwards.
+        """
+        self.until = now + max(LINGER_S, others_need_s + PATIENCE_S)
+
+    def is_over(self, fetching: bool, now: float) -> bool:
+        """Whether this node may go; before its time not while it is itself `fetching` or storing a base."""
+        return self.until is not None and (now >= self.until or self._confirmed(fetching))
+
+    def _confirmed(self, fetching: bool) -> bool:
+        if fetching:
+            return False
+        base, round = self._state.base, self._state.round
+        live = (self._members.get(key) for key in self._members.live(round))
+        bound = {sid for sid, vote in self._state.votes.items() if vote.group is not None}
+        return all(
+            a is None or (a.base == base and a.round >= round and bound.isdisjoint(a.open)) for a in live
+        )

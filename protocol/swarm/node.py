@@ -33,28 +33,25 @@ from protocol.actions import (
     Vote,
 )
 from protocol.adaptive_timeouts import PhasePaces
-from protocol.aggregation.early_buffer import Early
 from protocol.aggregation.masked.release import WRONG_SECRET
+from protocol.aggregation.reorder_buffer import ReorderBuffer
 from protocol.aggregation.session_machine import SessionMachine, is_light
 from protocol.crypto.sealing import derive
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.quorum.electorate import Ballot
 from protocol.quorum.lineage import Line, after
 from protocol.swarm.addressing import Addresses
-from protocol.swarm.closing import Closing
-from protocol.swarm.inspection import Acquaintance, acquaintances_of
-from protocol.swarm.last_rounds import Follower
+from protocol.swarm.inspection import KnownPeer, Status, known_peers_of, status_of
+from protocol.swarm.last_rounds import Closing, Follower, SwarmEnd
 from protocol.swarm.meeting.clock_skew import THIS_MACHINE
 from protocol.swarm.meeting.coordination import Coordination
-from protocol.swarm.meeting.discovery import Introductions
+from protocol.swarm.meeting.discovery import Discovery
 from protocol.swarm.meeting.patience import Patience
-from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.phases import STEPS, Event, Phase
-from protocol.swarm.recovery.catch_up import Healer
+from protocol.swarm.recovery.catch_up import CatchUp
 from protocol.swarm.recovery.fetch import Fetched, Past
 from protocol.swarm.session_factory import farewell, machine_for, too_long
-from protocol.swarm.status import Status, status_of
-from protocol.swarm.swarm_finished import Lateness
 from protocol.swarm.votes.late_finish import LateFinishes
 from protocol.swarm.votes.obstacle import TOLD_AFTER_S, Obstacle, Watch, names_of
 from protocol.swarm.votes.voting import Voting
@@ -82,45 +79,45 @@ from protocol.wire.messages import (
 )
 
 
-class Session:
+class Node:
     """One node in one swarm. `rand`: 32 secret bytes, new at each start; times are Unix seconds."""
 
-    def __init__(self, settings: Settings, standing: Standing, past: Mapping[Sid, Past], rand: bytes) -> None:
+    def __init__(self, settings: Settings, state: NodeState, past: Mapping[Sid, Past], rand: bytes) -> None:
         self._settings = settings
-        self._standing = standing
-        self._hellos = Introductions(settings, standing, derive(rand, b"introductions"))
-        self._members = self._hellos.members
-        self.addresses = Addresses(settings, standing, self._members)
-        self._patience = Patience(settings, standing, self._members)
-        self._watch = Watch(settings, standing, self._members, self._patience, self.addresses.named)
-        self._voting = Voting(settings, standing, self._members, self._patience)
-        self._late = LateFinishes(settings, standing.votes, self._voting.ballot)
-        self._healer = Healer(settings, standing, self._members, self._patience)
+        self._state = state
+        self._discovery = Discovery(settings, state, derive(rand, b"introductions"))
+        self._members = self._discovery.members
+        self.addresses = Addresses(settings, state, self._members)
+        self._patience = Patience(settings, state, self._members)
+        self._watch = Watch(settings, state, self._members, self._patience, self.addresses.named)
+        self._voting = Voting(settings, state, self._members, self._patience)
+        self._late = LateFinishes(settings, state.votes, self._voting.ballot)
+        self._catch_up = CatchUp(settings, state, self._members, self._patience)
         for sid, known in past.items():
-            self._healer.remember(sid, known)
+            self._catch_up.remember(sid, known)
         self._remember_open_sessions()
-        self._line: Line = standing.line
+        self._line: Line = state.line
         """The line of the base that is being stored."""
-        self._coordination = Coordination(settings, standing, self._hellos, self._patience)
+        self._coordination = Coordination(settings, state, self._discovery, self._patience)
         self._seeker = self._coordination.seeker
         self._paces = PhasePaces(settings.shares_timeout_s, settings.sums_timeout_s)
         self._machine: SessionMachine | None = None
-        self._early = Early()
+        self._early = ReorderBuffer()
         self._storing = False
         self._result_of: Sid | None = None
         """The session whose result is being stored."""
-        self.lateness = Lateness(settings, standing, self._hellos)
-        self._follower = Follower(settings, standing, self._members, self.lateness)
-        self._closing = Closing(standing, self._members)
+        self.swarm_end = SwarmEnd(settings, state, self._discovery)
+        self._follower = Follower(settings, state, self._members, self.swarm_end)
+        self._closing = Closing(state, self._members)
         self._course = Course(STEPS, Phase.IDLE)
 
     def _remember_open_sessions(self) -> None:
         """After a restart: the sessions in which this node's votes are open may still have a result."""
         self._voting.adopted()
-        for sid, vote in self._standing.votes.items():
+        for sid, vote in self._state.votes.items():
             if vote.group is not None:
                 on, ballot = vote.group.base, self._voting.ballot(vote.group)
-                self._healer.remember(sid, Past(vote.group, on, {}, ballot))
+                self._catch_up.remember(sid, Past(vote.group, on, {}, ballot))
 
     # -- what the shell calls ----------------------------------------------------------------------
 
@@ -132,29 +129,29 @@ class Session:
     def may_answer(self, endpoint: str) -> frozenset[Key]:
         """Whose key may answer at an endpoint; empty: anybody's."""
         if endpoint == self._settings.tracker:
-            return self._hellos.keys_of_tracker
+            return self._discovery.keys_of_tracker
         return self.addresses.may_answer(endpoint)
 
     @property
     def round(self) -> int:
         """The last round that ended."""
-        return self._standing.round
+        return self._state.round
 
     @property
     def base(self) -> Base:
         """The base this node stands on."""
-        return self._standing.base
+        return self._state.base
 
     def open(self, now: float) -> list[Action]:
         """Greet the others."""
-        self._coordination.announce(self._standing.announce(self._settings), now)
-        return self._after(self._hellos.open(now), now)
+        self._coordination.announce(self._state.announce(self._settings), now)
+        return self._after(self._discovery.open(now), now)
 
     def offer(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
         """Seek a group for an offer (summed,); ends with Completed or Failed. `rand`: 32 secret bytes."""
         if not np.isfinite(vector).all():
             raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
-        if self._standing.following:
+        if self._state.following:
             raise LocalProtocolError("a node that follows offers nothing")
         self._course.step(Event.OFFER)
         self._seeker.begin(vector, rand, self._paces.shares_s + self._paces.sums_s, now)
@@ -163,7 +160,7 @@ class Session:
     def follow(self, now: float) -> list[Action]:
         """A round without an offer; ends with Failed(BUDGET_SPENT). The first one is for good."""
         self._course.step(Event.FOLLOW)
-        is_first = not self._standing.following
+        is_first = not self._state.following
         self._follower.begin(now)
         self._coordination.retire()
         resigned = self._vote(now)
@@ -186,10 +183,10 @@ class Session:
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """Nobody answers at an endpoint: whoever waits for it need not."""
-        actions = self._hellos.unreachable(endpoint, now, why)
+        actions = self._discovery.unreachable(endpoint, now, why)
         if endpoint == self._settings.tracker:
             self._seeker.void()
-            self._hellos.tracker_key = None
+            self._discovery.forget_tracker()
         for key in sorted(self.addresses.at(endpoint)):
             actions += self._lost(key, now)
         return self._after(actions, now)
@@ -198,25 +195,25 @@ class Session:
         """A link broke and was opened again: who is there may have started anew and know nothing."""
         if endpoint in (self._settings.tracker, self.addresses.of(self._seeker.coordinator or b"")):
             self._seeker.void()
-        return self._after(self._hellos.greet(endpoint, now), now)
+        return self._after(self._discovery.greet(endpoint, now), now)
 
     def tick(self, now: float) -> list[Action]:
         """Do what is due."""
-        actions = [*self._hellos.tick(now), *self._hellos.clock_news()]
-        self._healer.tick(now)
+        actions = [*self._discovery.tick(now), *self._discovery.clock_news()]
+        self._catch_up.tick(now)
         if self._machine is not None:
             actions += self._of_machine(self._machine.tick(now), now)
         actions += self._coordination.tick(now)
         if self._coordination.expired(now):
             self._course.step(Event.NO_GROUP)
             actions += self._alone(Reason.GROUP_TIMEOUT, self.round + 1, now)
-        if self._hellos.announcing_due(now):
+        if self._discovery.announcing_due(now):
             actions += self._broadcast(now)
         return self._after([*actions, *self._watched(now)], now)
 
     def _watched(self, now: float) -> list[Action]:
         """See what is in the way of a group, and tell the owner if an offer has waited for a while."""
-        if self._hellos.joining or self._course.phase in (Phase.CLOSING, Phase.CLOSED):
+        if self._discovery.joining or self._course.phase in (Phase.CLOSING, Phase.CLOSED):
             self._watch.pause()
             return []
         self._watch.look(now)
@@ -225,17 +222,17 @@ class Session:
 
     def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
         """This machine's clock is so far ahead of the times given here, of which it slept `asleep_s`."""
-        text = self._hellos.clocks.step(offset_s, asleep_s)
+        text = self._discovery.clocks.step(offset_s, asleep_s)
         return [Notice(Note.CLOCK, THIS_MACHINE, text)] if text else []
 
     def adopted(self, base: Base, now: float) -> list[Action]:
         """The shell stored a new base: say so, and go on from there."""
-        standing, freed = self._standing, list[Action]()
-        if base != standing.base:
-            was_anchored = base.anchor != standing.base.anchor
-            standing.previous, standing.base, standing.line = standing.base, base, self._line
+        state, freed = self._state, list[Action]()
+        if base != state.base:
+            was_anchored = base.anchor != state.base.anchor
+            state.previous, state.base, state.line = state.base, base, self._line
             if was_anchored:
-                standing.gone = frozenset()
+                state.gone = frozenset()
             self._follower.adopted()
             self._voting.adopted()
             self._patience.adopted(was_anchored, now)
@@ -253,17 +250,17 @@ class Session:
         return self._after(self._broadcast(now), now)
 
     def _broadcast(self, now: float) -> list[Action]:
-        self._coordination.announce(self._standing.announce(self._settings), now)
-        return self._hellos.broadcast(now)
+        self._coordination.announce(self._state.announce(self._settings), now)
+        return self._discovery.broadcast(now)
 
     def leave(self, now: float) -> list[Action]:
         """Say goodbye, so that nobody waits."""
-        return self._hellos.broadcast(now, leaving=True)
+        return self._discovery.broadcast(now, leaving=True)
 
     @property
     def deadline(self) -> float | None:
         """When tick should be called at the latest."""
-        parts = (self._hellos, self._healer, self._coordination, self._follower, self._machine)
+        parts = (self._discovery, self._catch_up, self._coordination, self._follower, self._machine)
         times = [part.deadline for part in parts if part is not None]
         times += [self._closing.until] if self._course.phase is Phase.CLOSING else []
         return min((at for at in times if at is not None), default=None)
@@ -276,9 +273,15 @@ class Session:
     @property
     def status(self) -> Status:
         """What is going on now."""
-        parts = (self._machine, self._healer, self._hellos, self._seeker.offer)
-        untils = (self._follower.deadline, self._closing.until)
-        return status_of(*parts, *untils, name=self.addresses.named)
+        return status_of(
+            machine=self._machine,
+            catch_up=self._catch_up,
+            discovery=self._discovery,
+            offer=self._seeker.offer,
+            following_until=self._follower.deadline,
+            closing_until=self._closing.until,
+            name=self.addresses.named,
+        )
 
     @property
     def obstacle(self) -> Obstacle | None:
@@ -286,9 +289,9 @@ class Session:
         return self._watch.obstacle
 
     @property
-    def acquaintances(self) -> tuple[Acquaintance, ...]:
+    def known_peers(self) -> tuple[KnownPeer, ...]:
         """Whom this node knows."""
-        return acquaintances_of(self._hellos, self.round, self._settings.tracker)
+        return known_peers_of(self._discovery, self.round, self._settings.tracker)
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -296,11 +299,11 @@ class Session:
         match message:
             case Hello():
                 heard = [*self._hello(message, by, now), *self._gave_up(message.announce, False, now)]
-                return [*heard, *self._hellos.clock_news()]
+                return [*heard, *self._discovery.clock_news()]
             case Roster():
-                return [*self._hellos.roster(message, now), *self._hellos.clock_news()]
+                return [*self._discovery.roster(message, now), *self._discovery.clock_news()]
             case Refused():
-                return self._hellos.refused(message, now)
+                return self._discovery.refused(message, now)
             case Ready():
                 taken = self._coordination.ready(message, by, now)
                 return [*taken, *self._gave_up(message.announce, True, now)]
@@ -319,12 +322,12 @@ class Session:
             case _ if isinstance(message, Fetched):
                 return self._fetched(message, now)
             case _:
-                return self._healer.serve(message, by, self._hellos.accepts)
+                return self._catch_up.serve(message, by, self._discovery.accepts)
 
     def _hello(self, hello: Hello, by: Key | None, now: float) -> list[Action]:
-        actions = self._hellos.hello(hello, by, now)
+        actions = self._discovery.hello(hello, by, now)
         announce = hello.announce
-        if announce.key == self._settings.key.public or not self._hellos.accepts(announce):
+        if announce.key == self._settings.key.public or not self._discovery.accepts(announce):
             return actions
         self._coordination.announce(announce, now)
         return [*actions, *self._late.give(announce, now)]
@@ -345,12 +348,12 @@ class Session:
         if isinstance(message, Share) and message.sender != by:
             raise RemoteProtocolError(f"{kind} in the name of another than brought it")
         if machine is not None and machine.takes(message):
-            if by not in machine.seat.members:
+            if by not in machine.participant.members:
                 raise RemoteProtocolError(f"{kind} of this session, from somebody who is not in it")
             return self._of_machine(machine.receive(message, now), now)
         if isinstance(message, Release) and (late := self._late.get(message.head.sid)):
             return late.take_release(message)
-        if isinstance(message, MaskedMessage) and session_of(message) in self._healer.past:
+        if isinstance(message, MaskedMessage) and session_of(message) in self._catch_up.past:
             return []  # what t members sufficed for, the others say as well
         if self._seeker.offer is None or machine is not None:
             raise RemoteProtocolError(f"{type(message).__name__} of a session that is not this node's")
@@ -360,12 +363,12 @@ class Session:
     def _sum(self, message: Sum, by: Key | None, now: float) -> list[Action]:
         if self._machine is not None and self._machine.takes(message):
             return self._bulk(message, by, now)
-        late = self._late.get(message.sid) if self._healer.has_base_of(message.sid) else None
-        if late is not None and self._machine is None and not (self._healer.busy or self._storing):
+        late = self._late.get(message.sid) if self._catch_up.has_base_of(message.sid) else None
+        if late is not None and self._machine is None and not (self._catch_up.busy or self._storing):
             return self._took(late.take_sum(message))
-        if self._healer.busy:
+        if self._catch_up.busy:
             return self._fetched(message, now)
-        if evidence := self._healer.equivocation(message):
+        if evidence := self._catch_up.equivocation(message):
             self._ban(evidence.sender)
         return [evidence] if evidence else self._bulk(message, by, now)
 
@@ -375,11 +378,11 @@ class Session:
             return self._of_machine(self._machine.receive(message, now), now)
         if (
             isinstance(message, ResultCertificate | TotalPiece)
-            and not self._healer.busy
-            and message.sid in self._healer.past
+            and not self._catch_up.busy
+            and message.sid in self._catch_up.past
         ):
             return []  # it was asked for while its session ran, which has ended in another way meanwhile
-        return self._took(self._of_machine(self._healer.receive(message, now), now))
+        return self._took(self._of_machine(self._catch_up.receive(message, now), now))
 
     def _took(self, actions: list[Action]) -> list[Action]:
         """What was fetched: where it is a base, it is stored before anything else."""
@@ -401,13 +404,13 @@ class Session:
                 return action
 
     def _with_new_line(self, action: Completed | Healed) -> Completed | Healed:
-        past = self._healer.past[action.sid]
+        past = self._catch_up.past[action.sid]
         is_masked = isinstance(action.certificate, ResultCertificate)
         proof = ((action.certificate,), ()) if is_masked else ((), (action.certificate,))
         link = Link(action.group, *proof)
         generation, is_strong = past.base.generation + 1, past.ballot is not None
         first = self._settings.electorate
-        self._line = after(self._standing.line, link, generation, is_strong, first)
+        self._line = after(self._state.line, link, generation, is_strong, first)
         self._result_of = action.sid
         return replace(action, line=self._line, without=self._without(past.ballot))
 
@@ -415,14 +418,14 @@ class Session:
         """Who counted as gone for good in the session of a strong base."""
         if ballot is None:
             return ()
-        are_keys = self._standing.line.electors is not None or self._settings.electorate is None
+        are_keys = self._state.line.electors is not None or self._settings.electorate is None
         return names_of(ballot.gone, are_keys, self.addresses.named)
 
     # -- rounds ------------------------------------------------------------------------------------
 
     def _lost(self, key: Key, now: float) -> list[Action]:
         self._members.suspect(key)
-        self._healer.unreachable(key, now)
+        self._catch_up.unreachable(key, now)
         self._coordination.lost(key)
         return self._of_machine(self._machine.unreachable(key, now), now) if self._machine else []
 
@@ -434,14 +437,14 @@ class Session:
         if refusal := too_long(self._settings, len(group.readys)):
             return refusal
         ballot = self._voting.ballot(group)
-        if ballot is not None and len(self._standing.votes) >= MAX_OPEN:
+        if ballot is not None and len(self._state.votes) >= MAX_OPEN:
             raise RemoteProtocolError("a GROUP that needs votes, and too many are open here")
-        self._healer.abandon(now)
+        self._catch_up.abandon(now)
         offer, ephemeral = self._seeker.found(now)
         machine = machine_for(group, ephemeral, self._settings, self._paces, ballot)
         self.addresses.of_group(group)
-        sid = machine.seat.sid
-        self._healer.remember(sid, Past(group, self.base, machine.headers, ballot))
+        sid = machine.participant.sid
+        self._catch_up.remember(sid, Past(group, self.base, machine.headers, ballot))
         rand = derive(offer.rand, b"session", sid)
         started = machine.start(offer.vector, rand, now)
         self._course.step(Event.GROUP)
@@ -451,7 +454,7 @@ class Session:
     def _replay(self, machine: SessionMachine, now: float) -> list[Action]:
         """Shares and sums that came before the GROUP."""
         actions: list[Action] = []
-        for message in self._early.take(machine.seat.sid):
+        for message in self._early.take(machine.participant.sid):
             with suppress(RemoteProtocolError):
                 actions += self._of_machine(machine.receive(message, now), now)
         return actions
@@ -507,13 +510,18 @@ class Session:
 
     def _end(self, round: int) -> None:
         self._course.step(Event.ENDED)
-        self._hellos.count(round)
+        self._count(round)
         self._machine = None
         self._early.drop()
 
+    def _count(self, round: int) -> None:
+        """This node's last round is this one now; whom it knew before it still knows."""
+        self._members.skipped(round - self._state.round - 1)
+        self._state.round = round
+
     def _alone(self, reason: Reason, round: int, now: float) -> list[Action]:
         """No group came, or will come: one fallback round."""
-        self._hellos.count(round)
+        self._count(round)
         self._patience.failed(now)
         self._early.drop()
         return [Failed(reason, round, (), None), *self._in_the_way(now), *self._broadcast(now)]
@@ -525,7 +533,7 @@ class Session:
 
     def _too_late(self, now: float) -> list[Action]:
         """The end of an offer that nobody waits for: the others have ended the last round."""
-        if self._seeker.offer is None or not self.lateness.is_over:
+        if self._seeker.offer is None or not self.swarm_end.is_over:
             return []
         self._course.step(Event.TOO_LATE)
         self._coordination.give_up()
@@ -533,15 +541,16 @@ class Session:
 
     def _followed(self, now: float) -> list[Action]:
         """The end of a round without an offer, if it is over, and where this node stands then."""
-        expecting = self._storing or self._healer.expecting or self._hellos.joining
-        ended = self._follower.end(expecting, now)
-        if not ended:
+        expecting = self._storing or self._catch_up.expecting or self._discovery.joining
+        round = self._follower.end(expecting, now)
+        if round is None:
             return []
         self._course.step(Event.FOLLOWED)
-        return [*ended, *self._broadcast(now)]
+        self._count(round)
+        return [Failed(Reason.BUDGET_SPENT, round, (), None), *self._broadcast(now)]
 
     def _ban(self, key: Key) -> None:
-        self._standing.banned.add(key)
+        self._state.banned.add(key)
         self._members.forget(key)
         self._coordination.drop(key)
 
@@ -551,8 +560,8 @@ class Session:
         """What follows from any change: heal, seek, close groups, end."""
         actions = [*actions, *self._vote(now)]
         if self._machine is None and not self._storing:
-            actions = [*actions, *self._healer.look(now), *self._finish_late(now)]
-        if not (self._hellos.joining or self._healer.busy or self._storing):
+            actions = [*actions, *self._catch_up.look(now), *self._finish_late(now)]
+        if not (self._discovery.joining or self._catch_up.busy or self._storing):
             actions = [*actions, *self._too_late(now), *self._coordination.seek(now)]
         actions = [*actions, *self._coordination.close_groups(now), *self._followed(now)]
         actions = self._to_myself(self.addresses.addressed(actions), now)
@@ -572,12 +581,12 @@ class Session:
         """Fetch what the releases of a session open that ended without a result."""
         actions: list[Action] = []
         for certificate, sources in self._late.opened:
-            actions += self._healer.finish(certificate, sources, now)
+            actions += self._catch_up.finish(certificate, sources, now)
         return actions
 
     def _closed(self, now: float) -> list[Action]:
         """The end, once: every live peer has what this node has, or has had the time for it."""
-        fetching = self._healer.busy or self._storing
+        fetching = self._catch_up.busy or self._storing
         if self._course.phase is not Phase.CLOSING or not self._closing.is_over(fetching, now):
             return []
         self._course.step(Event.CONFIRMED)

@@ -71,8 +71,10 @@ class Settings:
 
 
 @dataclass
-class Standing:
+class NodeState:
     """Where a node stands: its last round, its base and the base before, and whom it banned.
+
+    All parts of a node read it; one class writes each field (tests/unit/protocol/test_state_owners.py).
 
     `line`: the line that its base stands in. `votes`: its open ones. `gone`: the electors of this
     anchor that its owner says are gone for good.
@@ -96,6 +98,10 @@ class Standing:
     def electorate(self, settings: Settings) -> Electorate | None:
         """Of this node's base; None where a tracker names it."""
         return settings.electorate if self.line.electors is None else self.line.electors
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Whatever is announced from here on is later than what was announced in a lower epoch."""
+        self.epoch, self.counter = epoch, 0
 
     def announce(self, settings: Settings, leaving: bool = False) -> Announce:
         """A fresh signed announcement; each is later than the one before."""

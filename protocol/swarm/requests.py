@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire import codec
 from protocol.wire.bulk import Bulk
 from protocol.wire.messages import Key, Message, Request
@@ -43,9 +43,9 @@ class Answered:
 class Requests:
     """The numbers of this node's requests."""
 
-    def __init__(self, settings: Settings, standing: Standing) -> None:
+    def __init__(self, settings: Settings, state: NodeState) -> None:
         self._key = settings.key
-        self._standing = standing
+        self._state = state
         self._number = 0
 
     def signed(
@@ -58,5 +58,5 @@ class Requests:
 
     def _sign(self, to: Key, request: Asked) -> Asked:
         self._number += 1
-        numbered = replace(request, to=to, epoch=self._standing.epoch, number=self._number)
+        numbered = replace(request, to=to, epoch=self._state.epoch, number=self._number)
         return codec.sign(numbered, self._key)

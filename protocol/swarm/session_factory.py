@@ -11,7 +11,7 @@ from protocol.aggregation.fixed_point import FixedPoint
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS, tolerance
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.participant import Participant
 from protocol.aggregation.session_machine import SessionMachine
 from protocol.aggregation.size_limits import fits_additive, fits_masked, most_additive, most_masked
 from protocol.crypto.sealing import Ephemeral
@@ -29,7 +29,7 @@ def machine_for(
     """Masked sums for the groups that they are made for; shares for the others."""
     members, masked = len(group.readys), settings.masked
     shares_only = masked is None or members < LEAST_MEMBERS
-    seat = Seat(
+    participant = Participant(
         group=group,
         round=group_round(group),
         key=settings.key,
@@ -40,9 +40,11 @@ def machine_for(
         ballot=ballot,
     )
     if masked is None or shares_only:
-        return Additive(seat, settings.shares.for_group(members))
-    layout = Layout(seat.dimension, members, masked.all_to_all_bytes)
-    return DoubleMasked(seat, tolerance(members, masked.dropouts), FixedPoint(masked.clip, members), layout)
+        return Additive(participant, settings.shares.for_group(members))
+    layout = Layout(participant.dimension, members, masked.all_to_all_bytes)
+    return DoubleMasked(
+        participant, tolerance(members, masked.dropouts), FixedPoint(masked.clip, members), layout
+    )
 
 
 def threshold(group: Group, settings: Settings) -> int:
@@ -77,15 +79,15 @@ def farewell(machine: SessionMachine, announce: Announce, is_ready: bool) -> Far
     It has the base that this session made; or it started anew, fell back, or (`is_ready`) is READY again on
     the old base, and sends nothing of this session any more. None: it says nothing of the kind.
     """
-    seat = machine.seat
-    ready = seat.ready_of(announce.key)
+    participant = machine.participant
+    ready = participant.ready_of(announce.key)
     if ready is None or announce.order <= ready.announce.order:
         return None
-    if announce.base.sid == seat.sid:
+    if announce.base.sid == participant.sid:
         return machine.finished
     began_anew = announce.instance != ready.announce.instance
-    is_over = is_ready or announce.round >= seat.round
+    is_over = is_ready or announce.round >= participant.round
     if not began_anew and not (is_over and announce.base == ready.announce.base):
         return None
-    fell_back = announce.round >= seat.round and not began_anew
+    fell_back = announce.round >= participant.round and not began_anew
     return machine.gave_up if fell_back else machine.unreachable

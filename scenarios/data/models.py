@@ -15,7 +15,7 @@ class SmallCNN(nn.Module):
     dropout, which draws from a global generator.
 
     The convolution is written as the linear layer over patches that it is: then clients trained in blocks are
-    taken as stacked products (scenarios.federated.gradients), at two thirds of the time that `nn.Conv2d`
+    taken as stacked products (scenarios.clients.gradients), at two thirds of the time that `nn.Conv2d`
     needs, which is mapped: 53 and 78 ms for 24 clients of 40 rows in batches of 10. (Of two convolutions in a
     row the mapped ones are faster, 58 and 109 ms: on the way back patches must be summed up to images again.)
     """

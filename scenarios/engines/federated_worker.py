@@ -21,14 +21,14 @@ from mechanisms.noise.randomness import SystemWords, Words
 from mechanisms.servers.server import Federation, Indices, Step
 from node.federation import ClientNode, Gather, ServerGone, ServerNode
 from node.training.build import build
-from node.training.proximal import Restraint
+from node.training.proximal import ProximalTerm
 from node.training.trainer import Trainer
+from scenarios.clients.preparation import prepared
+from scenarios.clients.work import ClientWork, FederatedArm, node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts
 from scenarios.engines.inline import LocalRoom, round_line
-from scenarios.federated import cell
-from scenarios.federated.cell import ClientWork, FederatedCell, node_rows, rounds_of
-from scenarios.federated.preparation import prepared
+from scenarios.federated.rounds import rounds_of, upload_of
 from scenarios.study.cells import Outcome, Shelf
 
 SERVER_GONE = 3
@@ -43,7 +43,7 @@ class Post:
     the server's they are numbers only. federation: as the mechanism is to be made for. run: the secret.
     """
 
-    cell: FederatedCell
+    cell: FederatedArm
     dataset: Dataset
     parts: Parts
     federation: Federation
@@ -92,7 +92,7 @@ def train(post: Post, number: int, listener: socket.socket, server: str) -> int:
     work = prepared(post.work(), lambda client: words)
 
     def upload(client: int, number: int, model: Floats, stop: threading.Event) -> Floats:
-        return upload_of(work, client, number, model, words, stop)
+        return trained_upload(work, client, number, model, words, stop)
 
     async def run() -> None:
         await ClientNode(post.run, len(work.start), number, listener, server, upload).run()
@@ -106,7 +106,7 @@ def train(post: Post, number: int, listener: socket.socket, server: str) -> int:
     return 0
 
 
-def upload_of(
+def trained_upload(
     work: ClientWork, client: int, number: int, model: Floats, words: Words, stop: threading.Event
 ) -> Floats:
     """What `client` sends, (d,), after training `model` (d,) in round `number`, by the node's own trainer.
@@ -116,14 +116,14 @@ def upload_of(
     mechanism, part = work.mechanism, work.parts[client]
     section = replace(work.cell.train, grad_clip=work.training.grad_clip)
     step = Step(np.array([client]), section.learning_rate)
-    restraint = Restraint(
+    proximal = ProximalTerm(
         mechanism.proximal, lambda weights, start: mechanism.after_batch(weights, start, step)
     )
     *seed, _ = work.order_seed(client, number)
     rows = node_rows(work.taught, part)
-    trainer = Trainer(work.model, section, rows, tuple(seed), None, words, restraint)
+    trainer = Trainer(work.model, section, rows, tuple(seed), None, words, proximal)
     weights = trainer.train(model, number, stop).vector
-    return cell.upload_of(work, client, number, model, weights, words)
+    return upload_of(work, client, number, model, weights, words)
 
 
 def say(line: str) -> None:

@@ -14,11 +14,12 @@ import torch
 
 from mechanisms.noise.clipping import Floats
 from mechanisms.servers.server import Indices
+from scenarios.clients.work import ClientWork, Crew
 from scenarios.data import sources
 from scenarios.data.criteo import Criteo
 from scenarios.data.dataset import Dataset
 from scenarios.engines.engine import Place, SweepDisplay, one_line
-from scenarios.federated.cell import ClientWork, Crew, in_order, train_block
+from scenarios.federated.rounds import in_order, train_block
 from scenarios.frame.work import do_all
 from scenarios.study.cells import Cell, cell_name
 from scenarios.study.threads import one_thread

@@ -27,13 +27,14 @@ from node.cli.sigint import INTERRUPTED
 from node.errors import ConfigError
 from node.net.listening import DEFAULT, endpoint_of, listen
 from protocol.wire.limits import MAX_ORDERED
+from scenarios.clients.work import ClientWork, client_work, federation_of
 from scenarios.data.dataset import Dataset
 from scenarios.data.partitions import Parts, Rows
 from scenarios.engines.engine import Place, SweepDisplay, cores, one_line
 from scenarios.engines.federated_worker import SERVER_GONE, Post
 from scenarios.engines.inline import InlineEngine, LocalRoom, rounds_said
 from scenarios.engines.vertical_worker import Told
-from scenarios.federated.cell import ClientWork, FederatedCell, client_work, federation_of
+from scenarios.federated.cell import FederatedCell
 from scenarios.frame.children import Child, Children, warm_up
 from scenarios.study.cells import Cell, Outcome, Shelf
 from scenarios.swarms.cells import SwarmCell, run_nodes

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 
+from scenarios.frame.digests import salt_of
 from scenarios.frame.folder import write_json
-from scenarios.study.cells import salt_of
 from scenarios.study.threads import one_thread
+from scenarios.swarms.baselines import PrivateCurve, Replay
 from scenarios.swarms.history import amount, most_spent
 from scenarios.swarms.replay import Swarm
-from scenarios.swarms.replays import PrivateCurve, Replay
 
 
 def run_replay(job: Replay) -> int:

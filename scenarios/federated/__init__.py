@@ -1,1 +1,1 @@
-"""A federation with a server: clients, rounds, attackers, what is measured."""
+"""Federated averaging with a server as a cell of a sweep: its rounds, and what is measured."""

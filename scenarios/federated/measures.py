@@ -15,12 +15,12 @@ from mechanisms.audits.shadows import Shadows, calibrated
 from mechanisms.noise.clipping import Floats
 from mechanisms.noise.randomness import SeededWords
 from node.training.trainer import write_vector
-from scenarios.federated.attackers import Backdoor
+from scenarios.clients.poisons import Backdoor
 from scenarios.federated.shadow_models import random_halves, row_losses, shadow_losses
 from scenarios.study.cells import Fact
 
 if TYPE_CHECKING:
-    from scenarios.federated.cell import ClientWork
+    from scenarios.clients.work import ClientWork
 
 SHADOWS = 8
 _MEMBERSHIP = 22  # a stream of random numbers: [this, seed, ...]
@@ -98,8 +98,15 @@ def _shadows(
     seeds = [(_MEMBERSHIP, work.cell.seed, shadow) for shadow in range(SHADOWS)]
     labels = np.concatenate([data.train_y[numbers[0]], data.test_y[numbers[1]]])
     losses = shadow_losses(
-        *(work.model, work.start, rows, data.test_x, data.test_y, training, seeds),
-        *(np.concatenate(judged), labels),
+        model=work.model,
+        start=work.start,
+        rows_of_shadows=rows,
+        x=data.test_x,
+        y=data.test_y,
+        training=training,
+        seeds=seeds,
+        judged_x=np.concatenate(judged),
+        judged_y=labels,
     )
     return Shadows(*np.split(losses, [len(numbers[0])], axis=1))
 

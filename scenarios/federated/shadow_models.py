@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from node.errors import UserError
 from node.training.trainer import shapes, split_vector
-from scenarios.federated.clients import LocalTraining, Seed, train_clients
+from scenarios.clients.training import LocalTraining, Seed, train_clients
 
 Floats = NDArray[np.float32]
 Losses = NDArray[np.float64]
@@ -55,7 +55,16 @@ def shadow_losses(
     of each shadow's rows. Raises UserError where a shadow leaves the finite numbers.
     """
     vectors, _ = train_clients(
-        *(model, start, rows_of_shadows, x, y, functional.cross_entropy, training, seeds, None, _BLOCK)
+        model=model,
+        start=start,
+        rows_of_clients=rows_of_shadows,
+        x=x,
+        y=y,
+        loss=functional.cross_entropy,
+        training=training,
+        seeds=seeds,
+        after_batch=None,
+        block=_BLOCK,
     )
     if not np.isfinite(vectors).all():
         raise UserError(

@@ -29,12 +29,14 @@ from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
 from node.training.build import build
 from node.training.trainer import Trainer, read_vector
+from scenarios.clients.training import train_clients, training_of
+from scenarios.clients.work import node_rows
 from scenarios.data.dataset import Dataset
-from scenarios.federated.cell import node_rows, protection_facts
-from scenarios.federated.clients import train_clients, training_of
+from scenarios.federated.rounds import protection_facts
 from scenarios.federated.shadow_models import random_halves, row_losses
+from scenarios.frame.digests import salt_of
 from scenarios.inference.cell import AttackCell
-from scenarios.study.cells import Outcome, Room, salt_of
+from scenarios.study.cells import Outcome, Room
 from scenarios.study.threads import one_thread
 
 Floats = NDArray[np.float32]
@@ -107,8 +109,16 @@ class MembershipCell(AttackCell):
         start, seeds = read_vector(model, "*"), [(self.seed, number) for number in range(len(parts))]
         if mechanism.gradient is None:
             vectors, _ = train_clients(
-                *(model, start, parts, dataset.train_x, dataset.train_y, functional.cross_entropy),
-                *(training_of(self.train), seeds, None, _BLOCK),
+                model=model,
+                start=start,
+                rows_of_clients=parts,
+                x=dataset.train_x,
+                y=dataset.train_y,
+                loss=functional.cross_entropy,
+                training=training_of(self.train),
+                seeds=seeds,
+                after_batch=None,
+                block=_BLOCK,
             )
             return list(vectors)
         words = SeededWords(np.random.default_rng([_NOISE, self.seed, salt_of(self.arm)]))

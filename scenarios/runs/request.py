@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from node.errors import ConfigError, shown
+from node.task.load import overridden
 from node.task.rules import Rule, key, plain_table, read_section, text, whole
-from node.task.sections import overridden
 from scenarios.data.sources import data_folder
 from scenarios.engines.choice import EngineChoice, RaySection
 from scenarios.engines.inline import LocalRoom

@@ -34,8 +34,8 @@ from protocol.actions import (
 from protocol.machine import Machine
 from protocol.quorum.electorate import Electorate, of_names
 from protocol.quorum.lineage import FIRST, Line
-from protocol.swarm.node import Session
-from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.node import Node
+from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.recovery.fetch import Past
 from protocol.vectors.pieces import Floats, base_digest, piece, raw
 from protocol.wire import codec, ids
@@ -66,7 +66,7 @@ PARAMETERS = '{"simulated":true}'
 class Disk:
     """What survives a crash."""
 
-    standing: Standing
+    state: NodeState
     bases: dict[bytes, Floats]
     fresh: tuple[int, ...] = ()
     spent: tuple[int, ...] = ()
@@ -84,7 +84,7 @@ class SimulatedPeer(Host):
         super().__init__(index, network)
         vector = np.zeros(network.plan.dimension, dtype="<f4")
         base = Base(0, base_digest(codec.parameters_hash(PARAMETERS), 0, vector), 0, NO_SID)
-        self.disk = Disk(Standing(0, base, None, set()), {base.digest: vector})
+        self.disk = Disk(NodeState(0, base, None, set()), {base.digest: vector})
         self._offered: tuple[int, ...] = ()
         self._progress_at = 0.0
         self._follows_from = dict(network.plan.follows).get(index, math.inf)
@@ -92,12 +92,12 @@ class SimulatedPeer(Host):
     @property
     def machine(self) -> Machine:
         """The machine of this life."""
-        return self.session
+        return self.node
 
     @property
     def base(self) -> Base:
         """The base that is on disk."""
-        return self.disk.standing.base
+        return self.disk.state.base
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -105,17 +105,17 @@ class SimulatedPeer(Host):
         """Open a session on what the disk holds, and go on training."""
         now = self.network.now
         self._progress_at = now
-        epoch = self.disk.standing.epoch + 1
-        self.disk.standing = replace(self.disk.standing, epoch=epoch, counter=0)
+        epoch = self.disk.state.epoch + 1
+        self.disk.state = replace(self.disk.state, epoch=epoch, counter=0)
         votes = dict(self.disk.votes)
-        standing = replace(self.disk.standing, banned=set(self.disk.standing.banned), votes=votes)
+        state = replace(self.disk.state, banned=set(self.disk.state.banned), votes=votes)
         past = {sid: Past(group, base, {}) for sid, (group, base, _) in self.disk.certificates.items()}
-        self.session = Session(self._settings(), standing, past, self.network.random.randbytes(32))
-        self._standing = standing
+        self.node = Node(self._settings(), state, past, self.network.random.randbytes(32))
+        self._state = state
         for leave in self.network.plan.leaves:
             if leave.peer == self.index and leave.at_s > self.network.elapsed_s:
                 self.network.after(leave.at_s - self.network.elapsed_s, self, partial(self._leave, leave))
-        self.carry_out(self.session.open(now))
+        self.carry_out(self.node.open(now))
         self._train()
 
     def _settings(self) -> Settings:
@@ -157,16 +157,16 @@ class SimulatedPeer(Host):
         """Spend some time, then offer what was learned, or follow; or close after the last round."""
         if not self.alive:
             return
-        if self.session.round >= self.network.plan.rounds:
-            self.carry_out(self.session.close(self.network.now))
+        if self.node.round >= self.network.plan.rounds:
+            self.carry_out(self.node.close(self.network.now))
             return
-        is_spent = self.session.round + 1 >= self._follows_from or self._standing.following
+        is_spent = self.node.round + 1 >= self._follows_from or self._state.following
         then = self._follow if is_spent else self._offer
         self.network.after(self.network.random.uniform(*self.network.plan.train_s), self, then)
 
     def _follow(self) -> None:
         self.network.rules.followed(self.index)
-        actions = self.session.follow(self.network.now)
+        actions = self.node.follow(self.network.now)
         self._save()
         self.carry_out(actions)
 
@@ -177,10 +177,10 @@ class SimulatedPeer(Host):
         self._offered = self.disk.fresh
         vector = self.network.rules.offered(self.index, self._offered).astype("<f4")
         offer = np.append(vector, np.full(self.network.plan.slots, SLOT, "<f4"))
-        self.carry_out(self.session.offer(offer, self.network.random.randbytes(32), self.network.now))
+        self.carry_out(self.node.offer(offer, self.network.random.randbytes(32), self.network.now))
 
     def _save(self) -> None:
-        self.disk.standing = replace(self._standing, banned=set(self._standing.banned))
+        self.disk.state = replace(self._state, banned=set(self._state.banned))
 
     # -- actions -----------------------------------------------------------------------------------
 
@@ -262,7 +262,7 @@ class SimulatedPeer(Host):
         self.disk.votes = {sid: vote for sid, vote in self.disk.votes.items() if vote.anchor >= base.anchor}
         self.disk.spent = ()
         self.network.rules.stored(self.index, base, self.base)
-        actions = self.session.adopted(base, self.network.now)
+        actions = self.node.adopted(base, self.network.now)
         self._save()
         self.carry_out(actions)
 
@@ -292,9 +292,9 @@ class SimulatedPeer(Host):
 
     def _say_goodbye(self) -> None:
         """What a process does before it ends; the plan may have it die of it."""
-        self.carry_out(self.session.leave(self.network.now))
+        self.carry_out(self.node.leave(self.network.now))
         if self.alive:
-            self.network.rules.waited(self.index, self.network.now - self._progress_at, self.session.round)
+            self.network.rules.waited(self.index, self.network.now - self._progress_at, self.node.round)
 
     # -- serving -----------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from protocol.actions import Action, Named, Send
 from protocol.machine import Machine
-from protocol.swarm.meeting.tracker import Introducer
+from protocol.swarm.meeting.tracker import Tracker
 from protocol.wire.messages import Key
 from scenarios.simulator.hosts import Host
 from scenarios.simulator.wires import Wires
@@ -16,7 +16,7 @@ class SimulatedTracker(Host):
     def __init__(self, index: int, network: Wires[Host]) -> None:
         super().__init__(index, network)
         self._named: dict[tuple[str, bytes], tuple[Key, ...]] = {}
-        self._introducer = Introducer(self.key, network.plan.min_participants, None, self._named)
+        self._introducer = Tracker(self.key, network.plan.min_participants, None, self._named)
 
     @property
     def first_electors(self) -> tuple[Key, ...]:
@@ -30,7 +30,7 @@ class SimulatedTracker(Host):
 
     def boot(self) -> None:
         """A tracker that knows nobody."""
-        self._introducer = Introducer(self.key, self.network.plan.min_participants, None, self._named)
+        self._introducer = Tracker(self.key, self.network.plan.min_participants, None, self._named)
 
     def perform(self, action: Action) -> None:
         """It sends, and keeps whom it named; notices are for people."""

@@ -8,16 +8,12 @@ from the data set that it names), whatever runs beside it: so finished cells are
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from node.errors import UserError, reason
 from scenarios.data.criteo import Criteo
@@ -26,7 +22,7 @@ from scenarios.frame.folder import write_json
 from scenarios.frame.spec import Json
 
 if TYPE_CHECKING:
-    from scenarios.federated.cell import ClientWork, Crew
+    from scenarios.clients.work import ClientWork, Crew
 
 Fact = float | str | bool | None
 
@@ -74,8 +70,8 @@ class Room(Protocol):
         """A round has ended with this figure."""
 
 
-class Cell(Protocol):
-    """One arm with one seed. Templates of a study are cells with seed 0."""
+class Named(Protocol):
+    """What finished cells are kept by."""
 
     @property
     def arm(self) -> str:
@@ -88,6 +84,10 @@ class Cell(Protocol):
     @property
     def rounds(self) -> int:
         """How many figures it will give."""
+
+
+class Cell(Named, Protocol):
+    """One arm with one seed. Templates of a study are cells with seed 0."""
 
     @property
     def data_sets(self) -> tuple[str, ...]:
@@ -121,24 +121,24 @@ class Shelf:
 
     folder: Path
 
-    def path(self, cell: Cell) -> Path:
+    def path(self, cell: Named) -> Path:
         """The file of a cell."""
         return self.folder / f"{cell.arm}-{cell.seed}.json"
 
-    def log(self, cell: Cell) -> Path:
+    def log(self, cell: Named) -> Path:
         """Where the process that runs it says a line a round, and why it failed."""
         return self.folder / f"{cell.arm}-{cell.seed}.log"
 
-    def holds(self, cell: Cell) -> bool:
+    def holds(self, cell: Named) -> bool:
         """Whether it is finished."""
         return self.path(cell).exists()
 
-    def put(self, cell: Cell, outcome: Outcome) -> None:
+    def put(self, cell: Named, outcome: Outcome) -> None:
         """Keep what a cell gave; the file is whole or not there."""
         self.folder.mkdir(parents=True, exist_ok=True)
         write_json(self.path(cell), asdict(outcome))
 
-    def get(self, cell: Cell) -> Outcome:
+    def get(self, cell: Named) -> Outcome:
         """What a finished cell gave. Raises UserError for a file that is damaged."""
         path = self.path(cell)
         try:
@@ -156,13 +156,3 @@ class Shelf:
 def cell_name(cell: Cell) -> str:
     """What the user calls it."""
     return f"{cell.arm}, seed {cell.seed}"
-
-
-def digest_of(model: NDArray[np.float32]) -> str:
-    """Of a final model (d,): runs whose models are the same bit by bit have the same."""
-    return hashlib.sha256(model.tobytes()).hexdigest()[:16]
-
-
-def salt_of(arm: str) -> int:
-    """Of an arm's streams of noise, so that no two arms have the same noise."""
-    return int.from_bytes(hashlib.sha256(arm.encode()).digest()[:4], "big")

@@ -19,12 +19,14 @@ from node.data.dataset import load_dataset
 from node.errors import ConfigError
 from node.runtime.loss_gate import check_loss_gate
 from node.runtime.privacy_budget import make_mechanism
+from node.task.load import read_task
 from node.task.rules import key_name
-from node.task.sections import Task, read_task
+from node.task.sections import Task
 from node.training.build import build_model
 from node.training.trainer import shapes
+from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
-from scenarios.study.cells import Fact, Outcome, Room, digest_of, salt_of
+from scenarios.study.cells import Fact, Outcome, Room
 from scenarios.study.threads import one_thread
 from scenarios.swarms.history import amount, most_spent
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm

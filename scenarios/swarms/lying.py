@@ -22,9 +22,10 @@ from node.errors import ConfigError
 from node.runtime.privacy_budget import offer_bound
 from node.storage.vector_files import Floats
 from node.task.sections import Task
-from scenarios.federated.poisons import scaled, sign_flipped
+from scenarios.clients.poisons import scaled, sign_flipped
+from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
-from scenarios.study.cells import Fact, Outcome, Room, digest_of, salt_of
+from scenarios.study.cells import Fact, Outcome, Room
 from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import AboutSwarm, privacy_facts
 from scenarios.swarms.history import most_spent

@@ -30,8 +30,8 @@ from node.storage.vector_files import Floats
 from node.task.sections import Task
 from node.training.build import build_model
 from node.training.trainer import Trainer, shapes
-from scenarios.federated.clients import train_clients, training_of
-from scenarios.federated.gradients import Gradients
+from scenarios.clients.gradients import Gradients
+from scenarios.clients.training import train_clients, training_of
 from scenarios.swarms.nodes import batch_seed
 
 _NOISE = 21  # a stream of random numbers: [this, seed, the arm's salt, peer]
@@ -184,8 +184,12 @@ class OneByOne:
     def __init__(self, task: Task, datasets: Sequence[Dataset], members: Sequence[Member]) -> None:
         self.trainers = [
             Trainer(
-                *(build_model(task, dataset), task.train, dataset, batch_seed(task, len(datasets), peer)),
-                *(member.mechanism.gradient, member.words),
+                model=build_model(task, dataset),
+                section=task.train,
+                dataset=dataset,
+                seed=batch_seed(task, len(datasets), peer),
+                gradient=member.mechanism.gradient,
+                words=member.words,
             )
             for peer, (dataset, member) in enumerate(zip(datasets, members, strict=True))
         ]
@@ -212,7 +216,16 @@ class Together:
         seeds = [(batch_seed(self.task, len(self.rows), peer), number) for peer in peers]
         rows = [self.rows[peer] for peer in peers]
         trained, _ = train_clients(
-            *(self.model, base, rows, self.x, self.y, functional.cross_entropy, training, seeds, None, _BLOCK)
+            model=self.model,
+            start=base,
+            rows_of_clients=rows,
+            x=self.x,
+            y=self.y,
+            loss=functional.cross_entropy,
+            training=training,
+            seeds=seeds,
+            after_batch=None,
+            block=_BLOCK,
         )
         if not np.isfinite(trained).all():
             raise UserError(

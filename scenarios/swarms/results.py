@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scenarios.swarms.baselines import Baselines
+from scenarios.swarms.baselines import Baselines, PrivateCurve
 from scenarios.swarms.history import PhaseCost, Round
 from scenarios.swarms.nodes import PeerRun
-from scenarios.swarms.replays import PrivateCurve
 
 Quantity = Literal["seconds", "bytes_sent", "bytes_received"]
 NOTHING = PhaseCost(0.0, 0, 0)

@@ -20,8 +20,9 @@ from protocol.aggregation.additive.shares import Shares, ShareSettings
 from protocol.aggregation.additive.total import Total
 from protocol.crypto.prg import SEED_BYTES
 from protocol.vectors.pieces import Vector, pieces, raw
+from scenarios.frame.digests import salt_of
 from scenarios.frame.spec import Json
-from scenarios.study.cells import Outcome, Room, salt_of
+from scenarios.study.cells import Outcome, Room
 from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import AboutSwarm
 from scenarios.swarms.replay import Swarm

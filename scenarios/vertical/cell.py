@@ -21,8 +21,9 @@ from scipy.special import expit
 from mechanisms.noise.randomness import SeededWords, Words
 from node.errors import ConfigError
 from node.task.rules import key, read_section, real, whole
+from scenarios.frame.digests import digest_of, salt_of
 from scenarios.frame.spec import Json
-from scenarios.study.cells import Fact, Outcome, Room, digest_of, salt_of
+from scenarios.study.cells import Fact, Outcome, Room
 from scenarios.vertical.choices import NOTHING, EmbeddingChoice, LabelChoice, protect_of
 from scenarios.vertical.parties import (
     NO_GRADIENTS,

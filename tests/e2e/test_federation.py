@@ -13,17 +13,17 @@ import pytest
 from rich.console import Console
 
 from node.errors import UserError
-from node.task.sections import load_task
+from node.task.load import load_task
 from protocol.federation import tags
 from protocol.wire import codec
 from protocol.wire.limits import MAX_FRAME_BYTES
 from protocol.wire.messages import Done, Enlist, UploadPiece
+from scenarios.clients.choices import Clients, MechanismChoice
+from scenarios.clients.poisons import Attackers, LabelFlip, SignFlip
 from scenarios.engines.engine import Place
 from scenarios.engines.inline import InlineEngine
 from scenarios.engines.nodes import ProcessesEngine
-from scenarios.federated.attackers import Attackers, LabelFlip, SignFlip
 from scenarios.federated.cell import FederatedCell
-from scenarios.federated.choices import Clients, MechanismChoice
 from scenarios.frame.harness import run
 from scenarios.frame.spec import Request
 from scenarios.runs.run import scenario_of

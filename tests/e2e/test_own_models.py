@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from node.data.dataset import load_dataset
-from node.task.sections import load_task
+from node.task.load import load_task
 from tests.e2e.processes import Nursery
 from tests.e2e.swarm import one_digest, summary
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from node.task.sections import load_task
+from node.task.load import load_task
 from scenarios.engines.inline import LocalRoom
 from scenarios.swarms.cells import SwarmCell, run_nodes
 

@@ -22,7 +22,7 @@ from protocol.actions import Action, Completed, Evidence, Failed, Healed, Keep, 
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.aggregation.masked.machine import GRACE_S, DoubleMasked
 from protocol.aggregation.masked.thresholds import MaskedSettings
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.participant import Participant
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.swarm.recovery.fetch import Past, ResultFetch
 from protocol.vectors.pieces import Floats
@@ -96,11 +96,13 @@ class Swarm:
         point = FixedPoint(CLIP, schedule.members)
         self.members: list[Member] = []
         for number, key in enumerate(keys):
-            seat = Seat(
+            participant = Participant(
                 group(schedule.members, attempt), 1, key, parts.ephemeral(key), DIMENSION, JOINS_S, MASKS_S
             )
-            machine = (kind or DoubleMasked)(seat, schedule.tolerance, point, schedule.layout)
-            self.members.append(Member(number, seat, secret(number, attempt), machine, schedule.layout))
+            machine = (kind or DoubleMasked)(participant, schedule.tolerance, point, schedule.layout)
+            self.members.append(
+                Member(number, participant, secret(number, attempt), machine, schedule.layout)
+            )
         self.numbers = {key.public: number for number, key in enumerate(keys)}
 
     def violated(self, what: str) -> NoReturn:
@@ -175,8 +177,8 @@ class Swarm:
                 member.end = action
                 if isinstance(action, Completed):
                     self._completed(member, action)
-                news = (Finished if isinstance(action, Completed) else GaveUp)(member.seat.me)
-                for key in member.seat.others:
+                news = (Finished if isinstance(action, Completed) else GaveUp)(member.participant.me)
+                for key in member.participant.others:
                     self._send(member, key, news)
 
     def _send(self, member: Member, to: Key, message: Any) -> None:
@@ -219,7 +221,7 @@ class Swarm:
 
     def _lost(self, member: Member, other: Member) -> None:
         if member.alive and not member.end:
-            self._carry_out(member, member.machine.unreachable(other.seat.me, self.now))
+            self._carry_out(member, member.machine.unreachable(other.participant.me, self.now))
 
     def _deliver(self, receiver: Member, message: Any, tries: int = 0) -> None:
         if not receiver.alive:
@@ -264,11 +266,11 @@ class Swarm:
 
     def _check_phases(self, member: Member) -> None:
         """The phases are what the votes say that are here."""
-        if (masking := member.machine._masking) is not None:
-            viewing, releasing = masking._viewing, masking._releasing
-            said = (releasing.lock is not None, releasing.own is not None)
-            is_changing = viewing.number > masking.view.number
-            if SAID[releasing._course.phase] != said or viewing.changing != is_changing:
+        if (rounds := member.machine._rounds) is not None:
+            views, secret_release = rounds._views, rounds._secret_release
+            said = (secret_release.lock is not None, secret_release.own is not None)
+            is_changing = views.number > rounds.view.number
+            if SAID[secret_release._course.phase] != said or views.changing != is_changing:
                 self.violated(f"member {member.number} is in a phase that its votes do not show")
 
     def _is_liar(self, member: Member) -> bool:
@@ -289,7 +291,7 @@ class Swarm:
         if self._is_liar(member):
             return
         match message:
-            case Masked() if sender_of(message) == member.seat.me and not member.spent:
+            case Masked() if sender_of(message) == member.participant.me and not member.spent:
                 self.violated(f"member {member.number} sends its vector before it is spent")
             case Ack(vote=vote):
                 choice = vote.included, vote.totals
@@ -361,11 +363,11 @@ class Swarm:
                 self._same(sources[0].end, self._healed(member, sources[0]))  # type: ignore[arg-type]
 
     def _healed(self, member: Member, source: Member) -> Healed:
-        seat, schedule = member.seat, self.schedule
-        settings = parts.settings(seat.key, dimension=DIMENSION)
-        past = Past(seat.group, seat.group.readys[0].announce.base, {})
+        participant, schedule = member.participant, self.schedule
+        settings = parts.settings(participant.key, dimension=DIMENSION)
+        past = Past(participant.group, participant.group.readys[0].announce.base, {})
         masked = MaskedSettings(CLIP, schedule.dropouts, schedule.all_to_all_bytes)
-        fetch = ResultFetch(past, seat.sid, source.seat.me, settings, masked)
+        fetch = ResultFetch(past, participant.sid, source.participant.me, settings, masked)
         certificate = source.end.certificate  # type: ignore[union-attr]
         assert isinstance(certificate, ResultCertificate)
         fetch.start(self.now)

@@ -40,7 +40,7 @@ VICTIM = 0
 
 
 def resigned(member: Member, record: Any, **changes: Any) -> Any:
-    return codec.sign(replace(record, **changes), member.seat.key)
+    return codec.sign(replace(record, **changes), member.participant.key)
 
 
 def to_victim(lie: Lie) -> Lie:
@@ -49,7 +49,7 @@ def to_victim(lie: Lie) -> Lie:
 
 
 def is_victim(member: Member, to: Key) -> bool:
-    return member.seat.numbers[to] == VICTIM
+    return member.participant.numbers[to] == VICTIM
 
 
 def of_kind(kind: type, change: Callable[[Member, Any], Any]) -> Lie:
@@ -84,9 +84,9 @@ def _unsealed(member: Member, join: Join) -> Join:
 
 
 def _wrong_share(member: Member, join: Join) -> Join:
-    seat, head = member.seat, join.head
+    participant, head = member.participant, join.head
     about = b"join" + head.sid + head.sender + join.recipient + head.shares
-    channel = seat.channel(seat.me, join.recipient)
+    channel = participant.channel(participant.me, join.recipient)
     return replace(join, payload=channel.seal(0, about, b"\1" * 64))
 
 
@@ -183,10 +183,13 @@ def wrong_check_and_no_vector(member: Member, to: Key, message: Any) -> tuple[An
 
 def disputes(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
     """Every total is disputed, with every message."""
-    seat, whole = member.seat, everybody(len(member.seat.members))
+    participant, whole = member.participant, everybody(len(member.participant.members))
     if not isinstance(message, Masked | Check | Ack):
         return (message,)
-    spam = (codec.sign(Dispute(seat.sid, seat.me, whole, index), seat.key) for index in range(8))
+    spam = (
+        codec.sign(Dispute(participant.sid, participant.me, whole, index), participant.key)
+        for index in range(8)
+    )
     return (*spam, message)
 
 
@@ -229,9 +232,9 @@ def _wrong_release(member: Member, release: Release) -> Release:
 
 def _other_release(member: Member, release: Release) -> Release:
     """For another set: the mask key of a member that is in the sum."""
-    joining = member.machine._joining
+    key_setup = member.machine._key_setup
     included = release.head.included & ~1
-    share = joining.shares[member.seat.members[0]][1]
+    share = key_setup.shares[member.participant.members[0]][1]
     shares = (share, *release.shares[1:])
     head = resigned(member, release.head, included=included, shares=release_digest(shares))
     return Release(head, shares)
@@ -255,12 +258,17 @@ def release_before_acks(member: Member, to: Key, message: Any) -> tuple[Any, ...
     """Its shares of what nobody acknowledged."""
     if not isinstance(message, Masked):
         return (message,)
-    joining, seat = member.machine._joining, member.seat
-    shares = tuple(joining.shares[key][0] for key in seat.members)
+    key_setup, participant = member.machine._key_setup, member.participant
+    shares = tuple(key_setup.shares[key][0] for key in participant.members)
     head = ReleaseHead(
-        seat.sid, seat.me, everybody(len(seat.members)), b"\7" * 32, joining.digest, release_digest(shares)
+        participant.sid,
+        participant.me,
+        everybody(len(participant.members)),
+        b"\7" * 32,
+        key_setup.digest,
+        release_digest(shares),
     )
-    return message, Release(codec.sign(head, seat.key), shares)
+    return message, Release(codec.sign(head, participant.key), shares)
 
 
 # -- views --------------------------------------------------------------------------------------------------
@@ -288,14 +296,16 @@ def zeros(member: Member) -> list[bytes]:
 
 
 def forged_vote(member: Member, included: int, view: int, proof: str) -> ViewChange:
-    seat = member.seat
+    participant = member.participant
     for index, payload in enumerate(zeros(member)):
-        member.forged[index] = TotalPiece(seat.sid, index, payload)
+        member.forged[index] = TotalPiece(participant.sid, index, payload)
     digests = tuple(bulk_digest(payload) for payload in zeros(member))
-    lock = AckVote(seat.sid, seat.me, included, totals_digest(seat.sid, included, digests))
-    vote = ViewVote(seat.sid, seat.me, view, b"", (codec.sign(lock, seat.key),))
+    lock = AckVote(
+        participant.sid, participant.me, included, totals_digest(participant.sid, included, digests)
+    )
+    vote = ViewVote(participant.sid, participant.me, view, b"", (codec.sign(lock, participant.key),))
     shown = {"none": (), "fits": (Proof(digests, ()),), "other": (Proof(digests[::-1][1:], ()),)}[proof]
-    return ViewChange(codec.sign(vote, seat.key), shown)
+    return ViewChange(codec.sign(vote, participant.key), shown)
 
 
 def proposes_in_every_view(member: Member, to: Key, message: Any) -> tuple[Any, ...]:

@@ -206,7 +206,7 @@ class Swarm:
         self._open = [0] * peers
         """Bit s: its vote in session s is open."""
         self._failed = [0] * peers
-        self._seat = [NONE] * peers
+        self._participant = [NONE] * peers
         self._resigned = [NONE] * peers
         """The anchor on which it resigned."""
         self._got: list[dict[int, int]] = [{} for _ in range(peers)]
@@ -290,9 +290,9 @@ class Swarm:
     def _die(self, peer: int) -> None:
         """What it had in mind is lost."""
         bit = 1 << peer
-        if self._seat[peer] != NONE:
-            self._sittings[self._seat[peer]].inside &= ~bit
-            self._seat[peer] = NONE
+        if self._participant[peer] != NONE:
+            self._sittings[self._participant[peer]].inside &= ~bit
+            self._participant[peer] = NONE
         if self._fault is Fault.FORGETFUL:
             self._open[peer] = 0
         self._got[peer] = dict.fromkeys(_each(self._open[peer]), bit)
@@ -325,7 +325,7 @@ class Swarm:
         if self._open[peer]:
             for sid in _each(self._open[peer]):
                 self._reconsider(peer, sid, heard)
-        if self._seat[peer] == NONE:
+        if self._participant[peer] == NONE:
             self._take_better(peer, heard)
             if self._follows >> peer & 1 and not self._open[peer]:
                 anchor = self._anchor[self._base[peer]]
@@ -339,14 +339,14 @@ class Swarm:
         for other in _each(sitting.members & heard & ~(1 << peer)):
             if self._open[other] & bit:
                 got |= 1 << other
-            elif self._seat[other] != sid and self._anchor_number(other) <= sitting.anchor:
+            elif self._participant[other] != sid and self._anchor_number(other) <= sitting.anchor:
                 out |= 1 << other
         self._got[peer][sid], self._out[peer][sid] = got, out
         has_base = self._fault is not Fault.BASELESS or sitting.parent in (
             self._base[peer],
             self._before[peer],
         )
-        if has_base and self._seat[peer] == NONE and self._opens(sitting, got):
+        if has_base and self._participant[peer] == NONE and self._opens(sitting, got):
             self._complete(peer, sid)
         elif not self._opens(sitting, sitting.members & ~out):
             self._open[peer] &= ~bit
@@ -410,7 +410,7 @@ class Swarm:
         on: dict[int, int] = {}
         here = heard if self._calm else heard & (self._bits(MOST) | self._bits(MOST))
         for peer in _each(here & ~self._follows):
-            if self._seat[peer] == NONE:
+            if self._participant[peer] == NONE:
                 ready |= 1 << peer
                 on[self._base[peer]] = on.get(self._base[peer], 0) | 1 << peer
         if ready.bit_count() >= LEAST:
@@ -466,7 +466,7 @@ class Swarm:
         )
         self._running.append(sid)
         for peer in _each(members):
-            self._seat[peer] = sid
+            self._participant[peer] = sid
         return True
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -499,7 +499,7 @@ class Swarm:
 
     def _leave(self, peer: int, sitting: Sitting) -> None:
         sitting.inside &= ~(1 << peer)
-        self._seat[peer] = NONE
+        self._participant[peer] = NONE
 
     def _complete(self, peer: int, sid: int) -> None:
         """This peer has the result: the first one makes it."""

@@ -23,7 +23,7 @@ from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.machine import DoubleMasked
 from protocol.aggregation.masked.release import Phase
 from protocol.aggregation.masked.thresholds import Tolerance, tolerance
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.participant import Participant
 from protocol.crypto.node_key import NodeKey
 from protocol.vectors.pieces import Floats
 from protocol.wire import codec
@@ -96,7 +96,7 @@ class Member:
     """One machine, and what its shell keeps."""
 
     number: int
-    seat: Seat
+    participant: Participant
     rand: bytes
     machine: DoubleMasked
     layout: Layout
@@ -121,7 +121,7 @@ class Member:
 Lie = Callable[[Member, Key, Any], Iterable[Message]]
 """(the liar, whom it writes to, what it should send there) -> what it sends there."""
 
-MachineKind = Callable[[Seat, Tolerance, FixedPoint, Layout], DoubleMasked]
+MachineKind = Callable[[Participant, Tolerance, FixedPoint, Layout], DoubleMasked]
 
 
 @dataclass(frozen=True)
@@ -166,15 +166,15 @@ def remembered() -> Iterator[None]:
         codec.canonical,
         mask_keys.pair_seed,
         mask_keys.public_key,
-        Seat.channel,
+        Participant.channel,
     )
-    seats: dict[Any, Any] = {}
+    participants: dict[Any, Any] = {}
 
-    def channel(seat: Seat, sender: Key, recipient: Key) -> Any:
-        place = seat.sid, sender, recipient
-        if place not in seats:
-            seats[place] = before[5](seat, sender, recipient)
-        return seats[place]
+    def channel(participant: Participant, sender: Key, recipient: Key) -> Any:
+        place = participant.sid, sender, recipient
+        if place not in participants:
+            participants[place] = before[5](participant, sender, recipient)
+        return participants[place]
 
     verify, canonical = lru_cache(1 << 15)(before[0]), lru_cache(1 << 15)(before[2])
     signed: dict[Any, Any] = {}
@@ -187,12 +187,12 @@ def remembered() -> Iterator[None]:
 
     codec.verify, codec.sign, codec.canonical = verify, sign, canonical
     mask_keys.pair_seed, mask_keys.public_key = lru_cache(1 << 12)(before[3]), lru_cache(1 << 12)(before[4])
-    Seat.channel = channel  # type: ignore[method-assign]
+    Participant.channel = channel  # type: ignore[method-assign]
     try:
         yield
     finally:
         codec.verify, codec.sign, codec.canonical, mask_keys.pair_seed, mask_keys.public_key = before[:5]
-        Seat.channel = before[5]  # type: ignore[method-assign]
+        Participant.channel = before[5]  # type: ignore[method-assign]
 
 
 def chaos(seed: int) -> Schedule:

@@ -3,9 +3,10 @@
 import pytest
 
 from protocol.wire.messages import Group, Hello, Ready
-from scenarios.simulator.network import Network, Violation
+from scenarios.simulator.network import Network
 from scenarios.simulator.peer import SimulatedPeer
 from scenarios.simulator.plans import SUMS, Conditions, Crash, Late, Plan, random_plan
+from scenarios.simulator.rules import Violation
 from tests.simulation.runs import outcomes, reasons, run, sent
 
 SPENT = "budget-spent"
@@ -105,7 +106,7 @@ def test_a_follower_that_restarts_still_follows_and_ends_alike(later, monkeypatc
     network = run(Plan(5, 8, Conditions(crashes=(Crash(4, said + later, 1.0),))), seed=9)
 
     assert network.peers[4].life > 2
-    assert network.peers[4].disk.standing.following
+    assert network.peers[4].disk.state.following
     assert set(reasons(network, 4)) == {SPENT}
     assert all(set(reasons(network, peer)) == {None} for peer in range(4))
     assert len(network.digests()) == 1

@@ -23,7 +23,7 @@ def test_who_comes_back_waits_for_nobody_who_has_finished(victim, tracker):
                 Plan(4, ROUNDS, Conditions(notices_loss=False, crashes=(crash,)), tracker=tracker), 1
             )
             mine = [outcome.reason for outcome in outcomes(network, victim)]
-            assert WAITED not in mine or network.peers[victim].session.lateness.is_deserted, crash
+            assert WAITED not in mine or network.peers[victim].node.swarm_end.is_deserted, crash
             assert mine.count(LATE) <= 1, crash
             assert LATE not in mine or outcomes(network, victim)[-1].round == ROUNDS, crash
             assert LATE not in mine or len({peer.base.digest for peer in network.peers}) == 1, crash

@@ -50,7 +50,7 @@ def test_equivocation_is_evidence_and_the_liar_is_banned(liar: Liar, seed):
         assert first.header != second.header
         codec.verify(first, key)
         codec.verify(second, key)
-        assert key in network.peers[accusation.by].disk.standing.banned
+        assert key in network.peers[accusation.by].disk.state.banned
 
 
 @pytest.mark.parametrize("seed", range(4))

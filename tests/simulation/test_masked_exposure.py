@@ -16,12 +16,12 @@ EVERYBODY = 0b11111
 
 def _observed(swarm: Swarm, *colluders: int) -> MaskedSession:
     """Members are in key order, so that one's number is its place."""
-    keys = tuple(member.seat.me for member in swarm.members)
+    keys = tuple(member.participant.me for member in swarm.members)
     messages = [message for _, _, message in swarm.transcript]
     offers = tuple((("unit", number, 0),) for number in range(len(keys)))
     dropouts = swarm.schedule.tolerance.dropouts
     told = frozenset(keys[number] for number in colluders)
-    return session_of(messages, swarm.members[0].seat.sid, keys, offers, dropouts, told)
+    return session_of(messages, swarm.members[0].participant.sid, keys, offers, dropouts, told)
 
 
 def _schedules(layout: int, crasher: int) -> list[Schedule]:

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from protocol.aggregation.masked.disputes import inputs_digest
-from protocol.aggregation.masked.reduction import TWO_TOTALS, Summing
+from protocol.aggregation.masked.reduction import TWO_TOTALS, Reduction
 from protocol.errors import RemoteProtocolError
 from protocol.wire.masked_messages import Check, Masked, Total, TotalHead
 from tests import parts
@@ -25,8 +25,8 @@ def old_heads(seed: int) -> tuple[TotalHead, ...]:
     other = next(
         swarm
         for number in range(seed + 1, seed + 50)
-        if (swarm := Swarm(Schedule(number, 5, REDUCERS)).run()).members[0].seat.sid
-        != Swarm(Schedule(seed, 5, REDUCERS)).members[0].seat.sid
+        if (swarm := Swarm(Schedule(number, 5, REDUCERS)).run()).members[0].participant.sid
+        != Swarm(Schedule(seed, 5, REDUCERS)).members[0].participant.sid
     )
     checks = (message for _, _, message in other.transcript if isinstance(message, Check))
     return next(check.heads for check in checks)
@@ -65,18 +65,18 @@ def test_what_a_member_did_not_sign_does_not_bring_it_back(layout):
     here.unreachable(chunk.head.sender, parts.NOW)
     with pytest.raises(RemoteProtocolError, match="bad masked signature"):
         here.receive(forged, parts.NOW)
-    assert chunk.head.sender in here._masking._viewing.gone
+    assert chunk.head.sender in here._rounds._views.gone
     here.receive(chunk, parts.NOW)
-    assert chunk.head.sender not in here._masking._viewing.gone
+    assert chunk.head.sender not in here._rounds._views.gone
 
 
 def test_inputs_that_nobody_signed_do_not_blame_their_owners(monkeypatch: pytest.MonkeyPatch):
     """A false total that shows a made up head of member 0's chunk: the reducer is to blame."""
-    honest = Summing._sum
+    honest = Reduction._sum
 
-    def added(summing: Summing, found, index: int) -> bytes:
-        payload = honest(summing, found, index)
-        return lies.plus(1, 0)(payload, 0, 0) if summing._seat.number == LIAR else payload
+    def added(reduction: Reduction, found, index: int) -> bytes:
+        payload = honest(reduction, found, index)
+        return lies.plus(1, 0)(payload, 0, 0) if reduction._participant.number == LIAR else payload
 
     def lie(member, to, message):
         if not isinstance(message, Total):
@@ -85,12 +85,12 @@ def test_inputs_that_nobody_signed_do_not_blame_their_owners(monkeypatch: pytest
         head = lies.resigned(member, message.head, inputs=inputs_digest(inputs))
         return (replace(message, head=head, inputs=inputs),)
 
-    monkeypatch.setattr(Summing, "_sum", added)
+    monkeypatch.setattr(Reduction, "_sum", added)
     seen: list[bool] = []
     for seed in SEEDS:
         with remembered():
             swarm = Swarm(Schedule(seed, 5, REDUCERS), {LIAR: lie}).run()
-        liar = swarm.members[LIAR].seat.me
+        liar = swarm.members[LIAR].participant.me
         seen.append(any(member.evidence for member in swarm.honest))
         without = all(liar not in member.end.contributors for member in swarm.completed)
         assert seen[-1] or without, swarm.schedule

@@ -13,7 +13,7 @@ import pytest
 from protocol.actions import Completed, Failed, Reason
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.machine import DoubleMasked
-from protocol.aggregation.masked.reduction import Summing
+from protocol.aggregation.masked.reduction import Reduction
 from protocol.crypto import shamir
 from protocol.wire.masked_messages import Join, JoinCertificate, Joined, Masked
 from tests.simulation import lies
@@ -38,7 +38,7 @@ def truth(member, to, message):
 
 
 def liar_of(swarm: Swarm) -> bytes:
-    return swarm.members[LIAR].seat.me
+    return swarm.members[LIAR].participant.me
 
 
 def accusers(swarm: Swarm) -> list[int]:
@@ -145,7 +145,7 @@ FALSE_TOTALS = {
     "random words": lies.random_words,
     "another carry": lies.other_carry,
 }
-Adding = Callable[[Summing, list[Masked], int], bytes]
+Adding = Callable[[Reduction, list[Masked], int], bytes]
 
 
 def nobody_completes_and_somebody_proves_it(swarms: Iterable[Swarm]) -> None:
@@ -156,12 +156,12 @@ def nobody_completes_and_somebody_proves_it(swarms: Iterable[Swarm]) -> None:
 
 def a_liar_that_adds_up(adding: Adding, monkeypatch: pytest.MonkeyPatch) -> list[Swarm]:
     """It believes its own total: it checks and acknowledges it."""
-    honest = Summing._sum
+    honest = Reduction._sum
     monkeypatch.setattr(
-        Summing,
+        Reduction,
         "_sum",
-        lambda summing, parts, index: (adding if summing._seat.number == LIAR else honest)(
-            summing, parts, index
+        lambda reduction, parts, index: (adding if reduction._participant.number == LIAR else honest)(
+            reduction, parts, index
         ),
     )
     return swarms_of(truth, REDUCERS)
@@ -169,20 +169,20 @@ def a_liar_that_adds_up(adding: Adding, monkeypatch: pytest.MonkeyPatch) -> list
 
 @pytest.mark.parametrize("change", FALSE_TOTALS.values(), ids=FALSE_TOTALS.keys())
 def test_a_false_total_is_proved_to_all(change: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch):
-    honest = Summing._sum
+    honest = Reduction._sum
 
-    def changed(summing: Summing, parts: list[Masked], index: int) -> bytes:
-        layout = summing._layout
-        return change(honest(summing, parts, index), layout.length(index), layout.members)
+    def changed(reduction: Reduction, parts: list[Masked], index: int) -> bytes:
+        layout = reduction._layout
+        return change(honest(reduction, parts, index), layout.length(index), layout.members)
 
     nobody_completes_and_somebody_proves_it(a_liar_that_adds_up(changed, monkeypatch))
 
 
 def test_a_total_over_fewer_than_it_names_is_proved(monkeypatch: pytest.MonkeyPatch):
-    honest = Summing._sum
+    honest = Reduction._sum
 
-    def of_fewer(summing: Summing, parts: list[Masked], index: int) -> bytes:
-        return honest(summing, parts[:-1], index)
+    def of_fewer(reduction: Reduction, parts: list[Masked], index: int) -> bytes:
+        return honest(reduction, parts[:-1], index)
 
     nobody_completes_and_somebody_proves_it(a_liar_that_adds_up(of_fewer, monkeypatch))
 
@@ -196,7 +196,7 @@ def beginning_with(module: ModuleType, name: str, lying: Callable[..., Callable[
     class Beginner(DoubleMasked):
         def start(self, vector, rand, now):
             with pytest.MonkeyPatch.context() as patch:
-                if self.seat.number == LIAR:
+                if self.participant.number == LIAR:
                     patch.setattr(module, name, lying(getattr(module, name)))
                 return super().start(vector, rand, now)
 

@@ -116,7 +116,7 @@ def test_who_lies_is_banned_and_the_honest_end_alike(layout):
     accusers = {accusation.by for accusation in network.rules.accusations}
     assert len(accusers) >= 2
     assert {accusation.evidence.what for accusation in network.rules.accusations} == {TWO_ACKS}
-    assert all(liar in network.peers[by].disk.standing.banned for by in accusers)
+    assert all(liar in network.peers[by].disk.state.banned for by in accusers)
     assert len({peer.base.digest for peer in network.peers[:4]}) == 1
     assert outcomes(network, 0)[-1].reason is None
 

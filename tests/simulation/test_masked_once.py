@@ -7,9 +7,9 @@ import pytest
 
 from protocol.actions import Send
 from protocol.aggregation.masked.machine import DoubleMasked
-from protocol.aggregation.masked.release import STEPS, Event, Phase, Releasing
+from protocol.aggregation.masked.release import STEPS, Event, Phase, SecretRelease
 from protocol.aggregation.masked.unmasking import totals_digest
-from protocol.aggregation.masked.view import Choice
+from protocol.aggregation.masked.view_change import Choice
 from protocol.transitions import Step
 from protocol.wire import codec
 from protocol.wire.masked_messages import Ack, AckVote, Release
@@ -30,7 +30,7 @@ def test_in_a_calm_session_each_says_each_thing_once_to_each(layout):
 
 def acks_for(here: DoubleMasked, included: int, mark: int, layout: int) -> list[Ack]:
     """What all others, every one a liar, acknowledge."""
-    chunks, sid = Schedule(0, MEMBERS, layout).layout.chunks, here.seat.sid
+    chunks, sid = Schedule(0, MEMBERS, layout).layout.chunks, here.participant.sid
     digests = (bytes([mark]) * 32,) * chunks
     totals = totals_digest(sid, included, digests)
     return [
@@ -56,16 +56,16 @@ def test_one_release_although_all_others_lie(layout):
     assert len(releases_of(machine(layout), layout)) == 1
 
 
-def forgetful(releasing: Releasing, ack: Ack) -> None:
+def forgetful(secret_release: SecretRelease, ack: Ack) -> None:
     """The last word of each counts."""
     codec.verify(ack.vote, ack.vote.sender)
-    releasing._acks[ack.vote.sender] = ack
+    secret_release._acks[ack.vote.sender] = ack
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_planted_fault_two_releases_open_both_secrets_of_a_member(layout, monkeypatch: pytest.MonkeyPatch):
     """Without the rule: of member 0 the self mask's share, and then the mask key's."""
-    monkeypatch.setattr(Releasing, "take_ack", forgetful)
+    monkeypatch.setattr(SecretRelease, "take_ack", forgetful)
     assert len(releases_of(machine(layout), layout)) == 1  # the release rule alone still holds
     again = (Phase.RELEASED, Event.QUORUM)
     monkeypatch.setitem(STEPS, again, Step(Phase.RELEASED, "a fault: another Release"))  # type: ignore[arg-type]
@@ -77,10 +77,10 @@ def test_planted_fault_two_releases_open_both_secrets_of_a_member(layout, monkey
 def test_who_has_released_what_others_have_may_still_acknowledge_once(layout):
     here = machine(layout)
     releases_of(here, layout)
-    releasing = here._masking._releasing
-    assert (releasing.may_acknowledge, releasing.may_release) == (True, False)
-    releasing.acknowledge(Choice(0b11111, bytes(32)), (), ())
-    assert (releasing.may_acknowledge, releasing.may_release) == (False, False)
+    secret_release = here._rounds._secret_release
+    assert (secret_release.may_acknowledge, secret_release.may_release) == (True, False)
+    secret_release.acknowledge(Choice(0b11111, bytes(32)), (), ())
+    assert (secret_release.may_acknowledge, secret_release.may_release) == (False, False)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 import pytest
 
 from protocol.actions import Failed
-from protocol.aggregation.masked.release import Phase, Releasing
-from protocol.aggregation.masked.rounds import Masking
-from protocol.aggregation.masked.view import Choice
+from protocol.aggregation.masked.release import Phase, SecretRelease
+from protocol.aggregation.masked.rounds import MaskedRounds
+from protocol.aggregation.masked.view_change import Choice
 from tests.simulation.bare import Swarm
 from tests.simulation.ends import ends_of, side_by_side
 from tests.simulation.schedules import EVERYBODY_ADDS, Crash, Schedule, Violation, chaos, remembered
@@ -70,27 +70,27 @@ def first_violation(seeds: Iterable[int]) -> str:
 
 
 def test_planted_fault_releases_without_a_quorum(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Releasing, "quorum", _own_alone)
+    monkeypatch.setattr(SecretRelease, "quorum", _own_alone)
     assert "releases what" in first_violation(range(10))
 
 
-def _own_alone(releasing: Releasing):
-    lock = releasing.lock
+def _own_alone(secret_release: SecretRelease):
+    lock = secret_release.lock
     return None if lock is None else Choice(lock.vote.included, lock.vote.totals)
 
 
 def test_planted_fault_another_acknowledgement_in_a_later_view(monkeypatch: pytest.MonkeyPatch):
     """Who forgets what it acknowledged says yes to the totals of every view."""
-    honest = Masking._change_view
+    honest = MaskedRounds._change_view
 
-    def forgetful(masking, number, now):
-        if number > masking._viewing.number:
-            releasing = masking._releasing
-            releasing._acks.pop(masking._seat.me, None)
-            releasing._course._phase = Phase.SILENT if releasing.own is None else Phase.RELEASED
-        return honest(masking, number, now)
+    def forgetful(rounds, number, now):
+        if number > rounds._views.number:
+            secret_release = rounds._secret_release
+            secret_release._acks.pop(rounds._participant.me, None)
+            secret_release._course._phase = Phase.SILENT if secret_release.own is None else Phase.RELEASED
+        return honest(rounds, number, now)
 
-    monkeypatch.setattr(Masking, "_change_view", forgetful)
+    monkeypatch.setattr(MaskedRounds, "_change_view", forgetful)
     assert "acknowledges two totals" in first_violation(range(200))
 
 
@@ -98,4 +98,4 @@ def test_who_fails_says_whom_it_missed():
     with remembered():
         swarm = Swarm(Schedule(5, 4, EVERYBODY_ADDS, notices=False, crashes=(Crash(2, 1),))).run()
     ends = [member.end for member in swarm.survivors]
-    assert {end.missing for end in ends if isinstance(end, Failed)} == {(swarm.members[2].seat.me,)}
+    assert {end.missing for end in ends if isinstance(end, Failed)} == {(swarm.members[2].participant.me,)}

@@ -107,14 +107,15 @@ CASES: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
     "masked sessions": (
         of_masked_sessions,
         (
-            "aggregation.masked.phases.STEPS",
+            "aggregation.masked.machine.STEPS",
+            "aggregation.masked.rounds.STEPS",
             "aggregation.masked.release.STEPS",
             "aggregation.masked.view_change.STEPS",
         ),
     ),
     "federations": (
         of_federations,
-        ("federation.steps.SERVER", "federation.steps.LINK", "federation.steps.WORK"),
+        ("federation.phases.SERVER", "federation.phases.LINK", "federation.phases.WORK"),
     ),
 }
 

@@ -21,8 +21,7 @@ from mechanisms.audits import membership, one_run
 from mechanisms.audits.audit import Method, distinguish, lower_bound
 from mechanisms.audits.membership import Losses
 from mechanisms.audits.one_run import Guesses
-from mechanisms.labels.flips import LabelDP
-from mechanisms.labels.randomised_response import respond
+from mechanisms.labels.flips import LabelDP, respond
 from mechanisms.noise.randomness import SeededWords
 
 ALPHA = 1e-4

@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import chi2
 
 from protocol.aggregation.fixed_point import FixedPoint
+from protocol.aggregation.masked.chunks import MaskedVector, masks_of
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.mask_keys import pair_seed, public_key, secret_from, self_seed
-from protocol.aggregation.masked.vector import MaskedVector, masks_of
 from protocol.crypto.prg import Stream
 from protocol.vectors.pieces import Words
 from tests.parts import members

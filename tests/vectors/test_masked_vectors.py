@@ -12,10 +12,10 @@ import pytest
 
 from protocol.aggregation.fixed_point import FixedPoint
 from protocol.aggregation.masked import mask_keys
+from protocol.aggregation.masked.chunks import MaskedVector, masks_of
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.linear_check import Coefficients, add_up, pack, unpack
 from protocol.aggregation.masked.mask_keys import Kind
-from protocol.aggregation.masked.vector import MaskedVector, masks_of
 from protocol.crypto import shamir
 from protocol.crypto.node_key import NodeKey
 from protocol.crypto.prg import Stream

@@ -12,7 +12,7 @@ from protocol.aggregation.additive.machine import Additive
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.aggregation.additive.total import Total
 from protocol.aggregation.fixed_point import FixedPoint
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.participant import Participant
 from protocol.crypto import prg
 from protocol.crypto.node_key import NodeKey
 from protocol.crypto.sealing import Ephemeral
@@ -263,11 +263,11 @@ def run(session: Any, group: Group, kind: str) -> tuple[str, list[Sum], Any, lis
     known = load("sums")
     settings = ShareSettings(kind, known["clip"], known["max_share_value"])
     vectors = [np.array(line, dtype="<f4") for line in known["vectors"]]
-    seats = [
-        Seat(group, 1, key, Ephemeral(binary(secret)), len(vectors[0]), 15.0, 15.0)
+    participants = [
+        Participant(group, 1, key, Ephemeral(binary(secret)), len(vectors[0]), 15.0, 15.0)
         for key, secret in zip(keys_of(session), session["ephemeral_secrets"], strict=True)
     ]
-    machines = [Additive(seat, settings.for_group(3)) for seat in seats]
+    machines = [Additive(participant, settings.for_group(3)) for participant in participants]
     rands = [binary(rand) for rand in known["rands"]]
     starts = [m.start(x, rand, NOW) for m, x, rand in zip(machines, vectors, rands, strict=True)]
     keys = machines[0].members

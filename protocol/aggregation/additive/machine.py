@@ -17,7 +17,7 @@ from enum import Enum
 from protocol.actions import Action, Completed, Evidence, Failed, Keep, OpenVote, Reason, Send, Spend, Vote
 from protocol.aggregation.additive.shares import Shares
 from protocol.aggregation.additive.total import Total
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.participant import Participant
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.crypto.sealing import Channel, derive
 from protocol.errors import LocalProtocolError, RemoteProtocolError
@@ -108,17 +108,17 @@ class WholeSum(Bulk[Sum]):
 class Additive:
     """One member of one session. Vectors are (d,) float32; `rand` is 32 secret bytes, used once."""
 
-    def __init__(self, seat: Seat, shares: Shares) -> None:
-        self.seat = seat
+    def __init__(self, participant: Participant, shares: Shares) -> None:
+        self.participant = participant
         self._shares = shares
-        self._me = seat.me
-        self.sid = seat.sid
-        self.members: tuple[Key, ...] = seat.members
+        self._me = participant.me
+        self.sid = participant.sid
+        self.members: tuple[Key, ...] = participant.members
         self._contributors = codec.contributors_hash(self.members)
-        self._others = seat.others
+        self._others = participant.others
         self._got: dict[Key, set[int]] = {key: set() for key in self._others}
         self._headers: dict[Key, Sum] = {}
-        self._total = Total(shares, seat.dimension, self.members)
+        self._total = Total(shares, participant.dimension, self.members)
         self._accumulator: Vector | None = None
         self.shares_since = self.sums_since = 0.0
         self._clipped = 0
@@ -154,13 +154,13 @@ class Additive:
         self._accumulator = accumulator
         self._course.step(Event.START)
         self.shares_since = now
-        self.deadline = now + self.seat.shares_timeout_s
+        self.deadline = now + self.participant.shares_timeout_s
         return sends
 
     def _sealed(self, recipient: Key, seed: bytes) -> SealedShare:
-        channel = self.seat.channel(self._me, recipient)
+        channel = self.participant.channel(self._me, recipient)
         return SealedShare(
-            self.sid, self._me, recipient, self._shares, self.seat.dimension, channel, seed=seed
+            self.sid, self._me, recipient, self._shares, self.participant.dimension, channel, seed=seed
         )
 
     def takes(self, message: Message) -> bool:
@@ -181,13 +181,13 @@ class Additive:
 
     def _receive_share(self, share: Share, accumulator: Vector, now: float) -> list[Action]:
         got = self._got[share.sender]
-        count = self._shares.payload_count(self.seat.dimension)
+        count = self._shares.payload_count(self.participant.dimension)
         if self.phase is not Phase.SHARES or share.recipient != self._me:
             raise RemoteProtocolError("a share in the wrong phase or for another member")
         if share.index >= count or share.index in got:
             raise RemoteProtocolError(f"share piece {share.index} is out of range or here already")
         header = _header(self.sid, share.sender, self._me, share.index)
-        plain = self.seat.channel(share.sender, self._me).open(share.index, header, share.payload)
+        plain = self.participant.channel(share.sender, self._me).open(share.index, header, share.payload)
         self._shares.absorb(accumulator, share.index, plain)
         got.add(share.index)
         if any(len(pieces_got) < count for pieces_got in self._got.values()):
@@ -199,24 +199,24 @@ class Additive:
         partial.flags.writeable = False
         self._step(Event.ALL_SHARES)
         self.sums_since = now
-        self.deadline = now + self.seat.sums_timeout_s
+        self.deadline = now + self.participant.sums_timeout_s
         header = self._own_header(partial)
         self._headers[self._me] = header
         for index, part in pieces(len(partial)):
             self._total.add(self._me, index, raw(partial, part))
-        spend = Spend(self.sid, self.seat.round, self._clipped)
+        spend = Spend(self.sid, self.participant.round, self._clipped)
         whole = WholeSum(header, partial)
         sends = [Send(key, whole, bulk=True) for key in self._others]
-        if self.seat.ballot is None:
+        if self.participant.ballot is None:
             return [spend, *sends, Keep(whole), *self._result()]
-        group, own = self.seat.group, Certificate(self.sid, (header,))
+        group, own = self.participant.group, Certificate(self.sid, (header,))
         vote = Vote(OpenVote(self.sid, group.base.anchor, group, own, parts=whole))
         return [spend, Keep(whole), vote, *sends, *self._result()]
 
     def _own_header(self, partial: Vector) -> Sum:
         digests = tuple(bulk_digest(raw(partial, part)) for _, part in pieces(len(partial)))
         unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
-        return codec.sign(unsigned, self.seat.key)
+        return codec.sign(unsigned, self.participant.key)
 
     def _receive_sum(self, message: Sum) -> list[Action]:
         header = message.header
@@ -227,7 +227,7 @@ class Additive:
                 return [Evidence(message.sender, TWO_SUMS, (known, header))]
             if message.contributors != self._contributors:
                 return self._fail(Reason.CONTRIBUTORS_DIFFER, (message.sender,))
-        check_piece(message, self.seat.dimension)
+        check_piece(message, self.participant.dimension)
         self._total.add(message.sender, message.index, message.payload)
         self._headers[message.sender] = header
         return [Keep((message,)), *self._result()]
@@ -238,8 +238,8 @@ class Additive:
         self._step(Event.ALL_SUMS)
         mean = self._total.mean()
         certificate = Certificate(self.sid, tuple(self._headers[key] for key in self.members))
-        seat = self.seat
-        return [Completed(seat.group, self.sid, seat.round, mean, self.members, certificate)]
+        participant = self.participant
+        return [Completed(participant.group, self.sid, participant.round, mean, self.members, certificate)]
 
     def awaits_only(self, message: Message) -> bool:
         """No: its shares and sums are the vector."""
@@ -249,7 +249,7 @@ class Additive:
         """The members whose share, or then whose sum, is not whole yet."""
         match self.phase:
             case Phase.SHARES:
-                count = self._shares.payload_count(self.seat.dimension)
+                count = self._shares.payload_count(self.participant.dimension)
                 return tuple(key for key in self._others if len(self._got[key]) < count)
             case Phase.SUMS:
                 return self._total.missing()
@@ -285,7 +285,7 @@ class Additive:
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
         self._step(Event.ENDED)
-        return [Failed(reason, self.seat.round, missing, self.sid)]
+        return [Failed(reason, self.participant.round, missing, self.sid)]
 
     def _step(self, event: Event) -> None:
         self._course.step(event)

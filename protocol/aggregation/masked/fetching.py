@@ -9,7 +9,7 @@ from protocol.actions import Action, Send
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.thresholds import Tolerance
 from protocol.aggregation.masked.unmasking import check_result
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.participant import Participant
 from protocol.wire.ids import NOBODY, Key
 from protocol.wire.masked_messages import ResultCertificate
 from protocol.wire.messages import CertificateRequest, PieceRequest
@@ -21,10 +21,10 @@ PATIENCE_S = 2.0
 class Pull:
     """Asks `sources` in turn, each for as long as it answers. `missing` are the chunks that are wanted."""
 
-    def __init__(self, seat: Seat, missing: Iterable[int], sources: Iterable[Key]) -> None:
-        self._seat = seat
+    def __init__(self, participant: Participant, missing: Iterable[int], sources: Iterable[Key]) -> None:
+        self._participant = participant
         self._missing = list(missing)
-        self._sources = [key for key in sources if key != seat.me]
+        self._sources = [key for key in sources if key != participant.me]
         self._asked: set[int] = set()
         self.deadline: float | None = None
 
@@ -39,8 +39,8 @@ class Pull:
         return [Send(self._sources[0], tuple(self._request(index) for index in wanted))]
 
     def _request(self, index: int) -> PieceRequest:
-        seat = self._seat
-        return PieceRequest(seat.sid, NOBODY, index, seat.me)
+        participant = self._participant
+        return PieceRequest(participant.sid, NOBODY, index, participant.me)
 
     def left(self, missing: Collection[int], now: float) -> list[Action]:
         """Only these are wanted still: others came, as they were asked for or in another way."""
@@ -63,8 +63,8 @@ class Pull:
 class Result:
     """What is known of a session's result. `certificate`: opened here, or had from a member that finished."""
 
-    def __init__(self, seat: Seat, tolerance: Tolerance, layout: Layout) -> None:
-        self._seat = seat
+    def __init__(self, participant: Participant, tolerance: Tolerance, layout: Layout) -> None:
+        self._participant = participant
         self._tolerance = tolerance
         self._layout = layout
         self._pull: Pull | None = None
@@ -87,17 +87,21 @@ class Result:
         if key in self.asked or self.certificate is not None:
             return []
         self.asked.add(key)
-        return [Send(key, (CertificateRequest(self._seat.sid, self._seat.me),))]
+        return [Send(key, (CertificateRequest(self._participant.sid, self._participant.me),))]
+
+    def opened(self, certificate: ResultCertificate) -> None:
+        """This member opened the secrets by itself."""
+        self.certificate = certificate
 
     def take(self, certificate: ResultCertificate) -> None:
         """A certificate that somebody sent; RemoteProtocolError unless it proves a result."""
         if self.certificate is None:
-            check_result(certificate, self._seat.members, self._tolerance, self._layout)
+            check_result(certificate, self._participant.members, self._tolerance, self._layout)
             self.certificate = certificate
 
     def pull(self, missing: Iterable[int], sources: Iterable[Key], now: float) -> list[Action]:
         """Ask for these chunks of the total."""
-        self._pull = Pull(self._seat, missing, [*sorted(self.asked), *sources])
+        self._pull = Pull(self._participant, missing, [*sorted(self.asked), *sources])
         return self._pull.ask(now)
 
     def left(self, missing: Collection[int], now: float) -> list[Action]:

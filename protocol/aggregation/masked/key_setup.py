@@ -17,7 +17,7 @@ from protocol.actions import Evidence
 from protocol.aggregation.masked import mask_keys
 from protocol.aggregation.masked.mask_keys import Kind
 from protocol.aggregation.masked.thresholds import Tolerance
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.participant import Participant
 from protocol.crypto import shamir
 from protocol.crypto.sealing import derive
 from protocol.errors import RemoteProtocolError
@@ -36,24 +36,24 @@ def joins_digest(heads: tuple[JoinHead, ...]) -> bytes:
     return digest.digest()
 
 
-class Joining:
+class KeySetup:
     """One member's side. `rand` is 32 secret bytes, used for this session alone."""
 
-    def __init__(self, seat: Seat, tolerance: Tolerance, rand: bytes) -> None:
-        self._seat = seat
+    def __init__(self, participant: Participant, tolerance: Tolerance, rand: bytes) -> None:
+        self._participant = participant
         self.self_secret = mask_keys.secret_from(derive(rand, b"self-mask"))
         self.pair_secret = mask_keys.secret_from(derive(rand, b"mask-key"))
-        split = (tolerance.threshold, tolerance.members)
-        self._self_shares = shamir.split(self.self_secret, *split, derive(rand, b"self-shares"))
-        self._pair_shares = shamir.split(self.pair_secret, *split, derive(rand, b"pair-shares"))
-        me = seat.me
+        needed, members = tolerance.threshold, tolerance.members
+        self._self_shares = shamir.split(self.self_secret, needed, members, derive(rand, b"self-shares"))
+        self._pair_shares = shamir.split(self.pair_secret, needed, members, derive(rand, b"pair-shares"))
+        me = participant.me
         self._own_hashes = (
             *self._hashes(self._self_shares, me, Kind.SELF),
             *self._hashes(self._pair_shares, me, Kind.PAIR),
         )
         self.heads: dict[Key, JoinHead] = {me: self._own_head()}
         self.hashes: dict[Key, tuple[bytes, ...]] = {me: self._own_hashes}
-        number = seat.number
+        number = participant.number
         self.shares: dict[Key, tuple[bytes, bytes]] = {
             me: (shamir.to_bytes(self._self_shares[number]), shamir.to_bytes(self._pair_shares[number]))
         }
@@ -65,24 +65,28 @@ class Joining:
 
     def _hashes(self, shares: tuple[int, ...], dealer: Key, kind: Kind) -> Iterator[bytes]:
         for number, share in enumerate(shares):
-            yield mask_keys.share_digest(shamir.to_bytes(share), self._seat.sid, dealer, kind, number)
+            yield mask_keys.share_digest(shamir.to_bytes(share), self._participant.sid, dealer, kind, number)
 
     def _own_head(self) -> JoinHead:
-        seat = self._seat
+        participant = self._participant
         unsigned = JoinHead(
-            sid=seat.sid,
-            sender=seat.me,
+            sid=participant.sid,
+            sender=participant.me,
             mask_key=mask_keys.public_key(self.pair_secret),
-            commitment=mask_keys.commitment(self.self_secret, seat.sid, seat.me),
+            commitment=mask_keys.commitment(self.self_secret, participant.sid, participant.me),
             shares=mask_keys.shares_digest(self._own_hashes),
         )
-        return codec.sign(unsigned, seat.key)
+        return codec.sign(unsigned, participant.key)
 
     def join(self, recipient: Key) -> Join:
         """What one other member gets: this member's commitments, and its two shares of the secrets."""
-        seat, number, head = self._seat, self._seat.numbers[recipient], self.heads[self._seat.me]
+        participant, number, head = (
+            self._participant,
+            self._participant.numbers[recipient],
+            self.heads[self._participant.me],
+        )
         plain = shamir.to_bytes(self._self_shares[number]) + shamir.to_bytes(self._pair_shares[number])
-        sealed = seat.channel(seat.me, recipient).seal(0, _header(head, recipient), plain)
+        sealed = participant.channel(participant.me, recipient).seal(0, _header(head, recipient), plain)
         return Join(head, self._own_hashes, recipient, sealed)
 
     # -- messages ----------------------------------------------------------------------------------
@@ -121,24 +125,31 @@ class Joining:
         return None
 
     def _pair_seed(self, head: JoinHead) -> bytes:
-        seat = self._seat
-        return mask_keys.pair_seed(self.pair_secret, head.mask_key, seat.sid, seat.me, head.sender)
+        participant = self._participant
+        return mask_keys.pair_seed(
+            self.pair_secret, head.mask_key, participant.sid, participant.me, head.sender
+        )
 
     def _opened(self, join: Join) -> tuple[bytes, bytes]:
         """The two shares for this member, checked against the hashes that all members have."""
-        seat, head, members = self._seat, join.head, len(self._seat.members)
-        if join.recipient != seat.me or len(join.hashes) != 2 * members:
+        participant, head, members = self._participant, join.head, len(self._participant.members)
+        if join.recipient != participant.me or len(join.hashes) != 2 * members:
             raise RemoteProtocolError("a JOIN for another member, or with a wrong number of hashes")
         if mask_keys.shares_digest(join.hashes) != head.shares:
             raise RemoteProtocolError("a JOIN whose hashes are not what its head names")
-        plain = seat.channel(head.sender, seat.me).open(0, _header(head, seat.me), join.payload)
+        plain = participant.channel(head.sender, participant.me).open(
+            0, _header(head, participant.me), join.payload
+        )
         shares = plain[:32], plain[32:]
         for kind, share, place in (
-            (Kind.SELF, shares[0], seat.number),
-            (Kind.PAIR, shares[1], members + seat.number),
+            (Kind.SELF, shares[0], participant.number),
+            (Kind.PAIR, shares[1], members + participant.number),
         ):
             shamir.from_bytes(share)
-            if mask_keys.share_digest(share, seat.sid, head.sender, kind, seat.number) != join.hashes[place]:
+            if (
+                mask_keys.share_digest(share, participant.sid, head.sender, kind, participant.number)
+                != join.hashes[place]
+            ):
                 raise RemoteProtocolError("a JOIN with a share that is not the one it hashed")
         return shares
 
@@ -147,23 +158,23 @@ class Joining:
         known = self.hashes[dealer][place]
         if int.from_bytes(share, "little") >= shamir.PRIME:
             return False
-        return mask_keys.share_digest(share, self._seat.sid, dealer, kind, number) == known
+        return mask_keys.share_digest(share, self._participant.sid, dealer, kind, number) == known
 
     @property
     def missing(self) -> tuple[Key, ...]:
         """Whose JOIN, or then whose vote, is not here."""
-        joins = tuple(key for key in self._seat.others if key not in self.heads)
-        return joins or tuple(key for key in self._seat.others if key not in self._votes)
+        joins = tuple(key for key in self._participant.others if key not in self.heads)
+        return joins or tuple(key for key in self._participant.others if key not in self._votes)
 
     @property
     def lacks(self) -> tuple[Key, ...]:
         """Whose JOIN is not here."""
-        return tuple(key for key in self._seat.others if key not in self.heads)
+        return tuple(key for key in self._participant.others if key not in self.heads)
 
     @property
     def in_order(self) -> tuple[JoinHead, ...]:
         """All heads, in key order, once none is missing."""
-        return tuple(self.heads[key] for key in self._seat.members)
+        return tuple(self.heads[key] for key in self._participant.members)
 
     @property
     def digest(self) -> bytes:
@@ -176,15 +187,15 @@ class Joining:
 
     def _vote(self) -> Joined:
         """One's own, once no JOIN is missing."""
-        seat = self._seat
-        vote = codec.sign(JoinVote(seat.sid, seat.me, self.digest), seat.key)
-        self._votes[seat.me] = vote
+        participant = self._participant
+        vote = codec.sign(JoinVote(participant.sid, participant.me, self.digest), participant.key)
+        self._votes[participant.me] = vote
         return Joined(vote, self.in_order)
 
     @property
     def voted(self) -> bool:
         """Whether this member's vote is made."""
-        return self._seat.me in self._votes
+        return self._participant.me in self._votes
 
     def _take_joined(self, joined: Joined) -> None:
         """Another member's vote; it is compared with one's own afterwards."""
@@ -199,9 +210,9 @@ class Joining:
 
     def _check_heads(self, joined: Joined) -> None:
         """Heads that are not those that are here: RemoteProtocolError unless they are these members' own."""
-        seat = self._seat
+        participant = self._participant
         named = tuple((head.sid, head.sender) for head in joined.heads)
-        expected = tuple((seat.sid, key) for key in seat.members)
+        expected = tuple((participant.sid, key) for key in participant.members)
         if named != expected or joins_digest(joined.heads) != joined.vote.joins:
             raise RemoteProtocolError("a JOINED about other members than its session's")
         for head in joined.heads:
@@ -219,18 +230,18 @@ class Joining:
 
     def _certify(self) -> None:
         """Make the certificate, once all n votes are here, and for the same JOINs."""
-        votes = tuple(self._votes[key] for key in self._seat.members if key in self._votes)
-        if len(votes) == len(self._seat.members) and all(vote.joins == self.digest for vote in votes):
+        votes = tuple(self._votes[key] for key in self._participant.members if key in self._votes)
+        if len(votes) == len(self._participant.members) and all(vote.joins == self.digest for vote in votes):
             signatures = tuple(vote.signature for vote in votes)
-            self.certificate = JoinCertificate(self._seat.sid, self.digest, signatures)
+            self.certificate = JoinCertificate(self._participant.sid, self.digest, signatures)
 
     def _take_certificate(self, certificate: JoinCertificate) -> None:
         """All votes at once, from somebody who has them; RemoteProtocolError unless they are right."""
-        members = self._seat.members
+        members = self._participant.members
         if not self.voted or certificate.joins != self.digest or len(certificate.signatures) != len(members):
             raise RemoteProtocolError("a certificate of other votes than its session's")
         for sender, signature in zip(members, certificate.signatures, strict=True):
-            vote = JoinVote(self._seat.sid, sender, certificate.joins, signature)
+            vote = JoinVote(self._participant.sid, sender, certificate.joins, signature)
             if vote != self._votes.get(sender):
                 codec.verify(vote, sender)
         self.certificate = certificate

@@ -1,6 +1,8 @@
 """The masked machine: one member of one session that survives dropouts (protocol, Part II).
 
-What must stay true, beside the table of its steps (protocol.aggregation.masked.phases):
+It agrees with the others on the members' keys, then hands over to `rounds`, which has a table of its own.
+
+What must stay true, beside the table of its steps:
 - nothing sent before `Spend` depends on the vector; `Spend` comes once, with the certificate of all joins;
 - after Failed or Completed nothing is ever sent, and nothing received changes anything.
 """
@@ -9,22 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from enum import Enum
 
 from protocol.actions import Action, Failed, Reason, Send
-from protocol.aggregation.early_buffer import Early
 from protocol.aggregation.fixed_point import FixedPoint
-from protocol.aggregation.masked.key_setup import Joining
+from protocol.aggregation.masked.chunks import MaskedVector, masks_of
+from protocol.aggregation.masked.key_setup import KeySetup
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.mask_keys import self_seed
-from protocol.aggregation.masked.phases import STEPS, Event, Phase
-from protocol.aggregation.masked.rounds import MaskedReply, Masking, SummedMessage
+from protocol.aggregation.masked.rounds import MaskedReply, MaskedRounds, SummedMessage
 from protocol.aggregation.masked.thresholds import Tolerance
-from protocol.aggregation.masked.vector import MaskedVector, masks_of
-from protocol.aggregation.masked.view import NotYet
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.masked.view_change import NotYet
+from protocol.aggregation.participant import Participant
+from protocol.aggregation.reorder_buffer import ReorderBuffer
 from protocol.crypto.sealing import derive
 from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.transitions import Course
+from protocol.transitions import Course, Step, Table
 from protocol.vectors.pieces import Floats
 from protocol.wire.ids import NOBODY, Key
 from protocol.wire.masked_messages import Join, JoinCertificate, Joined, MaskedMessage, sender_of, session_of
@@ -33,20 +35,56 @@ from protocol.wire.messages import Message, Sum
 GRACE_S = 2.0
 
 
+class Phase(Enum):
+    """Where a session is."""
+
+    NEW = "new"
+    JOINS = "joins"
+    VOTES = "votes"
+    ROUNDS = "rounds"
+    DONE = "done"
+
+
+class Event(Enum):
+    """What moves a session on."""
+
+    START = "start"
+    ALL_JOINS = "all n Joins"
+    CERTIFICATE = "all n votes"
+    OVER = "the rounds are over"
+    ENDED = "time, loss, a lie"
+
+
+STEPS: Table[Phase, Event] = {
+    (Phase.NEW, Event.START): Step(Phase.JOINS, "a Join to each other member"),
+    (Phase.JOINS, Event.ALL_JOINS): Step(Phase.VOTES, "Joined to all; there is a grace of 2 s for the votes"),
+    (Phase.JOINS, Event.ENDED): Step(Phase.DONE, "Failed, the offer still fresh; Evidence of who lied"),
+    (Phase.VOTES, Event.CERTIFICATE): Step(
+        Phase.ROUNDS,
+        "JoinCertificate to all, be it one's own or another's; Spend; Masked chunks to who adds them up",
+    ),
+    (Phase.VOTES, Event.ENDED): Step(Phase.DONE, "Failed, the offer still fresh; Evidence of who lied"),
+    (Phase.ROUNDS, Event.OVER): Step(Phase.DONE, "Completed or Failed, as the rounds ended"),
+}
+"""There are no other steps."""
+
+
 class DoubleMasked:
     """One member of one session. Vectors are (d,) float32; `rand` is 32 secret bytes, used once."""
 
-    def __init__(self, seat: Seat, tolerance: Tolerance, point: FixedPoint, layout: Layout) -> None:
+    def __init__(
+        self, participant: Participant, tolerance: Tolerance, point: FixedPoint, layout: Layout
+    ) -> None:
         self._tolerance = tolerance
         self._point = point
         self._layout = layout
-        self._early = Early(early_bytes(layout) // layout.members)
+        self._early = ReorderBuffer(early_bytes(layout) // layout.members)
         self._gone: set[Key] = set()
         self._offer: tuple[Floats, bytes] | None = None
         self._clipped = 0
-        self._masking: Masking | None = None
+        self._rounds: MaskedRounds | None = None
         self._course = Course(STEPS, Phase.NEW)
-        self.seat = seat
+        self.participant = participant
         self.shares_since = self.sums_since = 0.0
         self.deadline: float | None = None
 
@@ -62,23 +100,23 @@ class DoubleMasked:
     @property
     def stage(self) -> str:
         """The half of a session that this one is in, as a node's figures name them."""
-        return "shares" if self._masking is None else "sums"
+        return "shares" if self._rounds is None else "sums"
 
     def takes(self, message: Message) -> bool:
         """Everything masked of this session; replies only where something was asked for."""
         if isinstance(message, MaskedReply):
-            return message.sid == self.seat.sid and self._masking is not None and self._masking.expects
-        return isinstance(message, MaskedMessage) and session_of(message) == self.seat.sid
+            return message.sid == self.participant.sid and self._rounds is not None and self._rounds.expects
+        return isinstance(message, MaskedMessage) and session_of(message) == self.participant.sid
 
     def awaits_only(self, message: Message) -> bool:
         """Whether this is the last total, which has the check behind it, or the last release, which opens."""
-        return self._masking is not None and self._masking.awaits_only(message)
+        return self._rounds is not None and self._rounds.awaits_only(message)
 
     def waiting_for(self) -> tuple[Key, ...]:
         """Who is waited for, at this step."""
         if self._over:
             return ()
-        return self._joining.missing if self._masking is None else self._masking.waiting_for()
+        return self._key_setup.missing if self._rounds is None else self._rounds.waiting_for()
 
     # -- joining -----------------------------------------------------------------------------------
 
@@ -88,16 +126,16 @@ class DoubleMasked:
             raise LocalProtocolError("a session starts once")
         self._clipped = self._point.clipped(vector)
         self._offer = vector, derive(rand, b"rounding")
-        self._joining = Joining(self.seat, self._tolerance, derive(rand, b"joining"))
+        self._key_setup = KeySetup(self.participant, self._tolerance, derive(rand, b"joining"))
         self._course.step(Event.START)
         self.shares_since = now
-        self.deadline = now + self.seat.shares_timeout_s
-        return [Send(key, (self._joining.join(key),)) for key in self.seat.others]
+        self.deadline = now + self.participant.shares_timeout_s
+        return [Send(key, (self._key_setup.join(key),)) for key in self.participant.others]
 
-    def _take_joining(self, message: Join | Joined | JoinCertificate, now: float) -> list[Action]:
-        if self._masking is not None:
+    def _take_key_setup(self, message: Join | Joined | JoinCertificate, now: float) -> list[Action]:
+        if self._rounds is not None:
             return []  # the last votes and the echoes come when the certificate is here
-        vote, evidence = self._joining.take(message)
+        vote, evidence = self._key_setup.take(message)
         self._heard(message)
         sends = self._to_all(vote) if vote is not None else []
         if vote is not None:
@@ -105,33 +143,40 @@ class DoubleMasked:
             self.deadline = (self.deadline or now) + GRACE_S
         if evidence is not None:
             return [*sends, evidence, *self._fail(Reason.CAUGHT, (evidence.sender,))]
-        certificate = self._joining.certificate
+        certificate = self._key_setup.certificate
         return [*sends, *(self._mask(certificate, now) if certificate is not None else [])]
 
     def _to_all(self, message: MaskedMessage) -> list[Action]:
-        return [Send(key, (message,)) for key in self.seat.others]
+        return [Send(key, (message,)) for key in self.participant.others]
 
     def _mask(self, certificate: JoinCertificate, now: float) -> list[Action]:
         """The certificate is passed on; then the offer is spent, and goes out under its masks."""
         begun = self._to_all(certificate)
         self._course.step(Event.CERTIFICATE)
-        parts = (self.seat, self._tolerance, self._layout, self._point, self._joining)
-        self._masking = masking = Masking(*parts, vector=self._masked(), course=self._course, now=now)
+        self._rounds = rounds = MaskedRounds(
+            participant=self.participant,
+            tolerance=self._tolerance,
+            layout=self._layout,
+            point=self._point,
+            key_setup=self._key_setup,
+            vector=self._masked(),
+            now=now,
+        )
         self.sums_since = now
-        begun += masking.open(self._clipped, now)
-        gone = masking.lost(self._gone, now) if self._gone else []
-        return self._replayed([*begun, *gone], now)
+        begun += rounds.open(self._clipped, now)
+        gone = rounds.lost(self._gone, now) if self._gone else []
+        return self._replayed(rounds, [*begun, *gone], now)
 
     def _masked(self) -> MaskedVector:
-        seat, joining, offer = self.seat, self._joining, self._offer
+        participant, key_setup, offer = self.participant, self._key_setup, self._offer
         if offer is None:
             raise LocalProtocolError("masks without an offer")
-        own_seed = self_seed(joining.self_secret, seat.sid, seat.me)
-        pair_seeds = [joining.pair_seeds.get(key) for key in seat.members]
+        own_seed = self_seed(key_setup.self_secret, participant.sid, participant.me)
+        pair_seeds = [key_setup.pair_seeds.get(key) for key in participant.members]
         x, rounding = offer
         self._offer = None
-        masks = masks_of(seat.number, own_seed, pair_seeds, rounding)
-        return MaskedVector(x, masks, self._point, self._layout, seat.key, seat.sid)
+        masks = masks_of(participant.number, own_seed, pair_seeds, rounding)
+        return MaskedVector(x, masks, self._point, self._layout, participant.key, participant.sid)
 
     # -- messages ----------------------------------------------------------------------------------
 
@@ -139,58 +184,58 @@ class DoubleMasked:
         """Take in one message; RemoteProtocolError, and nothing changed, if it does not belong here."""
         if not isinstance(message, MaskedMessage | MaskedReply) or self._over or not self.takes(message):
             raise RemoteProtocolError(f"{type(message).__name__} for a session that is not running")
-        masking = self._masking
+        rounds = self._rounds
         if isinstance(message, MaskedReply):
-            return [] if masking is None else self._settled(masking.reply(message, now))
+            return [] if rounds is None else self._settled(rounds, rounds.reply(message, now))
         sender = sender_of(message)
-        if sender is not None and sender not in self.seat.others:
+        if sender is not None and sender not in self.participant.others:
             raise RemoteProtocolError(f"{type(message).__name__} of somebody who is not in this session")
         if isinstance(message, Join | Joined | JoinCertificate):
-            return self._take_joining(message, now)
-        return self._take_masked(message, masking, now)
+            return self._take_key_setup(message, now)
+        return self._take_masked(message, rounds, now)
 
     def _heard(self, message: MaskedMessage) -> None:
         """Its sender is there, whatever was said of it: told once a message is verified, not before."""
         sender = sender_of(message)
         if sender is not None:
             self._gone.discard(sender)
-            if self._masking is not None:
-                self._masking.heard(sender)
+            if self._rounds is not None:
+                self._rounds.heard(sender)
 
-    def _take_masked(self, message: SummedMessage, masking: Masking | None, now: float) -> list[Action]:
-        if masking is None:
+    def _take_masked(self, message: SummedMessage, rounds: MaskedRounds | None, now: float) -> list[Action]:
+        if rounds is None:
             self._early.hold(message, sender_of(message) or NOBODY, is_expected=True)
             return []
         try:
-            actions = self._changed(masking, lambda: masking.receive(message, now), now)
+            actions = self._changed(rounds, lambda: rounds.receive(message, now), now)
         except NotYet:
             self._early.hold(message, sender_of(message) or NOBODY, is_expected=True)
             return []
         self._heard(message)
         return actions
 
-    def _changed(self, masking: Masking, event: Callable[[], list[Action]], now: float) -> list[Action]:
+    def _changed(self, rounds: MaskedRounds, event: Callable[[], list[Action]], now: float) -> list[Action]:
         """After an event: in another view, or once a chunk is disputed, what came too early may count."""
-        before = masking.takes_in
+        before = rounds.takes_in
         actions = event()
-        return self._settled(actions) if masking.takes_in == before else self._replayed(actions, now)
+        if rounds.takes_in == before:
+            return self._settled(rounds, actions)
+        return self._replayed(rounds, actions, now)
 
-    def _replayed(self, actions: list[Action], now: float) -> list[Action]:
+    def _replayed(self, rounds: MaskedRounds, actions: list[Action], now: float) -> list[Action]:
         """After a change: what came too early is taken in now."""
-        settled = self._settled(actions)
-        for message in self._early.take(self.seat.sid):
+        settled = self._settled(rounds, actions)
+        for message in self._early.take(self.participant.sid):
             if not self._over:
                 with suppress(RemoteProtocolError):
                     settled += self.receive(message, now)
         return settled
 
-    def _settled(self, actions: list[Action]) -> list[Action]:
+    def _settled(self, rounds: MaskedRounds, actions: list[Action]) -> list[Action]:
         """Take note of how it ends, or of when something is due."""
-        masking = self._masking
-        if masking is None or self._over:
-            self._close()
-        else:
-            self.deadline = masking.deadline
+        self.deadline = rounds.deadline
+        if rounds.over:
+            self._end(Event.OVER)
         return actions
 
     # -- time and loss -----------------------------------------------------------------------------
@@ -199,20 +244,20 @@ class DoubleMasked:
         """What is due."""
         if self.deadline is None or now < self.deadline:
             return []
-        masking = self._masking
-        if masking is None:
-            return self._fail(Reason.JOINS_TIMEOUT, self._joining.missing)
-        return self._changed(masking, lambda: masking.tick(now), now)
+        rounds = self._rounds
+        if rounds is None:
+            return self._fail(Reason.JOINS_TIMEOUT, self._key_setup.missing)
+        return self._changed(rounds, lambda: rounds.tick(now), now)
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
         """A member can not be reached any more: the others go on without it, as far as that is possible."""
-        if self._over or key not in self.seat.others:
+        if self._over or key not in self.participant.others:
             return []
         self._gone.add(key)
-        masking = self._masking
-        if masking is None:
+        rounds = self._rounds
+        if rounds is None:
             return self._join_without(key, now)
-        return self._changed(masking, lambda: masking.lost((key,), now), now)
+        return self._changed(rounds, lambda: rounds.lost((key,), now), now)
 
     def gave_up(self, key: Key, now: float) -> list[Action]:
         """A member ended this session: nothing more comes from it."""
@@ -220,7 +265,7 @@ class DoubleMasked:
 
     def finished(self, key: Key, now: float) -> list[Action]:
         """A member shows the base that this session made: ask it for the certificate."""
-        return self._masking.finished(key) if self._masking is not None and not self._over else []
+        return self._rounds.finished(key) if self._rounds is not None and not self._over else []
 
     def _join_without(self, key: Key, now: float) -> list[Action]:
         """Without its JOIN nobody begins; with it, others may have the certificate, and pass it on.
@@ -228,17 +273,17 @@ class DoubleMasked:
         That soon, or not at all: who lacks what the lost one sent to this member has gone to another group,
         and says so to its coordinator alone.
         """
-        if key in self._joining.lacks:
+        if key in self._key_setup.lacks:
             return self._fail(Reason.JOINS_TIMEOUT, (key,))
         self.deadline = min(self.deadline or now, now + GRACE_S)
         return []
 
     def _fail(self, reason: Reason, missing: tuple[Key, ...]) -> list[Action]:
-        self._course.step(Event.ENDED)
-        self._close()
-        return [Failed(reason, self.seat.round, missing, self.seat.sid)]
+        self._end(Event.ENDED)
+        return [Failed(reason, self.participant.round, missing, self.participant.sid)]
 
-    def _close(self) -> None:
+    def _end(self, event: Event) -> None:
+        self._course.step(event)
         self.deadline = None
         self._early.drop()
 

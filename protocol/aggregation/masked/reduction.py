@@ -15,13 +15,12 @@ import numpy as np
 
 from protocol.actions import Action, Evidence, Send
 from protocol.aggregation.masked import linear_check
-from protocol.aggregation.masked.chunks import TWO_CHUNKS, Chunks, SomeChunks, is_signed
+from protocol.aggregation.masked.chunks import TWO_CHUNKS, Chunks, MaskedVector, SomeChunks, is_signed
 from protocol.aggregation.masked.disputes import check_inputs, inputs_digest, of_chunk, wrong_checks
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.totals import Totals, added_up, product_bytes
-from protocol.aggregation.masked.vector import MaskedVector
-from protocol.aggregation.masked.view import NotYet, View
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.masked.view_change import NotYet, View
+from protocol.aggregation.participant import Participant
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import RemoteProtocolError
 from protocol.wire import codec
@@ -46,19 +45,19 @@ TWO_CHECKS = "two different checks of the same totals"
 WRONG_TOTAL = "a total that is not the sum of what it names"
 
 
-class Summing:
+class Reduction:
     """One member's part in one view after the other. `verified`: the totals are all here, and checked."""
 
-    def __init__(self, seat: Seat, layout: Layout, vector: MaskedVector, view: View) -> None:
-        self._seat = seat
+    def __init__(self, participant: Participant, layout: Layout, vector: MaskedVector, view: View) -> None:
+        self._participant = participant
         self._layout = layout
-        self.chunks = Chunks(seat.me, layout, vector)
+        self.chunks = Chunks(participant.me, layout, vector)
         self.caught: Key | None = None
         self._begin(view)
 
     def _begin(self, view: View) -> None:
         self.view = view
-        self.totals = Totals(self._seat.sid, view.included, self._layout, None)
+        self.totals = Totals(self._participant.sid, view.included, self._layout, None)
         self._heads: list[TotalHead | None] = [None] * self._layout.chunks
         self._shown: dict[int, TotalHead] = {}
         self._inputs: dict[int, tuple[MaskedHead, ...]] = {}
@@ -71,29 +70,29 @@ class Summing:
     @property
     def included(self) -> tuple[Key, ...]:
         """Who is in the sum of this view, in key order."""
-        return members_in(self.view.included, self._seat.members)
+        return members_in(self.view.included, self._participant.members)
 
     @property
     def _is_included(self) -> bool:
-        return bool(self.view.included >> self._seat.number & 1)
+        return bool(self.view.included >> self._participant.number & 1)
 
     def reducer(self, index: int) -> Key | None:
         """Who adds up chunk `index`; None where everybody does."""
         reducers = self.view.reducers
-        return self._seat.members[reducers[index]] if reducers else None
+        return self._participant.members[reducers[index]] if reducers else None
 
     def _adds_up(self, index: int) -> bool:
-        return self.reducer(index) in (None, self._seat.me)
+        return self.reducer(index) in (None, self._participant.me)
 
     def _to_all(self, messages: tuple[Message, ...] | Bulk[Message], bulk: bool) -> list[Action]:
-        return [Send(key, messages, bulk) for key in self._seat.others]
+        return [Send(key, messages, bulk) for key in self._participant.others]
 
     # -- views -------------------------------------------------------------------------------------
 
     def open(self) -> list[Action]:
         """Send this member's chunks to who adds them up in view 0."""
         sends: list[Action] = [
-            Send(key, self._own(self._chunks_of(key)), bulk=True) for key in self._seat.others
+            Send(key, self._own(self._chunks_of(key)), bulk=True) for key in self._participant.others
         ]
         return [*sends, *self._progress()]
 
@@ -109,11 +108,11 @@ class Summing:
         if not locked:
             self._begin(view)
         self.view = view
-        owners: tuple[Key, ...] = (self._seat.me,) if self._is_included else ()
+        owners: tuple[Key, ...] = (self._participant.me,) if self._is_included else ()
         if locked:
             owners = self.included
         sends: list[Action] = []
-        for key in self._seat.others:
+        for key in self._participant.others:
             lacks = [
                 (o, i) for o in owners for i in self._chunks_of(key) if not holds(key, o, i) and o != key
             ]
@@ -129,7 +128,7 @@ class Summing:
         return [*self.want(view.included, proof.digests, proof.checks), *self._progress()]
 
     def _own(self, indices: Iterable[int]) -> SomeChunks:
-        return self.chunks.of((self._seat.me, index) for index in indices)
+        return self.chunks.of((self._participant.me, index) for index in indices)
 
     def _chunks_of(self, reducer: Key) -> tuple[int, ...]:
         return tuple(c for c in range(self._layout.chunks) if self.reducer(c) in (None, reducer))
@@ -188,9 +187,11 @@ class Summing:
         self.totals.take(index, payload, digest)
         if not self.view.reducers:
             return []
-        seat = self._seat
-        head = TotalHead(seat.sid, seat.me, self.view.included, index, inputs_digest(inputs), digest)
-        total = Total(codec.sign(head, seat.key), inputs, payload)
+        participant = self._participant
+        head = TotalHead(
+            participant.sid, participant.me, self.view.included, index, inputs_digest(inputs), digest
+        )
+        total = Total(codec.sign(head, participant.key), inputs, payload)
         self._heads[index] = total.head
         return self._to_all((total,), bulk=True)
 
@@ -207,7 +208,7 @@ class Summing:
         if known == head:
             raise RemoteProtocolError("a total that is here already")
         codec.verify(head, head.sender)
-        check_inputs(total, self._seat.sid, self.included)
+        check_inputs(total, self._participant.sid, self.included)
         known = known or self._shown.get(head.index, head)
         if known != head:
             return self._caught(Evidence(head.sender, TWO_TOTALS, (known, head)))
@@ -253,13 +254,13 @@ class Summing:
         return [*said, *self._compare()]
 
     def _say(self, coefficients: linear_check.Coefficients) -> list[Action]:
-        seat = self._seat
+        participant = self._participant
         chunks = range(self._layout.chunks)
         own = [coefficients.products(c, self.chunks.own.words(c)) for c in chunks]
         packed = np.array(own, dtype="<u4").tobytes()
-        vote = CheckVote(seat.sid, seat.me, self.view.included, self.totals.digest, packed)
-        vote = codec.sign(vote, seat.key)
-        self.totals.checks[seat.me] = vote
+        vote = CheckVote(participant.sid, participant.me, self.view.included, self.totals.digest, packed)
+        vote = codec.sign(vote, participant.key)
+        self.totals.checks[participant.me] = vote
         check = Check(vote, tuple(head for head in self._heads if head is not None))
         return self._to_all((check,), bulk=False)
 
@@ -276,7 +277,7 @@ class Summing:
 
     def _compare_heads(self, head: TotalHead) -> Evidence | None:
         """Whether who adds up a chunk signed another total of it. What a check shows first is kept."""
-        named = (self._seat.sid, self.view.included)
+        named = (self._participant.sid, self.view.included)
         if head.index >= self._layout.chunks or (head.sid, head.included) != named:
             return None
         known = self._heads[head.index] or self._shown.get(head.index)
@@ -288,7 +289,7 @@ class Summing:
 
     def _note(self, vote: CheckVote) -> list[Action]:
         known = self.totals.checks.get(vote.sender)
-        if vote.included != self.totals.included or vote.sender not in self._seat.numbers:
+        if vote.included != self.totals.included or vote.sender not in self._participant.numbers:
             raise RemoteProtocolError("a check of other members' totals")
         if len(vote.products) != product_bytes(self._layout):
             raise RemoteProtocolError(f"a check of {len(vote.products)} bytes of products")
@@ -327,9 +328,9 @@ class Summing:
     def _dispute(self, index: int) -> list[Action]:
         """The total of a chunk is not the sum of what its members say: everybody is to show its part."""
         self.disputed.add(index)
-        seat = self._seat
-        unsigned = Dispute(seat.sid, seat.me, self.view.included, index)
-        dispute = codec.sign(unsigned, seat.key)
+        participant = self._participant
+        unsigned = Dispute(participant.sid, participant.me, self.view.included, index)
+        dispute = codec.sign(unsigned, participant.key)
         return [*self._to_all((dispute,), bulk=False), *self._publish(index), *self._progress()]
 
     def take_dispute(self, dispute: Dispute) -> list[Action]:
@@ -395,7 +396,9 @@ class Summing:
             return tuple(lock.sender for lock in self.view.locks)
         late = {key for index in missing if self._adds_up(index) for key in self.lacking(index)}
         late |= {
-            key for index in missing if (key := self.reducer(index)) not in (None, self._seat.me) and key
+            key
+            for index in missing
+            if (key := self.reducer(index)) not in (None, self._participant.me) and key
         }
         doubted = {key for index in self._doubted for key in self.lacking(index)}
         return tuple(sorted(late)) or self.unchecked or tuple(sorted(doubted))

@@ -14,13 +14,13 @@ from dataclasses import replace
 from enum import Enum
 
 from protocol.actions import Evidence
-from protocol.aggregation.masked.key_setup import Joining
+from protocol.aggregation.masked.key_setup import KeySetup
 from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.mask_keys import Kind
 from protocol.aggregation.masked.thresholds import Tolerance
 from protocol.aggregation.masked.unmasking import release_digest, secret_fits, totals_digest
-from protocol.aggregation.masked.view import Choice
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.masked.view_change import Choice
+from protocol.aggregation.participant import Participant
 from protocol.crypto import shamir
 from protocol.errors import RemoteProtocolError
 from protocol.transitions import Course, Step, Table
@@ -61,14 +61,16 @@ STEPS: Table[Phase, Event] = {
 """There are no other steps: nothing is acknowledged twice, and nothing released twice."""
 
 
-class Releasing:
+class SecretRelease:
     """The votes and shares of one session."""
 
-    def __init__(self, seat: Seat, tolerance: Tolerance, layout: Layout, joining: Joining) -> None:
-        self._seat = seat
+    def __init__(
+        self, participant: Participant, tolerance: Tolerance, layout: Layout, key_setup: KeySetup
+    ) -> None:
+        self._participant = participant
         self._tolerance = tolerance
         self._layout = layout
-        self._joining = joining
+        self._key_setup = key_setup
         self._acks: dict[Key, Ack] = {}
         self._releases: dict[Key, Release] = {}
         self._course = Course(STEPS, Phase.SILENT)
@@ -78,7 +80,7 @@ class Releasing:
     @property
     def lock(self) -> Ack | None:
         """What this member has acknowledged."""
-        return self._acks.get(self._seat.me)
+        return self._acks.get(self._participant.me)
 
     @property
     def acknowledged(self) -> frozenset[Key]:
@@ -93,10 +95,10 @@ class Releasing:
     def acknowledge(self, choice: Choice, digests: tuple[bytes, ...], inputs: tuple[MaskedHead, ...]) -> Ack:
         """One's own, the only one of this session."""
         self._course.step(Event.CHECKED)
-        seat = self._seat
-        vote = AckVote(seat.sid, seat.me, choice.included, choice.totals)
-        ack = Ack(codec.sign(vote, seat.key), digests, inputs)
-        self._acks[seat.me] = ack
+        participant = self._participant
+        vote = AckVote(participant.sid, participant.me, choice.included, choice.totals)
+        ack = Ack(codec.sign(vote, participant.key), digests, inputs)
+        self._acks[participant.me] = ack
         return ack
 
     def take_ack(self, ack: Ack) -> Evidence | None:
@@ -133,7 +135,7 @@ class Releasing:
     @property
     def own(self) -> Release | None:
         """This member's release."""
-        return self._releases.get(self._seat.me)
+        return self._releases.get(self._participant.me)
 
     @property
     def may_release(self) -> bool:
@@ -143,31 +145,34 @@ class Releasing:
     def release(self, choice: Choice) -> Release:
         """One's own, the only one of this session."""
         self._course.step(Event.QUORUM)
-        seat = self._seat
-        pairs = (self._joining.shares[key] for key in seat.members)
+        participant = self._participant
+        pairs = (self._key_setup.shares[key] for key in participant.members)
         shares = tuple(pair[0 if choice.included >> n & 1 else 1] for n, pair in enumerate(pairs))
         head = ReleaseHead(
-            sid=seat.sid,
-            sender=seat.me,
+            sid=participant.sid,
+            sender=participant.me,
             included=choice.included,
             totals=choice.totals,
-            joins=self._joining.digest,
+            joins=self._key_setup.digest,
             shares=release_digest(shares),
         )
-        release = Release(codec.sign(head, seat.key), shares)
-        self._releases[seat.me] = release
+        release = Release(codec.sign(head, participant.key), shares)
+        self._releases[participant.me] = release
         return release
 
     def take_release(self, release: Release) -> Evidence | None:
         """Another member's release; what it did not get dealt does not count, and shows that it lies."""
         head = release.head
         codec.verify(head, head.sender)
-        if len(release.shares) != len(self._seat.members) or release_digest(release.shares) != head.shares:
+        if (
+            len(release.shares) != len(self._participant.members)
+            or release_digest(release.shares) != head.shares
+        ):
             raise RemoteProtocolError("a release of other shares than its head names")
         known = self._releases.get(head.sender)
         if known is not None and known.head != head:
             return Evidence(head.sender, TWO_RELEASES, (known.head, head))
-        if head.joins != self._joining.digest:
+        if head.joins != self._key_setup.digest:
             raise RemoteProtocolError("a release for other joins")
         if not self._is_dealt(release):
             return Evidence(head.sender, WRONG_SHARE, (head,))
@@ -176,11 +181,11 @@ class Releasing:
 
     def _is_dealt(self, release: Release) -> bool:
         """Whether each share is the one whose hash its dealer told everybody."""
-        number, members = self._seat.numbers[release.head.sender], self._seat.members
+        number, members = self._participant.numbers[release.head.sender], self._participant.members
         for dealer_number, (dealer, share) in enumerate(zip(members, release.shares, strict=True)):
             included = bool(release.head.included >> dealer_number & 1)
             kind, offset = (Kind.SELF, 0) if included else (Kind.PAIR, len(members))
-            if not self._joining.dealt(dealer, kind, share, offset + number, number):
+            if not self._key_setup.dealt(dealer, kind, share, offset + number, number):
                 return False
         return True
 
@@ -192,19 +197,23 @@ class Releasing:
         for choice in dict.fromkeys(_choice(release) for release in releases):
             alike = [release for release in releases if _choice(release) == choice]
             enough = len(alike) >= self._tolerance.threshold
-            if enough and self.digests_of(choice) and self._seat.suffices(each.head.sender for each in alike):
+            if (
+                enough
+                and self.digests_of(choice)
+                and self._participant.suffices(each.head.sender for each in alike)
+            ):
                 unopened = self.unopened(choice)
-                return open_secrets(unopened, alike, self._seat.numbers, self._tolerance.threshold)
+                return open_secrets(unopened, alike, self._participant.numbers, self._tolerance.threshold)
         return None
 
     def unopened(self, choice: Choice) -> ResultCertificate:
         """The certificate of this choice, without its secrets, and with this member's release alone."""
         known, own = self.digests_of(choice), self.own
         return ResultCertificate(
-            sid=self._seat.sid,
+            sid=self._participant.sid,
             included=choice.included,
             digests=known[0] if known else (),
-            heads=self._joining.in_order,
+            heads=self._key_setup.in_order,
             secrets=(),
             releases=() if own is None else (own.head,),
         )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
 
 from protocol.actions import Evidence
@@ -20,8 +21,7 @@ from protocol.aggregation.masked.layout import Layout
 from protocol.aggregation.masked.thresholds import Tolerance
 from protocol.aggregation.masked.totals import product_bytes
 from protocol.aggregation.masked.unmasking import totals_digest
-from protocol.aggregation.masked.view import View
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.participant import Participant
 from protocol.errors import RemoteProtocolError
 from protocol.transitions import Course, Step, Table
 from protocol.wire import codec
@@ -39,6 +39,31 @@ from protocol.wire.member_sets import everybody, members_in, set_of
 
 TWO_VOTES = "two different votes in one view"
 TWO_PROPOSALS = "two different proposals for one view"
+Holds = Callable[[Key, int], bool]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What acknowledgements and releases are for: whom the sum includes, and the digest of its totals."""
+
+    included: int
+    totals: bytes
+
+
+@dataclass(frozen=True)
+class View:
+    """Who is included, who adds up which chunk (empty: everybody does), and what must be proposed again."""
+
+    number: int
+    included: int
+    reducers: tuple[int, ...]
+    locks: tuple[AckVote, ...]
+    proofs: tuple[Proof, ...] = ()
+    """Of the locks, where chunks have reducers: nothing is added up in such a view, only fetched."""
+
+
+class NotYet(RemoteProtocolError):
+    """Right, as far as it goes, but of a view that this member is not in: kept for later by the machine."""
 
 
 class Phase(Enum):
@@ -67,8 +92,6 @@ STEPS: Table[Phase, Event] = {
     ),
 }
 
-Holds = Callable[[Key, int], bool]
-
 
 def votes_digest(votes: Iterable[ViewVote]) -> bytes:
     """What a proposal names of the votes that it rests on."""
@@ -78,11 +101,11 @@ def votes_digest(votes: Iterable[ViewVote]) -> bytes:
     return digest.digest()
 
 
-class Viewing:
+class ViewChanges:
     """What this member knows of the votes and proposals of a session."""
 
-    def __init__(self, seat: Seat, tolerance: Tolerance, layout: Layout) -> None:
-        self._seat = seat
+    def __init__(self, participant: Participant, tolerance: Tolerance, layout: Layout) -> None:
+        self._participant = participant
         self._tolerance = tolerance
         self._layout = layout
         self._votes: dict[int, dict[Key, ViewChange]] = {}
@@ -106,14 +129,14 @@ class Viewing:
 
     def leader(self, number: int) -> Key:
         """Who proposes in a view: another member in each, and no member in every session's first."""
-        members = self._seat.members
-        return members[(number + int.from_bytes(self._seat.sid[:8], "big")) % len(members)]
+        members = self._participant.members
+        return members[(number + int.from_bytes(self._participant.sid[:8], "big")) % len(members)]
 
     def begin(self, now: float, seconds: float) -> View:
         """View 0: everybody is included. All views together may take `seconds`."""
         self._view_s = seconds * (1 - FIRST_VIEW) / (self.last + 1)
         self.until = now + seconds * FIRST_VIEW
-        return View(0, everybody(len(self._seat.members)), self._layout.reducers, ())
+        return View(0, everybody(len(self._participant.members)), self._layout.reducers, ())
 
     def entered(self, number: int, now: float) -> None:
         """A proposal was accepted."""
@@ -147,24 +170,24 @@ class Viewing:
 
     @property
     def _leads(self) -> bool:
-        return self.leader(self.number) == self._seat.me
+        return self.leader(self.number) == self._participant.me
 
     def _vote(
         self, number: int, holds: Holds, locks: tuple[AckVote, ...], proofs: tuple[Proof, ...]
     ) -> ViewChange:
-        seat = self._seat
-        unsigned = ViewVote(seat.sid, seat.me, number, self._bitmap(holds), locks)
-        change = ViewChange(codec.sign(unsigned, seat.key), proofs)
-        self._votes.setdefault(number, {})[seat.me] = change
+        participant = self._participant
+        unsigned = ViewVote(participant.sid, participant.me, number, self._bitmap(holds), locks)
+        change = ViewChange(codec.sign(unsigned, participant.key), proofs)
+        self._votes.setdefault(number, {})[participant.me] = change
         return change
 
     def _bitmap(self, holds: Holds) -> bytes:
         chunks = self._layout.chunks
         bits = 0
-        for number, key in enumerate(self._seat.members):
+        for number, key in enumerate(self._participant.members):
             for index in range(chunks):
                 bits |= holds(key, index) << (number * chunks + index)
-        return bits.to_bytes(-(-len(self._seat.members) * chunks // 8), "little")
+        return bits.to_bytes(-(-len(self._participant.members) * chunks // 8), "little")
 
     def take_vote(self, change: ViewChange) -> Evidence | None:
         """Another member's vote."""
@@ -185,7 +208,7 @@ class Viewing:
             if lock.sender != vote.sender or lock.sid != vote.sid:
                 raise RemoteProtocolError("a vote with another member's lock")
             least = self._tolerance.least_included
-            if lock.included > everybody(len(self._seat.members)) or lock.included.bit_count() < least:
+            if lock.included > everybody(len(self._participant.members)) or lock.included.bit_count() < least:
                 raise RemoteProtocolError("a vote with a lock on too few members, or strangers")
             codec.verify(lock, lock.sender)
 
@@ -202,7 +225,7 @@ class Viewing:
         voted = self._votes.get(self.number, {})
         if now >= self._lead_at:
             self._lead_at = -math.inf  # from now on t votes are enough, whenever they are here
-        elif not all(key in voted or key in self.gone for key in self._seat.others):
+        elif not all(key in voted or key in self.gone for key in self._participant.others):
             return None
         return self._propose(self.number)
 
@@ -216,7 +239,7 @@ class Viewing:
             return None
         lock = tuple(locks.values())
         proofs = tuple(proof for one in lock for proof in changes[one.sender].proofs)
-        included = lock[0].included if lock else set_of(changes, self._seat.members)
+        included = lock[0].included if lock else set_of(changes, self._participant.members)
         return self._signed(number, included, votes, lock, proofs)
 
     def _signed(
@@ -227,23 +250,23 @@ class Viewing:
         locks: tuple[AckVote, ...],
         proofs: tuple[Proof, ...],
     ) -> Propose:
-        seat = self._seat
+        participant = self._participant
         head = ProposalHead(
-            sid=seat.sid,
-            sender=seat.me,
+            sid=participant.sid,
+            sender=participant.me,
             view=number,
             included=included,
             reducers=self._reducers(included),
             votes=votes_digest(votes),
             locks=locks,
         )
-        propose = Propose(codec.sign(head, seat.key), votes, proofs)
+        propose = Propose(codec.sign(head, participant.key), votes, proofs)
         self._proposals[number] = propose
         return propose
 
     def _reducers(self, included: int) -> tuple[int, ...]:
         """Who is included keeps its chunks; the chunks of the others are dealt out in turn."""
-        there = [number for number in range(len(self._seat.members)) if included >> number & 1]
+        there = [number for number in range(len(self._participant.members)) if included >> number & 1]
         first = self._layout.reducers
         return tuple(r if r in there else there[index % len(there)] for index, r in enumerate(first))
 
@@ -268,7 +291,7 @@ class Viewing:
         senders = [vote.sender for vote in votes]
         if senders != sorted(set(senders)) or len(senders) < self._tolerance.threshold:
             raise RemoteProtocolError("a proposal on too few votes")
-        if votes_digest(votes) != head.votes or not set(senders) <= set(self._seat.members):
+        if votes_digest(votes) != head.votes or not set(senders) <= set(self._participant.members):
             raise RemoteProtocolError("a proposal on other votes than it names")
         for vote in votes:
             known = self._votes.get(head.view, {}).get(vote.sender)
@@ -284,7 +307,7 @@ class Viewing:
         fits = len(locks) == len(head.locks) <= 1 and all(lock in locks.values() for lock in head.locks)
         if not fits or any(lock.included != head.included for lock in head.locks):
             raise RemoteProtocolError("a proposal that passes over a lock")
-        voted = set_of((vote.sender for vote in propose.votes), self._seat.members)
+        voted = set_of((vote.sender for vote in propose.votes), self._participant.members)
         least = self._tolerance.least_included
         if head.included.bit_count() < least or not (head.locks or head.included & ~voted == 0):
             raise RemoteProtocolError("a proposal that includes too few, or members that are silent")
@@ -307,7 +330,9 @@ class Viewing:
                 raise RemoteProtocolError("a proof of other totals than the lock names")
             if len(proof.digests) != self._layout.chunks:
                 raise RemoteProtocolError("a proof of totals of another length")
-            if tuple(vote.sender for vote in proof.checks) != members_in(lock.included, self._seat.members):
+            if tuple(vote.sender for vote in proof.checks) != members_in(
+                lock.included, self._participant.members
+            ):
                 raise RemoteProtocolError("a proof without the checks of all that are included")
             for vote in proof.checks:
                 self._check_product(vote, lock)
@@ -327,7 +352,7 @@ class Viewing:
         vote = next((vote for vote in votes if vote.sender == key), None)
         if vote is None:
             return False
-        bit = self._seat.numbers[owner] * self._layout.chunks + index
+        bit = self._participant.numbers[owner] * self._layout.chunks + index
         return bit < 8 * len(vote.holds) and bool(vote.holds[bit // 8] >> bit % 8 & 1)
 
 

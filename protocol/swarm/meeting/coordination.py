@@ -9,11 +9,11 @@ from __future__ import annotations
 from protocol.actions import Action, Note, Notice, Send
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Electorate
-from protocol.swarm.meeting.discovery import Introductions
-from protocol.swarm.meeting.group_seeker import MAX_TRIES, Seeker
+from protocol.swarm.meeting.discovery import Discovery
+from protocol.swarm.meeting.group_seeker import MAX_TRIES, GroupSeeker
 from protocol.swarm.meeting.matchmaker import Matchmaker
 from protocol.swarm.meeting.patience import Patience
-from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire import codec
 from protocol.wire.messages import Accepted, Announce, Electors, Group, Key, Message, Ready, Redirect
 
@@ -22,17 +22,17 @@ class Coordination:
     """Who gets this node's READY, and what it does with the READYs it gets. Sends go to node keys."""
 
     def __init__(
-        self, settings: Settings, standing: Standing, hellos: Introductions, patience: Patience
+        self, settings: Settings, state: NodeState, discovery: Discovery, patience: Patience
     ) -> None:
         self._settings = settings
-        self._standing = standing
-        self._hellos = hellos
-        self._members = hellos.members
+        self._state = state
+        self._discovery = discovery
+        self._members = discovery.members
         self._me = settings.key.public
         self._matchmaker: Matchmaker | None = None
-        if not settings.tracker and not standing.following:
+        if not settings.tracker and not state.following:
             self._matchmaker = Matchmaker(settings.key, settings.min_participants)
-        self.seeker = Seeker(settings, standing, patience)
+        self.seeker = GroupSeeker(settings, state, patience)
         self._silent: Key | None = None
         """Who did not answer: the READY may have got there all the same, and is taken back."""
 
@@ -42,7 +42,7 @@ class Coordination:
 
         1 with a tracker, which counts those that are announced to it.
         """
-        return 1 + (len(self._members.offering(self._standing.round)) if self._matchmaker else 0)
+        return 1 + (len(self._members.offering(self._state.round)) if self._matchmaker else 0)
 
     @property
     def deadline(self) -> float | None:
@@ -61,14 +61,14 @@ class Coordination:
         """Take in a READY on a link of its own; one for another coordinator takes back what was sent here."""
         if by != ready.key:
             raise RemoteProtocolError("a READY on the link of another")
-        if self._settings.tracker or not self._hellos.accepts(ready.announce):
+        if self._settings.tracker or not self._discovery.accepts(ready.announce):
             raise RemoteProtocolError("a READY that this node does not collect")
         codec.verify(ready.announce, ready.key)
         codec.verify(ready, ready.key)
-        self._members.learn(ready.announce, self._standing.round, now, live=True)
+        self._members.learn(ready.announce, self._state.round, now, live=True)
         if self._matchmaker is None:  # this node follows, and tells who asks it all the same
             is_asked = ready.coordinator == self._me
-            return self._hellos.show(ready.announce.endpoint, (), now) if is_asked else []
+            return self._discovery.show(ready.announce.endpoint, (), now) if is_asked else []
         if ready.coordinator != self._me:
             self._matchmaker.announce(ready.announce, now)
             self._matchmaker.withdraw(ready.key, ready.announce.order)
@@ -78,7 +78,7 @@ class Coordination:
         if elsewhere is not None and elsewhere.key != ready.key:
             actions.append(Send(ready.key, (Redirect(ready.nonce, elsewhere),)))
         outranking = self._matchmaker.outranking(ready)
-        shown = self._hellos.show(ready.announce.endpoint, outranking, now) if outranking else []
+        shown = self._discovery.show(ready.announce.endpoint, outranking, now) if outranking else []
         return [*actions, *shown]
 
     def retire(self) -> None:
@@ -89,7 +89,7 @@ class Coordination:
         """The GROUPs that are due."""
         if self._matchmaker is None:
             return []
-        electorate = self._standing.electorate(self._settings)
+        electorate = self._state.electorate(self._settings)
         if electorate is not None:
             self._matchmaker.learn((self._settings.task, self._settings.parameters_hash), electorate)
         return self._matchmaker.close_groups(now, self.known)
@@ -97,7 +97,7 @@ class Coordination:
     def electors(self, electors: Electors, by: Key | None) -> list[Action]:
         """Whom a peer counts with that stands on another base than this node."""
         announce = self._members.get(by or b"")
-        if self._matchmaker is None or announce is None or not self._hellos.accepts(announce):
+        if self._matchmaker is None or announce is None or not self._discovery.accepts(announce):
             raise RemoteProtocolError("electors that this node does not count with")
         self._matchmaker.learn(announce.swarm, Electorate(electors.members, electors.least))
         return []
@@ -113,7 +113,7 @@ class Coordination:
         """Whom this node would ask to coordinate now; None for itself."""
         offer = self.seeker.offer
         skipped = offer.skipped if offer else set()
-        asked = [key for key in self._members.candidates(self._standing.round) if key not in skipped]
+        asked = [key for key in self._members.candidates(self._state.round) if key not in skipped]
         return asked[0] if asked and asked[0] < self._me else None
 
     def seek(self, now: float) -> list[Action]:
@@ -140,15 +140,15 @@ class Coordination:
     def _told(self, key: Key, ready: Ready) -> tuple[Message, ...]:
         """The READY; before it, to a coordinator that stands elsewhere, whom this node counts with."""
         there = self._members.get(key)
-        is_known = there is not None and there.base == self._standing.base
+        is_known = there is not None and there.base == self._state.base
         return (ready,) if is_known else (*self._electors(), ready)
 
     def _electors(self) -> tuple[Electors, ...]:
-        electorate = self._standing.electorate(self._settings)
+        electorate = self._state.electorate(self._settings)
         return () if electorate is None else (Electors(electorate.members, electorate.least),)
 
     def _seek_at_tracker(self, endpoint: str, now: float) -> list[Action]:
-        tracker = self._hellos.tracker_key
+        tracker = self._discovery.tracker_key
         if tracker is None or self.seeker.coordinator == tracker:
             return []
         return [Send(endpoint, (*self._electors(), self.seeker.ask(tracker, now)))]
@@ -162,7 +162,7 @@ class Coordination:
         """The coordinator sends its own READY elsewhere: perhaps this node should, too."""
         if not self.seeker.holds(redirect.nonce):
             raise RemoteProtocolError("a redirection of a READY that is not the current one")
-        return self._hellos.news((redirect.coordinator,), now)
+        return self._discovery.news((redirect.coordinator,), now)
 
     def lost(self, key: Key) -> None:
         """A peer can not be reached: not waited for, and not asked until it is heard again."""
@@ -178,7 +178,7 @@ class Coordination:
             return []
         if self._settings.tracker:
             self.seeker.void()
-            return self._hellos.greet(self._settings.tracker, now)
+            return self._discovery.greet(self._settings.tracker, now)
         self._members.suspect(silent)
         self.seeker.skip(silent)
         self._silent = silent
@@ -189,7 +189,7 @@ class Coordination:
     def check(self, group: Group) -> None:
         """RemoteProtocolError unless this node's offer may join the GROUP."""
         self.seeker.check(group, self.known)
-        if not all(self._hellos.accepts(announce) for announce in self._others(group)):
+        if not all(self._discovery.accepts(announce) for announce in self._others(group)):
             raise RemoteProtocolError("a GROUP with a member that this node does not accept")
         for announce in self._others(group):
             held = self._members.get(announce.key)
@@ -199,7 +199,7 @@ class Coordination:
     def learn(self, group: Group, now: float) -> None:
         """What its READYs say of the other members."""
         for announce in self._others(group):
-            self._members.learn(announce, self._standing.round, now, live=False)
+            self._members.learn(announce, self._state.round, now, live=False)
 
     def _others(self, group: Group) -> list[Announce]:
         return [ready.announce for ready in group.readys if ready.key != self._me]

@@ -14,22 +14,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from enum import Enum
 
-from protocol.actions import (
-    Action,
-    Fatal,
-    Note,
-    Notice,
-    RaiseEpoch,
-    Reply,
-    Send,
-    TrackerKnown,
-    WrongTracker,
-)
+from protocol.actions import Action, Fatal, Note, Notice, RaiseEpoch, Reply, Send, TrackerKnown, WrongTracker
 from protocol.crypto.sealing import derive
 from protocol.errors import RemoteProtocolError
 from protocol.swarm.meeting.clock_skew import THIS_MACHINE, Clocks
 from protocol.swarm.meeting.membership import Members
-from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, Settings, Standing
+from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, NodeState, Settings
 from protocol.transitions import Course, Step, Table
 from protocol.wire import codec
 from protocol.wire.limits import MAX_KNOWN
@@ -98,12 +88,12 @@ class Greeting:
         return not self.answered and self.why == NOBODY_LISTENS
 
 
-class Introductions:
+class Discovery:
     """This node's acquaintances. `rand`: 32 secret bytes that name its hellos."""
 
-    def __init__(self, settings: Settings, standing: Standing, rand: bytes) -> None:
+    def __init__(self, settings: Settings, state: NodeState, rand: bytes) -> None:
         self._settings = settings
-        self._standing = standing
+        self._state = state
         self._rand = rand
         self._greetings: dict[str, Greeting] = {}
         self._told: OrderedDict[tuple[Note, bytes], None] = OrderedDict()
@@ -126,10 +116,9 @@ class Introductions:
         """Whom this node says hello to, or has said it to, by endpoint."""
         return dict(self._greetings)
 
-    def count(self, round: int) -> None:
-        """This node's last round is this one now; whom it knew before it still knows."""
-        self.members.skipped(round - self._standing.round - 1)
-        self._standing.round = round
+    def forget_tracker(self) -> None:
+        """The tracker can not be reached: another key may answer there."""
+        self.tracker_key = None
 
     # -- out ---------------------------------------------------------------------------------------
 
@@ -162,9 +151,9 @@ class Introductions:
 
     def _hello(self, now: float, nonce: bytes, wants_reply: bool, first: tuple[Announce, ...] = ()) -> Hello:
         """`first`: what the other is shown before all that is passed on to a newcomer."""
-        announce = self._standing.announce(self._settings)
+        announce = self._state.announce(self._settings)
         passed_on = 0 if wants_reply else MAX_KNOWN - len(first)
-        known = (*first, *self.members.announces(self._standing.round, passed_on))
+        known = (*first, *self.members.announces(self._state.round, passed_on))
         return self._introduction(announce, nonce, wants_reply, self._settings.parameters, known, now)
 
     def _introduction(
@@ -186,9 +175,9 @@ class Introductions:
     def broadcast(self, now: float, leaving: bool = False) -> list[Action]:
         """Tell every live peer (and the tracker) where this node stands now."""
         self._again_at = now + ANNOUNCE_EVERY_S
-        announce = self._standing.announce(self._settings, leaving)
+        announce = self._state.announce(self._settings, leaving)
         hello = self._introduction(announce, bytes(16), False, "", (), now)
-        live = (self.members.get(key) for key in self.members.live(self._standing.round))
+        live = (self.members.get(key) for key in self.members.live(self._state.round))
         endpoints = {announce.endpoint for announce in live if announce}
         if self._settings.tracker:
             endpoints.add(self._settings.tracker)
@@ -196,7 +185,7 @@ class Introductions:
 
     def show(self, endpoint: str, announces: tuple[Announce, ...], now: float) -> list[Action]:
         """Pass announcements on to a node that should see them."""
-        announce = self._standing.announce(self._settings)
+        announce = self._state.announce(self._settings)
         shown = announces[:MAX_KNOWN]
         return [Send(endpoint, (self._introduction(announce, bytes(16), False, "", shown, now),))]
 
@@ -246,7 +235,7 @@ class Introductions:
     def _refusal(self, announce: Announce) -> tuple[Note, str] | None:
         """Why a peer is not accepted, if it is not."""
         pinned = self._settings.pins.get(announce.endpoint)
-        if announce.key in self._standing.banned:
+        if announce.key in self._state.banned:
             return Note.NOT_ALLOWED, "this key was banned for two different sums in one session"
         if pinned is not None and pinned != announce.key:
             return Note.WRONG_PIN, f"key {announce.key.hex()} is not the one pinned for {announce.endpoint}"
@@ -284,9 +273,9 @@ class Introductions:
         return self._refusal(announce) is None
 
     def _meet(self, announce: Announce, now: float) -> list[Action]:
-        was_known = announce.key in self.members.known(self._standing.round)
-        self.members.learn(announce, self._standing.round, now, live=True)
-        is_known = announce.key in self.members.known(self._standing.round)
+        was_known = announce.key in self.members.known(self._state.round)
+        self.members.learn(announce, self._state.round, now, live=True)
+        is_known = announce.key in self.members.known(self._state.round)
         if is_known == was_known:
             return []
         kind = Note.JOINED if is_known else Note.LEFT
@@ -307,7 +296,7 @@ class Introductions:
             if announce.task == self._settings.task and announce.endpoint not in self._greetings:
                 actions += self.greet(announce.endpoint, now)
             if self.accepts(announce) and not announce.leaving:
-                self.members.learn(announce, self._standing.round, now, live=False)
+                self.members.learn(announce, self._state.round, now, live=False)
         return actions
 
     def _own(self, known: tuple[Announce, ...], now: float) -> list[Action]:
@@ -316,22 +305,22 @@ class Introductions:
         The folder was restored from an older copy, or is a new one for an old key. What is announced from
         here on is later than that. If another node runs with this key, it is found where that one says.
         """
-        mine, standing = self._settings.key.public, self._standing
+        mine, state = self._settings.key.public, self._state
         of_me = [each for each in known if each.key == mine and each.instance != self._settings.instance]
         latest = max(of_me, key=lambda announce: announce.order, default=None)
-        if latest is None or latest.order <= (standing.epoch, standing.counter):
+        if latest is None or latest.order <= (state.epoch, state.counter):
             return []
         try:
             codec.verify(latest, mine)
         except RemoteProtocolError:
             return []
-        standing.epoch, standing.counter = latest.epoch + 1, 0
+        state.begin_epoch(latest.epoch + 1)
         raised: list[Action] = [RaiseEpoch(latest.epoch), *self._tell(Note.EPOCH, THIS_MACHINE, mine, "")]
         return [*raised, *self.greet(latest.endpoint, now), *self.broadcast(now)]
 
     def _may_come(self, key: Key) -> bool:
         """Whether this key is worth a greeting: nobody makes this node call strangers."""
-        return self._settings.allows(key) and key not in self._standing.banned
+        return self._settings.allows(key) and key not in self._state.banned
 
     def roster(self, roster: Roster, now: float) -> list[Action]:
         """The tracker's answer: its key and the peers it knows. With a nonce of zeros: news from it.
@@ -400,7 +389,7 @@ class Introductions:
             return missed
         self._course.step(Event.SETTLED)
         refusals = [(end, g.refused) for end, g in self._greetings.items() if g.refused]
-        if not refusals or self.members.known(self._standing.round):
+        if not refusals or self.members.known(self._state.round):
             return missed
         endpoint, refused = refusals[0]
         if refused.reason == OTHER_SWARM:
@@ -410,7 +399,7 @@ class Introductions:
     def _settled(self, now: float) -> bool:
         if self._settings.tracker and self.tracker_key is None:
             return False
-        live = [self.members.get(key) for key in self.members.live(self._standing.round)]
+        live = [self.members.get(key) for key in self.members.live(self._state.round)]
         under_way = any(announce is not None and announce.round > 0 for announce in live)
         if under_way and len(live) + 1 >= self._settings.min_participants:
             return True
@@ -464,7 +453,7 @@ class Introductions:
 
         Who comes late hears of all peers from the first who answers, and for a moment knows that one clock.
         """
-        if self.joining or not self.clocks.most_heard(self.members.live(self._standing.round)):
+        if self.joining or not self.clocks.most_heard(self.members.live(self._state.round)):
             return []
         return [Notice(Note.CLOCK, self._named(key), text) for key, text in self.clocks.news()]
 

@@ -14,7 +14,7 @@ from protocol.crypto.sealing import Ephemeral, check_public, derive
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import strong_ballot, weak_allowed
 from protocol.swarm.meeting.patience import Patience
-from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.node_state import NodeState, Settings
 from protocol.transitions import Course, Step, Table
 from protocol.vectors.pieces import Floats
 from protocol.wire import codec
@@ -103,12 +103,12 @@ class Offer:
     regrouped: int = 0
 
 
-class Seeker:
+class GroupSeeker:
     """The member's side of matchmaking."""
 
-    def __init__(self, settings: Settings, standing: Standing, patience: Patience) -> None:
+    def __init__(self, settings: Settings, state: NodeState, patience: Patience) -> None:
         self._settings = settings
-        self._standing = standing
+        self._state = state
         self._patience = patience
         self._group_pace = Pace(GROUP_FLOOR_S, settings.group_timeout_s)
         self._ack_pace = Pace(ACK_FLOOR_S, ACK_CAP_S)
@@ -134,8 +134,8 @@ class Seeker:
         offer.tries += 1
         root = derive(offer.rand, b"ready", offer.tries.to_bytes(4, "big"))
         ephemeral = Ephemeral(derive(root, b"ephemeral"))
-        announce = self._standing.announce(self._settings)
-        electorate = self._standing.electorate(self._settings)
+        announce = self._state.announce(self._settings)
+        electorate = self._state.electorate(self._settings)
         unsigned = Ready(
             announce=announce,
             ephemeral=ephemeral.public,
@@ -251,7 +251,7 @@ class Seeker:
         if current.ready not in group.readys:
             raise RemoteProtocolError("a GROUP without this node's current READY")
         check_group(group, current.ready)
-        if strong_ballot(group, self._standing.electorate(self._settings)) is not None:
+        if strong_ballot(group, self._state.electorate(self._settings)) is not None:
             return
         if not self._settings.weak or not weak_allowed(group, known):
             raise RemoteProtocolError(

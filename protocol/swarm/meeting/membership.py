@@ -16,7 +16,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from protocol.errors import RemoteProtocolError
-from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, Standing
+from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, NodeState
 from protocol.wire.messages import Announce, Base, Key
 
 REMEMBERED_ROUNDS = 5
@@ -148,7 +148,7 @@ class Members:
         latest_first = [m.announce for key, m in reversed(self._members.items()) if key in known]
         return tuple(latest_first[:limit])
 
-    def majority(self, mine: Standing, fewest: int) -> tuple[Base, tuple[Key, ...]] | None:
+    def majority(self, mine: NodeState, fewest: int) -> tuple[Base, tuple[Key, ...]] | None:
         """The base that more than half of the voters show; and who of the others shows it.
 
         The voters are the known members that offer, and this node (`mine`) if it offers. A follower's base is

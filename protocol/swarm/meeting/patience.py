@@ -8,7 +8,7 @@ no strong base for `aggregation.amnesty_s`              silent electors count as
 from __future__ import annotations
 
 from protocol.swarm.meeting.membership import Members
-from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.node_state import NodeState, Settings
 
 PATIENT_ROUNDS = 5
 PATIENT_S = 30.0
@@ -19,9 +19,9 @@ TRUSTING_ROUNDS = 2
 class Patience:
     """This node's failed rounds in a row, and for how long it has had no strong base. Times are Unix s."""
 
-    def __init__(self, settings: Settings, standing: Standing, members: Members) -> None:
+    def __init__(self, settings: Settings, state: NodeState, members: Members) -> None:
         self._settings = settings
-        self._standing = standing
+        self._state = state
         self._members = members
         self.failed_rounds = 0
         self._failed_since = 0.0
@@ -49,17 +49,17 @@ class Patience:
         if not self._settings.weak:
             return False
         is_over = self.failed_rounds >= PATIENT_ROUNDS and now - self._failed_since >= PATIENT_S
-        return is_over or not self._standing.base.is_strong
+        return is_over or not self._state.base.is_strong
 
     def gone(self, now: float) -> tuple[bytes, ...]:
         """The electors that count as gone for good, in order: by the owner's word, or by the time."""
-        after_s, electorate = self._settings.amnesty_s, self._standing.electorate(self._settings)
+        after_s, electorate = self._settings.amnesty_s, self._state.electorate(self._settings)
         since = self._waits_since
         if since is None:
             self._waits_since = since = now
         if after_s is None or electorate is None or now - since < after_s:
-            return tuple(sorted(self._standing.gone))
-        live = (self._members.get(key) for key in self._members.live(self._standing.round))
+            return tuple(sorted(self._state.gone))
+        live = (self._members.get(key) for key in self._members.live(self._state.round))
         here = {electorate.elector(announce) for announce in live if announce is not None}
         here.add(electorate.elector_at(self._settings.key.public, self._settings.endpoint))
-        return tuple(sorted(self._standing.gone | (set(electorate.members) - here)))
+        return tuple(sorted(self._state.gone | (set(electorate.members) - here)))

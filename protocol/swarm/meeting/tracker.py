@@ -22,7 +22,7 @@ from protocol.wire.messages import Announce, Electors, Hello, Key, Message, Read
 FULL = f"{MAX_MEMBERS} peers are in this swarm, as many as can be; larger swarms come later"
 
 
-class Introducer:
+class Tracker:
     """Rooms for any number of tasks. `allow`: the keys that may take part; None for anyone.
 
     `min_peers` is the tracker's own floor for a group; the larger of it and the task's counts. `named`: whom

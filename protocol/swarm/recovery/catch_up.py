@@ -26,25 +26,14 @@ from protocol.quorum.electorate import of_keys
 from protocol.quorum.lineage import Line, follow, included_in, passed_in
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import Patience
-from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.recovery.fetch import BaseFetch, CertificateFetch, Fetched, Past, ResultFetch
 from protocol.swarm.requests import Answered
 from protocol.transitions import Course, Step, Table
 from protocol.wire import codec
 from protocol.wire.ids import LINEAGE
 from protocol.wire.masked_messages import ResultCertificate
-from protocol.wire.messages import (
-    NO_SID,
-    Announce,
-    Base,
-    Key,
-    Link,
-    Message,
-    PieceRequest,
-    Request,
-    Sid,
-    Sum,
-)
+from protocol.wire.messages import NO_SID, Announce, Base, Key, Link, Message, PieceRequest, Request, Sid, Sum
 
 REMEMBERED_SESSIONS = 8
 RETRY_S = 2.0
@@ -88,12 +77,12 @@ _Try = tuple[bytes, Key, bool]
 """The digest of a base, who is asked for it, and whether for its certificate."""
 
 
-class Healer:
+class CatchUp:
     """Looks at what the members show and runs one fetch at a time."""
 
-    def __init__(self, settings: Settings, standing: Standing, members: Members, patience: Patience) -> None:
+    def __init__(self, settings: Settings, state: NodeState, members: Members, patience: Patience) -> None:
         self._settings = settings
-        self._standing = standing
+        self._state = state
         self._members = members
         self._patience = patience
         self._fetch: CertificateFetch | ResultFetch | BaseFetch | None = None
@@ -116,7 +105,7 @@ class Healer:
         """Whether a base is being fetched, or is to be tried again."""
         if self._fetch is not None or self._retry_at is None:
             return self._fetch is not None
-        return self._members.anyone_above(self._standing.round, self._standing.base)
+        return self._members.anyone_above(self._state.round, self._state.base)
 
     def remember(self, sid: Sid, past: Past) -> None:
         """Keep what is needed to check, and to serve, the certificate of a session.
@@ -124,20 +113,18 @@ class Healer:
         Where a vote is open there may still be a result: that session is not forgotten before it is free.
         """
         self.past[sid] = past
-        over = [other for other in self.past if other != sid and other not in self._standing.votes]
+        over = [other for other in self.past if other != sid and other not in self._state.votes]
         for other in over[: max(0, len(self.past) - REMEMBERED_SESSIONS)]:
             del self.past[other]
 
     def has_base_of(self, sid: Sid) -> bool:
         """Whether this node has the base that a session builds on: with an open vote it keeps that."""
-        past, standing = self.past.get(sid), self._standing
-        return past is not None and (sid in standing.votes or past.base in (standing.base, standing.previous))
+        past, state = self.past.get(sid), self._state
+        return past is not None and (sid in state.votes or past.base in (state.base, state.previous))
 
     def look(self, now: float) -> list[Action]:
         """Start fetching a better base, if the members show one and nothing is being fetched."""
-        if self._fetch is not None or not self._members.anyone_above(
-            self._standing.round, self._standing.base
-        ):
+        if self._fetch is not None or not self._members.anyone_above(self._state.round, self._state.base):
             return []
         return self._begin(self._by_certificate(now) or self._by_line(now), now)
 
@@ -170,8 +157,8 @@ class Healer:
         return True
 
     def _by_certificate(self, now: float) -> CertificateFetch | ResultFetch | None:
-        mine = self._standing.base
-        for base, source in self._members.showing(self._standing.round):
+        mine = self._state.base
+        for base, source in self._members.showing(self._state.round):
             if base.rank <= mine.rank:
                 return None
             if self.has_base_of(base.sid) and self._fresh(base, source, True, now):
@@ -186,7 +173,7 @@ class Healer:
 
     def _by_line(self, now: float) -> BaseFetch | None:
         """A base that somebody shows, where enough do; the line of it is judged when it is here."""
-        mine, round = self._standing.base, self._standing.round
+        mine, round = self._state.base, self._state.round
         for base, source in self._members.showing(round):
             if base.rank <= mine.rank:
                 return None
@@ -201,7 +188,7 @@ class Healer:
 
     def _majority(self, base: Base) -> tuple[Key, ...]:
         """Who shows this base, if they are more than half of the known members that offer."""
-        found = self._members.majority(self._standing, self._settings.min_participants)
+        found = self._members.majority(self._state, self._settings.min_participants)
         return found[1] if found is not None and found[0] == base else ()
 
     def _judged(
@@ -226,12 +213,12 @@ class Healer:
     def _is_proved(self, base: Base, strong: tuple[Link, ...]) -> bool:
         """Whether these links lead to the anchor from electors that this node knows."""
         if not strong:
-            return base.anchor == self._standing.base.anchor
-        own = self._standing.line.links
+            return base.anchor == self._state.base.anchor
+        own = self._state.line.links
         if own and strong[-1].certificate.sid == own[-1].certificate.sid:
             return True  # the anchor is this node's own
         first = self._settings.electorate
-        known = [*passed_in(self._standing.line), *(() if first is None else ((0, first),))]
+        known = [*passed_in(self._state.line), *(() if first is None else ((0, first),))]
         return follow(strong, known) is not None
 
     def receive(self, message: Fetched, now: float) -> list[Action]:

@@ -14,7 +14,7 @@ from protocol.actions import Action, Note, Notice
 from protocol.quorum.electorate import Electorate
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import PATIENT_ROUNDS, PATIENT_S, Patience
-from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.node_state import NodeState, Settings
 from protocol.wire.ids import RESIGNED
 from protocol.wire.messages import Announce, Base, Key
 
@@ -94,16 +94,16 @@ def _peers(count: int, of: str = "") -> str:
 
 
 def obstacle(
-    settings: Settings, standing: Standing, members: Members, patience: Patience, name: Name, now: float
+    settings: Settings, state: NodeState, members: Members, patience: Patience, name: Name, now: float
 ) -> Obstacle | None:
     """What stands in the way, as this node sees it; None: nothing, or it offers nothing.
 
     None also where only the tracker knows who is needed.
     """
-    electorate = standing.electorate(settings)
-    if electorate is None or standing.following:
+    electorate = state.electorate(settings)
+    if electorate is None or state.following:
         return None
-    return _Look(settings, standing, members, patience, name, electorate).found(now)
+    return _Look(settings, state, members, patience, name, electorate).found(now)
 
 
 class _Look:
@@ -112,20 +112,20 @@ class _Look:
     def __init__(
         self,
         settings: Settings,
-        standing: Standing,
+        state: NodeState,
         members: Members,
         patience: Patience,
         name: Name,
         electorate: Electorate,
     ) -> None:
         self._settings = settings
-        self._standing = standing
+        self._state = state
         self._members = members
         self._patience = patience
         self._name = name
         self._electorate = electorate
         self._me = electorate.elector_at(settings.key.public, settings.endpoint)
-        keys = members.candidates(standing.round)
+        keys = members.candidates(state.round)
         self._live = [announce for key in keys if (announce := members.get(key)) is not None]
 
     def found(self, now: float) -> Obstacle | None:
@@ -171,11 +171,11 @@ class _Look:
     def _voters(self) -> frozenset[bytes]:
         """The electors that are here with free votes, oneself included."""
         electors = {self._electorate.elector(announce) for announce in self._live if not announce.open}
-        mine = set() if self._standing.votes else {self._me}
+        mine = set() if self._state.votes else {self._me}
         return frozenset(one for one in electors | mine if one is not None)
 
     def _resigned(self) -> frozenset[bytes]:
-        anchor, live = self._standing.base.anchor, self._members.live(self._standing.round)
+        anchor, live = self._state.base.anchor, self._members.live(self._state.round)
         shown = (self._members.get(key) for key in live)
         here = (each for each in shown if each is not None and each.base.anchor == anchor)
         resigned = (self._electorate.elector(each) for each in here if each.open == (RESIGNED,))
@@ -183,13 +183,13 @@ class _Look:
 
     @property
     def _is_first(self) -> bool:
-        return self._standing.line.electors is None
+        return self._state.line.electors is None
 
     @property
     def _whose(self) -> str:
         if self._is_first:
             return "who were named for the first model"
-        return f"who made the last model{'' if self._standing.base.is_strong else ' with a quorum'}"
+        return f"who made the last model{'' if self._state.base.is_strong else ' with a quorum'}"
 
     def _named(self, elector: bytes) -> str:
         """An elector for people."""
@@ -220,7 +220,7 @@ class _Look:
         if here < least:
             is_here = "1 is" if here == 1 else f"{here} are"
             return Stage.TOO_FEW, f"a model takes at least {least} peers, and {is_here} here"
-        if not self._standing.base.is_strong:
+        if not self._state.base.is_strong:
             return Stage.WEAK, "until they are back, models are agreed without them"
         if patience.is_willing(now):
             return Stage.WILLING, "goes on without them as soon as the others here have waited as long"
@@ -239,10 +239,13 @@ class Watch:
     """What stands in the way, as of the last look, and what this node's owner was told of it."""
 
     def __init__(
-        self, settings: Settings, standing: Standing, members: Members, patience: Patience, name: Name
+        self, settings: Settings, state: NodeState, members: Members, patience: Patience, name: Name
     ) -> None:
-        self._parts = (settings, standing, members, patience, name)
-        self._standing = standing
+        self._settings = settings
+        self._state = state
+        self._members = members
+        self._patience = patience
+        self._name = name
         self.obstacle: Obstacle | None = None
         """Never changed, only replaced: it may be read at any time, in any thread."""
         self._told: tuple[str, Stage] | None = None
@@ -253,7 +256,14 @@ class Watch:
 
     def look(self, now: float) -> None:
         """See how things stand."""
-        self.obstacle = obstacle(*self._parts, now)
+        self.obstacle = obstacle(
+            settings=self._settings,
+            state=self._state,
+            members=self._members,
+            patience=self._patience,
+            name=self._name,
+            now=now,
+        )
 
     def tell(self) -> list[Action]:
         """What is in the way, once: not again before it is something else."""

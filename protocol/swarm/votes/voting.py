@@ -19,53 +19,53 @@ from protocol.quorum.electorate import Ballot, strong_ballot
 from protocol.swarm.meeting.group_seeker import group_round
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import Patience
-from protocol.swarm.node_state import Settings, Standing
+from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.session_factory import threshold
 from protocol.wire.ids import RESIGNED
 from protocol.wire.messages import Group, Ready, Sid
 
 
 class Voting:
-    """The one owner of `Standing.votes`. `patience` says which electors count as gone."""
+    """The one owner of `NodeState.votes`. `patience` says which electors count as gone."""
 
-    def __init__(self, settings: Settings, standing: Standing, members: Members, patience: Patience) -> None:
+    def __init__(self, settings: Settings, state: NodeState, members: Members, patience: Patience) -> None:
         self._settings = settings
-        self._standing = standing
+        self._state = state
         self._members = members
         self._patience = patience
 
     def ballot(self, group: Group) -> Ballot | None:
         """How votes are counted in a group on this node's base; None where it can make no strong base."""
-        return strong_ballot(group, self._standing.electorate(self._settings))
+        return strong_ballot(group, self._state.electorate(self._settings))
 
     def cast(self, vote: OpenVote) -> None:
         """This node's vote is bound: from now on it says so."""
-        self._standing.votes[vote.sid] = vote
+        self._state.votes[vote.sid] = vote
 
     def adopted(self) -> None:
         """This node stands on another base: what was open on a lower anchor is decided."""
-        anchor, votes = self._standing.base.anchor, self._standing.votes
+        anchor, votes = self._state.base.anchor, self._state.votes
         for sid in [sid for sid, vote in votes.items() if vote.anchor < anchor]:
             del votes[sid]
 
     def refused(self, sid: Sid) -> list[Action]:
         """The session's result is none, for whoever opens it: the vote in it is free."""
-        return [Unbind(sid)] if self._standing.votes.pop(sid, None) is not None else []
+        return [Unbind(sid)] if self._state.votes.pop(sid, None) is not None else []
 
     def look(self, now: float) -> list[Action]:
         """Free what is dead; resign, if this node follows and nothing is open."""
-        dead = [vote for vote in self._standing.votes.values() if self._is_dead(vote, now)]
+        dead = [vote for vote in self._state.votes.values() if self._is_dead(vote, now)]
         freed = [action for vote in dead for action in self.refused(vote.sid)]
         return [*freed, *self._resign()]
 
     def _resign(self) -> list[Action]:
-        standing, settings = self._standing, self._settings
-        electorate = standing.electorate(settings)
-        if not standing.following or standing.votes or electorate is None:
+        state, settings = self._state, self._settings
+        electorate = state.electorate(settings)
+        if not state.following or state.votes or electorate is None:
             return []
         if electorate.elector_at(settings.key.public, settings.endpoint) is None:
             return []
-        vote = OpenVote(RESIGNED, standing.base.anchor)
+        vote = OpenVote(RESIGNED, state.base.anchor)
         self.cast(vote)
         return [Vote(vote)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from node.task.sections import load_task
+from node.task.load import load_task
 from node.training.build import import_class
 from scenarios.study.cells import Cell
 from scenarios.study.sweep import Sweep

@@ -8,9 +8,9 @@ from typing import Any
 from node.task.rules import read_section
 from node.task.sections import ModelSection, PrivacySection, TrainSection
 from node.training.build import import_class
-from scenarios.inference.inversion_cells import InversionCell
+from scenarios.inference.inversion import InversionCell
 from scenarios.inference.membership import MembershipCell
-from scenarios.inference.property_cells import FEATURES, PropertyCell
+from scenarios.inference.property import FEATURES, PropertyCell
 from scenarios.study.sweep import Sweep
 
 Attack = InversionCell | PropertyCell | MembershipCell

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from scenarios.frame.spec import Chart, Json, Table
-from scenarios.inference.inversion_cells import FOUND, RECOVERED, TRUTH
+from scenarios.inference.inversion import FOUND, RECOVERED, TRUTH
 from scenarios.inference.membership import ATTACKS
 from scenarios.study.charts import BAND, BARS, amount, colour, drawn, marked, protection_table, series
 from scenarios.study.sweep import FINAL, Sweep

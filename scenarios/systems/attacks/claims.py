@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from scenarios.frame.spec import Claim, Verdict
-from scenarios.inference.inversion_cells import RECOVERED
+from scenarios.inference.inversion import RECOVERED
 from scenarios.inference.membership import ATTACKS
 from scenarios.runs.run import scenario_of
 from scenarios.study.claims import CLOSE, largest_rise, rise

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from node.task.sections import ModelSection, TrainSection
+from scenarios.clients.choices import Clients, MechanismChoice, Rows
 from scenarios.federated.cell import FederatedCell
-from scenarios.federated.choices import Clients, MechanismChoice, Rows
 from scenarios.study.sweep import Sweep
 
 DATA_SET = "mnist"

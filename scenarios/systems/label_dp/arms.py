@@ -10,8 +10,7 @@ from typing import Any
 from scenarios.study.sweep import Sweep
 from scenarios.vertical.cell import VerticalCell, VerticalTrain
 from scenarios.vertical.choices import LABEL_DP, EmbeddingChoice, LabelChoice
-from scenarios.vertical.ftrl import FtrlSettings
-from scenarios.vertical.wide_deep import Descent, Sizes
+from scenarios.vertical.wide_deep import Descent, FtrlSettings, Sizes
 
 EPSILONS = (0.0, 0.5, 1.0, 3.0, 5.0)
 """Stated, for one draw of one label."""

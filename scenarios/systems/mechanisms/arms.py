@@ -13,10 +13,11 @@ from typing import Any
 from mechanisms.servers.nbafl import constant_of
 from mechanisms.servers.server import Federation
 from node.errors import ConfigError
-from node.task.sections import ModelSection, load_task
+from node.task.load import load_task
+from node.task.sections import ModelSection
 from node.training.build import import_class
+from scenarios.clients.choices import Clients, MechanismChoice, Rows
 from scenarios.federated.cell import FederatedCell
-from scenarios.federated.choices import Clients, MechanismChoice, Rows
 from scenarios.study.cells import Cell
 from scenarios.study.sweep import Sweep
 from scenarios.swarms.cells import SwarmCell, changed_task, first_mechanism

@@ -8,8 +8,8 @@ from typing import Any
 
 from mechanisms.servers.nbafl import TABLE_CONSTANTS, TABLE_EPSILONS, delta_of
 from node.task.sections import ModelSection, TrainSection
+from scenarios.clients.choices import Clients, MechanismChoice, Rows
 from scenarios.federated.cell import FederatedCell
-from scenarios.federated.choices import Clients, MechanismChoice, Rows
 from scenarios.study.sweep import Sweep
 
 WRITERS, DIGITS = "femnist-digits", "mnist"

@@ -9,10 +9,9 @@ from typing import Any
 
 from mechanisms.accounting import gaussian
 from node.task.sections import ModelSection, TrainSection
-from scenarios.federated.attackers import Attackers, Backdoor, FreeRide, LabelFlip, Scaling, SignFlip
+from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.poisons import Attackers, Backdoor, FreeRide, LabelFlip, Scaling, SignFlip, Trigger
 from scenarios.federated.cell import FederatedCell
-from scenarios.federated.choices import Clients, MechanismChoice, Rows
-from scenarios.federated.poisons import Trigger
 from scenarios.study.cells import Cell
 from scenarios.study.sweep import Sweep
 from scenarios.systems.rpfl import lying
@@ -215,7 +214,14 @@ def member(method: str) -> FederatedCell:
         rows=Rows("loan", MEMBER_ROWS, ROW_NORM),
         clients=Clients("iid", MEMBER_SWARM.clients),
         model=ModelSection("node.models:MLP", {"sizes": list(MEMBER_SWARM.widths)}),
-        train=TrainSection(*(MEMBER_SWARM.rounds, 5, 10), learning_rate=0.3, momentum=0.9, grad_clip=5.0),
+        train=TrainSection(
+            rounds=MEMBER_SWARM.rounds,
+            epochs=5,
+            batch_size=10,
+            learning_rate=0.3,
+            momentum=0.9,
+            grad_clip=5.0,
+        ),
         mechanism=MEMBER_SWARM.defence(method),
         measures=("ranking", "membership"),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mechanisms.servers.group_median import lies_withstood
-from node.task.sections import load_task
+from node.task.load import load_task
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.study.sweep import Sweep
 from scenarios.swarms.cells import SwarmCell, changed_task

@@ -14,13 +14,13 @@ from pathlib import Path
 from rich.console import Console
 
 from node.errors import ConfigError
-from node.task.sections import Task, load_task
+from node.task.load import load_task
+from node.task.sections import Task
 from scenarios.frame.spec import Claim, Json, Request, Scenario, Table, Verdict
-from scenarios.swarms.baselines import Curve, run_baselines
+from scenarios.swarms.baselines import Curve, run_baselines, run_replays
 from scenarios.swarms.history import AGGREGATED, PHASES
 from scenarios.swarms.nodes import PeerRun, SwarmPlan, checked_peers, run_swarm
 from scenarios.swarms.progress import percent, shown
-from scenarios.swarms.replays import run_replays
 from scenarios.swarms.results import SwarmResults, mean, phase_mean
 from scenarios.systems.swarm import charts, privacy
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scenarios.frame.spec import Chart, Json, Table, Verdict
+from scenarios.swarms.baselines import PrivateCurve
 from scenarios.swarms.history import Round, amount, most_spent
 from scenarios.swarms.nodes import PeerRun
 from scenarios.swarms.progress import percent
-from scenarios.swarms.replays import PrivateCurve
 from scenarios.swarms.results import SwarmResults
 
 COLOURS = {"dp-sgd": "var(--series-1)", "aldp": "var(--series-2)", "ldp": "var(--series-3)"}

@@ -18,7 +18,7 @@ from node.runtime.plan import Plan
 from node.storage.state import State
 from protocol.actions import Completed
 from protocol.crypto.node_key import NodeKey
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.vectors.pieces import base_digest
 from protocol.wire.codec import parameters_hash
 from protocol.wire.messages import Base, Certificate
@@ -42,14 +42,14 @@ class Alone:
         key = NodeKey(SEED)
         initial = self.prepared.trainer.vector()
         self.state = State(folder, "digits", self.parameters, initial, key.public, None)
-        session = Session(
+        node = Node(
             settings(
                 key,
                 parameters=self.prepared.parameters,
                 dimension=self.prepared.dimension,
                 slots=self.prepared.weighting.slots,
             ),
-            self.state.standing,
+            self.state.node_state,
             self.state.past,
             bytes(32),
         )
@@ -58,7 +58,7 @@ class Alone:
         self.folder, self.said = folder, io.StringIO()
         self.peer = Engine(
             plan=plan,
-            session=session,
+            node=node,
             state=self.state,
             trainer=self.prepared.trainer,
             mechanism=self.mechanism,
@@ -66,7 +66,7 @@ class Alone:
             loss_gate=make_loss_gate(self.prepared.options.task, self.prepared.trainer, self.state),
             folder=self.prepared.folder(folder),
             observer=JsonOutput(self.said),
-            tls=make_tls(key, "auto", HERE, session.addresses.may_answer),
+            tls=make_tls(key, "auto", HERE, node.addresses.may_answer),
             tracker=KnownTracker(None, folder / "tracker.pub"),
             key=key,
         )

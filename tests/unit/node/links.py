@@ -100,7 +100,7 @@ class End:
 
 
 @asynccontextmanager
-async def standing(*ends):
+async def node_state(*ends):
     for end in ends:
         await end.transport.start(end.listener, [])
     try:

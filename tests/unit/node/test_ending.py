@@ -36,7 +36,7 @@ def completes(node):
 
     def event(now):
         end(node)
-        node.peer._session._storing = True
+        node.peer._node._storing = True
         return [Spend(SID, 1, 0), ended(node, words(node, 0.25))]
 
     return event
@@ -52,7 +52,7 @@ def falls_back(node):
 
 def end(node):
     """As a session that took the offer, or one of a node that has not sought a group yet."""
-    session = node.peer._session
+    session = node.peer._node
     if session._seeker.offer is None:
         session._course.step(Event.OFFER)
     else:
@@ -70,7 +70,7 @@ async def seeking(node):
     """Until it waits for a group."""
     for _ in range(200):
         await asyncio.sleep(0)
-        if node.peer._session.status.phase == "group":
+        if node.peer._node.status.phase == "group":
             return
     raise AssertionError
 

@@ -18,9 +18,9 @@ from node.errors import UserError
 from node.federation import ClientNode, ServerGone, ServerNode
 from node.models import MLP
 from node.net.listening import DEFAULT, endpoint_of, listen
-from node.task.sections import load_task
+from node.task.load import load_task
 from node.training.build import build_model
-from node.training.proximal import Held, Restraint
+from node.training.proximal import Held, ProximalTerm
 from node.training.trainer import Interrupted, Trainer, read_vector
 from protocol.federation import tags
 from protocol.wire import codec
@@ -348,12 +348,12 @@ async def test_garbage_and_strangers_are_dropped_and_counted_and_the_rounds_go_o
 # -- restrained training -----------------------------------------------------------------------------------
 
 
-def trained(restraint, *overrides, seed=0):
+def trained(proximal, *overrides, seed=0):
     task = load_task("digits", ["train.epochs=1", *overrides])
     dataset = load_dataset(task, None, (0, 20))
     model = build_model(task, dataset)
     start = read_vector(model, "*")
-    trainer = Trainer(model, task.train, dataset, seed, None, SystemWords(), restraint)
+    trainer = Trainer(model, task.train, dataset, seed, None, SystemWords(), proximal)
     return trainer.train(start, 1, NEVER).vector, start
 
 
@@ -362,7 +362,7 @@ def same(weights, start):
 
 
 def test_a_restraint_of_nothing_changes_no_bit():
-    assert np.array_equal(trained(None)[0], trained(Restraint(0.0, same))[0])
+    assert np.array_equal(trained(None)[0], trained(ProximalTerm(0.0, same))[0])
 
 
 def test_a_seed_of_numbers_gives_the_order_that_they_give():
@@ -372,12 +372,12 @@ def test_a_seed_of_numbers_gives_the_order_that_they_give():
 
 def test_a_proximal_term_keeps_the_model_nearer_to_its_start():
     free, start = trained(None)
-    held, _ = trained(Restraint(5.0, same))
+    held, _ = trained(ProximalTerm(5.0, same))
     assert np.linalg.norm(held - start) < 0.8 * np.linalg.norm(free - start)
 
 
 def test_the_proximal_term_is_clipped_with_the_gradient():
-    loose, _ = trained(Restraint(1e6, same), "train.grad_clip=0.01")
+    loose, _ = trained(ProximalTerm(1e6, same), "train.grad_clip=0.01")
     assert np.isfinite(loose).all()
 
 
@@ -388,7 +388,7 @@ def test_after_every_batch_training_goes_on_with_what_is_made_of_the_weights():
         seen.append((tuple(weights.shape), tuple(start.shape), float((weights[0] - start).norm())))
         return start.expand_as(weights)
 
-    vector, start = trained(Restraint(0.0, back))
+    vector, start = trained(ProximalTerm(0.0, back))
     assert np.array_equal(vector, start)
     assert len(seen) > 1
     assert {(shape, from_) for shape, from_, _ in seen} == {((1, len(start)), (len(start),))}
@@ -398,7 +398,7 @@ def test_after_every_batch_training_goes_on_with_what_is_made_of_the_weights():
 def test_the_gradient_of_the_proximal_term_is_mu_times_the_way_from_the_start():
     model = MLP([3, 2])
     parameters = list(model.parameters())
-    held = Held(Restraint(0.5, same), parameters)
+    held = Held(ProximalTerm(0.5, same), parameters)
     with torch.no_grad():
         for parameter in parameters:
             parameter.add_(2)

@@ -15,13 +15,12 @@ from node import key, tracker
 from node.__main__ import main
 from node.app import prepare, run
 from node.cli import exit as how_it_ends
-from node.errors import UserError
+from node.errors import UserError, database_advice, refusal
 from node.logs import NO_LOG, complain
 from node.net.listening import listen
 from node.options import parse_arguments
 from node.storage.database import Database, create_database
 from node.storage.folder_lock import Lock
-from node.system_errors import database_advice, refusal
 
 ROOT = Path(__file__).resolve().parents[3]
 QUICK = ("--set", "aggregation.group_timeout_s=0.05", "--set", "train.epochs=1", "--rounds", "1")

@@ -77,7 +77,7 @@ def test_wrong_data_are_told_before_torch_is_loaded(tmp_path, data):
 def test_a_round_with_privacy_loads_neither_torchs_compiler_nor_sympy(tmp_path):
     code = """
         import threading
-        from node.task.sections import load_task
+        from node.task.load import load_task
         from node.data.dataset import load_dataset
         from node.runtime.privacy_budget import make_mechanism
         from node.training.build import build_model

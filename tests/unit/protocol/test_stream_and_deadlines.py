@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from protocol.adaptive_timeouts import FIRST_VIEW, Pace, PhasePaces
-from protocol.aggregation.early_buffer import OF_ONE_BYTES, Early
+from protocol.aggregation.reorder_buffer import OF_ONE_BYTES, ReorderBuffer
 from protocol.crypto import prg
 from protocol.errors import TooEarly
 from protocol.vectors.pieces import PIECE_WORDS, piece, piece_bytes, piece_count, pieces
@@ -93,7 +93,7 @@ def share(sid: bytes, size: int = 0) -> Share:
 
 
 def test_early_messages_are_handed_on_to_their_session_in_order_and_once():
-    early = Early()
+    early = ReorderBuffer()
     mine, other = share(b"m" * 32, 1), share(b"o" * 32)
     for message in (mine, other, share(b"m" * 32, 2)):
         early.hold(message, ONE, is_expected=True)
@@ -103,7 +103,7 @@ def test_early_messages_are_handed_on_to_their_session_in_order_and_once():
 
 
 def test_early_messages_are_held_within_a_bound():
-    early = Early()
+    early = ReorderBuffer()
     early.hold(share(bytes(32), OF_ONE_BYTES - 1000), ONE, is_expected=True)
     with pytest.raises(TooEarly):
         early.hold(share(bytes(32), 1000), ONE, is_expected=True)

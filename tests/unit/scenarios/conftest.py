@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.swarms.baselines import Baselines, Curve
+from scenarios.swarms.baselines import Baselines, Curve, PrivateCurve
 from scenarios.swarms.history import read_history, read_summary
 from scenarios.swarms.nodes import PeerRun
-from scenarios.swarms.replays import PrivateCurve
 from scenarios.swarms.results import SwarmResults
 
 PEERS, ROUNDS = 5, 20

@@ -10,7 +10,7 @@ import torch
 
 from mechanisms.accounting.ledger import Ledger, Pure
 from mechanisms.labels.embeddings import EmbeddingDP
-from mechanisms.labels.randomised_response import words_for_another
+from mechanisms.labels.flips import words_for_another
 from mechanisms.noise.randomness import SeededWords, SystemWords
 
 CASE, SIGNS = [-4, 1.3, -0.02, 32, 0], [0, 1, 0, 1, 0]

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from mechanisms.accounting.ledger import Ledger, Pure
-from mechanisms.labels.flips import LabelDP, MemoisedLabelDP
-from mechanisms.labels.randomised_response import respond, uniform64, words_for_another
+from mechanisms.labels.flips import LabelDP, MemoisedLabelDP, respond, uniform64, words_for_another
 from mechanisms.noise.randomness import SeededWords, SystemWords
 
 

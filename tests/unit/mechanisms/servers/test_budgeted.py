@@ -7,8 +7,7 @@ import dataclasses
 import pytest
 
 from mechanisms.registry import SERVER_MECHANISMS
-from mechanisms.servers.budgeted import dp_fedavg_within
-from mechanisms.servers.dp_fedavg import DPFedAvg
+from mechanisms.servers.dp_fedavg import DPFedAvg, dp_fedavg_within
 from mechanisms.servers.server import Federation
 
 OTHERS = {"clip": 0.5, "per_layer": False, "estimator": "fixed", "weight_cap": 1.0, "delta": 1e-5}

@@ -7,14 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from mechanisms.updates.adaptive import (
-    LEAST_RADIUS,
-    AggregateWindow,
-    Fixed,
-    Quantile,
-    Window,
-    aggregate_norm,
-)
+from mechanisms.updates.adaptive import LEAST_RADIUS, AggregateWindow, Fixed, Quantile, Window, aggregate_norm
 from tests.unit.mechanisms.settings import vector, words
 
 

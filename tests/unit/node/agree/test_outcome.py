@@ -12,7 +12,8 @@ from node.agree.outcome import Totals, agreed, totals
 from node.agree.survey import parts, survey
 from node.agree.task_file import agreed_text
 from node.init.scaling import Range, by_range, by_rows, rounded_scale
-from node.task.sections import AgreementSection, read_task
+from node.task.load import read_task
+from node.task.sections import AgreementSection
 from protocol.wire.messages import Base
 from tests.own_data import schema
 from tests.unit.node.agree.test_survey import CLASSES, COLUMNS, NUMBER, TABLE, row_text

@@ -18,7 +18,7 @@ from node.errors import ConfigError
 from node.init import __main__ as init
 from node.options import parse_arguments
 from node.runtime.plan import Plan
-from node.task.sections import describe_difference
+from node.task.parameters import describe_difference
 from protocol.wire.messages import NO_SID, Base
 from tests.own_data import told, ward
 

@@ -15,7 +15,7 @@ from node.net.tls import make_tls
 from node.runtime.known_tracker import KnownTracker
 from node.runtime.privacy_budget import make_mechanism
 from node.storage.key_file import new_seed, write_key
-from node.task.sections import load_task
+from node.task.load import load_task
 from protocol.crypto.node_key import NodeKey
 from tests.own_data import IMAGES, TABLE, picture, ward
 

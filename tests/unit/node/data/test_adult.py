@@ -9,7 +9,7 @@ import pytest
 from node.check import __main__ as check
 from node.data.dataset import load_dataset
 from node.init import __main__ as init
-from node.task.sections import load_task
+from node.task.load import load_task
 
 FOLDER = os.environ.get("MURMURATION_DATA")
 HEADER = (

@@ -6,7 +6,7 @@ import torch
 
 from node.data.dataset import load_dataset
 from node.errors import ConfigError
-from node.task.sections import load_task
+from node.task.load import load_task
 from node.training.build import build_model, import_class
 
 CSV = "a,b,y\n" + "".join(f"{row},{row / 2},{row % 3}\n" for row in range(20))

@@ -9,7 +9,7 @@ import torch
 from node.data.dataset import load_dataset
 from node.data.in_memory import rows_of
 from node.errors import ConfigError
-from node.task.sections import load_task
+from node.task.load import load_task
 
 X = np.arange(12, dtype=np.float64).reshape(6, 2)
 Y = np.array([0, 1, 2, 0, 1, 2])

@@ -19,7 +19,7 @@ from node.init.look import look
 from node.init.scaling import by_rows
 from node.init.task_file import toml
 from node.predict import rows
-from node.task.sections import read_task
+from node.task.load import read_task
 from tests.own_data import told
 
 LIE = (10**10, 4)  # of float64: 320 GB

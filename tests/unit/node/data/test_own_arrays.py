@@ -16,7 +16,7 @@ import pytest
 from node.data import npz
 from node.data.dataset import load_dataset
 from node.data.reading import read_with_schema
-from node.task.sections import load_task
+from node.task.load import load_task
 from tests.own_data import IMAGES, TABLE, schema, told, ward
 
 PLAIN = load_task("digits", [])
@@ -190,7 +190,7 @@ def test_without_a_schema_a_folder_is_refused(tmp_path):
 def test_a_node_on_numbers_loads_no_library_for_tables_or_images(tmp_path):
     (tmp_path / "rows.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
     program = (
-        "import sys; from pathlib import Path; import node.app; from node.task.sections import load_task; "
+        "import sys; from pathlib import Path; import node.app; from node.task.load import load_task; "
         "from node.data.dataset import load_dataset; "
         "load_dataset(load_task('digits', []), Path('rows.csv'), None); "
         "print([name for name in ('pyarrow', 'PIL') if name in sys.modules])"

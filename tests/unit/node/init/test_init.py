@@ -8,8 +8,9 @@ import pytest
 from node.data.dataset import load_dataset
 from node.init.__main__ import main, parse_init
 from node.init.proposal import propose_model, propose_privacy, propose_training
+from node.task.load import load_task
 from node.task.rules import key_name
-from node.task.sections import TrainSection, load_task
+from node.task.sections import TrainSection
 from node.training.build import build_model
 from tests.own_data import IMAGES, TABLE, picture, schema, told, toml, ward
 

@@ -30,10 +30,10 @@ from tests.unit.node.links import (
     dialled,
     ends,
     far_side,
+    node_state,
     post,
     prove,
     small,
-    standing,
     until,
 )
 
@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore:Sending a large body directly:R
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_no_dial_follows_a_redirect(status):
     """One that holds the wrong key sent the dialler, and its frames, to another address without TLS."""
-    async with standing(End(OTHER)) as (there,):
+    async with node_state(End(OTHER)) as (there,):
 
         async def elsewhere(request):
             return web.Response(status=status, headers={"Location": f"http://{there.endpoint}/v1/link"})
@@ -53,7 +53,7 @@ async def test_no_dial_follows_a_redirect(status):
         wrong = make_tls(THIRD, "on", "127.0.0.1:1", lambda _: frozenset())
         async with (
             far_side(web.get("/v1/link", elsewhere), ssl=wrong.server) as endpoint,
-            standing(End(ONE, tls="on", expected={OTHER.public})) as (here,),
+            node_state(End(ONE, tls="on", expected={OTHER.public})) as (here,),
         ):
             here.transport.send(endpoint, (small(1),))
             assert await here.lost.get() == (
@@ -76,7 +76,7 @@ async def test_under_tls_the_key_of_the_handshake_is_the_certificate_s():
     tls = make_tls(OTHER, "on", "127.0.0.1:1", lambda _: frozenset())
     async with (
         far_side(accepting(THIRD), ssl=tls.server) as endpoint,
-        standing(End(ONE, tls="on")) as (here,),
+        node_state(End(ONE, tls="on")) as (here,),
     ):
         here.transport.send(endpoint, (small(1),))
         _, why = await here.lost.get()
@@ -89,7 +89,7 @@ async def test_the_bulk_of_a_link_goes_to_who_answered_the_link():
     takes, frames = answering((204, {}))
     async with (
         far_side(accepting(OTHER), takes, ssl=tls.server) as endpoint,
-        standing(End(ONE, tls="on")) as (here,),
+        node_state(End(ONE, tls="on")) as (here,),
     ):
         here.transport.send(endpoint, (bulk(1),))
         await until(lambda: frames)
@@ -101,7 +101,7 @@ async def test_the_bulk_of_a_link_goes_to_who_answered_the_link():
 
 @pytest.mark.parametrize("tls", [None, "on"], ids=["plain", "tls"])
 async def test_what_comes_over_a_link_is_by_the_key_that_was_proved_on_it(tls):
-    async with standing(End(ONE, tls), End(OTHER, tls)) as (here, there):
+    async with node_state(End(ONE, tls), End(OTHER, tls)) as (here, there):
         here.transport.send(there.endpoint, (small(1), bulk(1)))
         came = [await there.got.get() for _ in range(2)]
         assert small(1) in [message for message, _ in came]
@@ -110,7 +110,7 @@ async def test_what_comes_over_a_link_is_by_the_key_that_was_proved_on_it(tls):
 
 
 async def test_a_dialler_that_proves_its_key_is_known_by_it():
-    async with standing(End()) as (there,), dialled(there.endpoint) as ws:
+    async with node_state(End()) as (there,), dialled(there.endpoint) as ws:
         await prove(ws, OTHER)
         await ws.send_bytes(codec.encode(small(1)).join())
         message, back = await there.got.get()
@@ -150,7 +150,7 @@ async def with_words(ws):
     "says", [replayed, with_the_wrong_label, with_a_message_first, with_a_message_for_a_proof, with_words]
 )
 async def test_who_proves_no_key_is_not_heard(says):
-    async with standing(End()) as (there,), dialled(there.endpoint) as ws:
+    async with node_state(End()) as (there,), dialled(there.endpoint) as ws:
         await says(ws)
         await ws.send_bytes(codec.encode(small(2)).join())
         said = await ends(ws)
@@ -161,7 +161,7 @@ async def test_who_proves_no_key_is_not_heard(says):
 
 async def test_a_websocket_that_says_nothing_is_closed(monkeypatch):
     monkeypatch.setattr(visits, "PROVE_S", 0.05)
-    async with standing(End()) as (there,), dialled(there.endpoint) as ws:
+    async with node_state(End()) as (there,), dialled(there.endpoint) as ws:
         assert await ends(ws) == []
         assert there.dropped == {visits.NO_KEY: 1}
         await until(lambda: not there.transport._server._incoming)
@@ -178,7 +178,7 @@ async def test_an_acceptor_that_shows_no_key_hears_nothing():
         said.extend([frame.data async for frame in ws])
         return ws
 
-    async with far_side(web.get("/v1/link", link_of_a_liar)) as endpoint, standing(End()) as (here,):
+    async with far_side(web.get("/v1/link", link_of_a_liar)) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (small(1),))
         where, why = await here.lost.get()
         assert where == endpoint
@@ -192,7 +192,7 @@ async def test_an_acceptor_that_ends_in_the_handshake_is_no_link():
         await ws.prepare(request)
         return ws
 
-    async with far_side(web.get("/v1/link", silent)) as endpoint, standing(End()) as (here,):
+    async with far_side(web.get("/v1/link", silent)) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (small(1),))
         assert await here.lost.get() == (endpoint, "who answers ends the link in its handshake")
 
@@ -201,7 +201,7 @@ async def test_an_acceptor_that_ends_in_the_handshake_is_no_link():
 
 
 async def test_a_post_is_by_who_its_ticket_was_given_to_as_long_as_the_link_stands():
-    async with standing(End()) as (there,):
+    async with node_state(End()) as (there,):
         async with dialled(there.endpoint) as ws:
             ticket = await prove(ws, OTHER)
             shown = {"Authorization": f"Bearer {ticket.hex()}"}
@@ -222,7 +222,7 @@ async def test_a_post_is_by_who_its_ticket_was_given_to_as_long_as_the_link_stan
     ],
 )
 async def test_a_post_without_a_ticket_is_nobody_s_and_no_error(headers):
-    async with standing(End()) as (there,):
+    async with node_state(End()) as (there,):
         there.replies.append((BULK, (small(1),)))
         assert await post(there.endpoint, BULK, headers) == 204
         message, back = await there.got.get()
@@ -238,7 +238,7 @@ async def test_a_post_without_a_ticket_is_nobody_s_and_no_error(headers):
     [((), "an older version"), (("murmuration.2",), "version 2"), (("chat",), "an older version")],
 )
 async def test_who_asks_for_another_version_is_told_so_and_the_owner_too_once(protocols, theirs):
-    async with standing(End()) as (there,):
+    async with node_state(End()) as (there,):
         for _ in range(3):
             with pytest.raises(WSServerHandshakeError) as refused:
                 async with dialled(there.endpoint, protocols):
@@ -263,7 +263,7 @@ async def test_a_dialler_that_is_refused_for_its_version_says_whose_is_which(hea
     async def newer(request):
         return web.Response(status=426, headers=headers)
 
-    async with far_side(web.get("/v1/link", newer)) as endpoint, standing(End()) as (here,):
+    async with far_side(web.get("/v1/link", newer)) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (small(1),))
         assert await here.lost.get() == (
             endpoint,
@@ -281,7 +281,7 @@ async def test_an_acceptor_that_knows_of_no_versions_speaks_an_older_one():
         said.extend([frame.data async for frame in ws])
         return ws
 
-    async with far_side(web.get("/v1/link", older)) as endpoint, standing(End()) as (here,):
+    async with far_side(web.get("/v1/link", older)) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (small(1),))
         where, why = await here.lost.get()
         assert (where, why.partition(" of")[0]) == (endpoint, "speaks an older version")
@@ -300,7 +300,7 @@ async def test_any_other_answer_to_a_link_is_told(status, told):
     async def answer(request):
         return web.Response(status=status)
 
-    async with far_side(web.get("/v1/link", answer)) as endpoint, standing(End()) as (here,):
+    async with far_side(web.get("/v1/link", answer)) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (small(1),))
         assert told in (await here.lost.get())[1]
 
@@ -310,7 +310,7 @@ async def test_any_other_answer_to_a_link_is_told(status, told):
 
 @pytest.mark.parametrize("asked", [small(1), bulk(1)], ids=["websocket", "post"])
 async def test_a_reply_goes_back_on_the_link_that_brought_the_question_and_nobody_is_dialled(asked):
-    async with standing(End(ONE), End(OTHER)) as (here, there):
+    async with node_state(End(ONE), End(OTHER)) as (here, there):
         there.replies.append((asked, (small(7), small(8))))
         here.transport.send(there.endpoint, (asked,))
         came = [await here.got.get() for _ in range(2)]
@@ -324,7 +324,7 @@ async def test_a_reply_goes_back_on_the_link_that_brought_the_question_and_nobod
 
 
 async def test_a_reply_is_answered_on_the_same_link():
-    async with standing(End(ONE), End(OTHER)) as (here, there):
+    async with node_state(End(ONE), End(OTHER)) as (here, there):
         there.replies.append((small(1), (small(2),)))
         here.replies.append((small(2), (small(3), bulk(4))))
         here.transport.send(there.endpoint, (small(1),))
@@ -337,7 +337,7 @@ async def test_a_reply_is_answered_on_the_same_link():
 
 async def test_a_reply_goes_to_the_link_that_asked_and_to_no_other():
     async with (
-        standing(End()) as (there,),
+        node_state(End()) as (there,),
         dialled(there.endpoint) as first,
         dialled(there.endpoint) as second,
     ):
@@ -352,7 +352,7 @@ async def test_a_reply_goes_to_the_link_that_asked_and_to_no_other():
 
 
 async def test_where_the_link_is_gone_a_reply_is_gone_too_and_counted():
-    async with standing(End()) as (there,):
+    async with node_state(End()) as (there,):
         async with dialled(there.endpoint) as ws:
             await prove(ws, OTHER)
             await ws.send_bytes(codec.encode(small(1)).join())
@@ -363,7 +363,7 @@ async def test_where_the_link_is_gone_a_reply_is_gone_too_and_counted():
 
 
 async def test_what_waits_to_go_back_is_bounded_and_too_large_is_too_large():
-    async with standing(End()) as (there,), dialled(there.endpoint) as ws:
+    async with node_state(End()) as (there,), dialled(there.endpoint) as ws:
         await prove(ws, OTHER)
         await ws.send_bytes(codec.encode(small(1)).join())
         _, back = await there.got.get()
@@ -380,7 +380,7 @@ async def test_what_an_acceptor_sends_is_held_to_the_same_rules():
         for number in (1, 2, 3):
             await ws.send_bytes(codec.encode(small(number)).join())
 
-    async with far_side(accepting(then=then)) as endpoint, standing(End()) as (here,):
+    async with far_side(accepting(then=then)) as endpoint, node_state(End()) as (here,):
         here.refuses = [TooEarly("too early here"), RemoteProtocolError("never")]
         here.transport.send(endpoint, (small(9),))
         assert await here.take(1) == [small(3)]
@@ -398,7 +398,7 @@ async def test_what_an_acceptor_sends_is_held_to_the_same_rules():
 
 async def test_large_and_lazy_messages_share_one_connection_and_one_owner():
     """A served piece rode in the control queue, for it came in a tuple: two tasks were in one request."""
-    async with standing(End(ONE), End(OTHER)) as (here, there):
+    async with node_state(End(ONE), End(OTHER)) as (here, there):
         sent = [bulk(number) for number in range(12)]
         here.transport.send(there.endpoint, (message for message in sent[:4]))
         for message in sent[4:8]:
@@ -413,7 +413,7 @@ async def test_large_and_lazy_messages_share_one_connection_and_one_owner():
 
 
 async def test_any_fault_in_a_link_ends_it_and_is_told_and_the_next_message_opens_another():
-    async with standing(End(ONE), End(OTHER)) as (here, there):
+    async with node_state(End(ONE), End(OTHER)) as (here, there):
         here.transport.send(there.endpoint, (small(1),))
         assert await there.take(1) == [small(1)]
 
@@ -436,7 +436,7 @@ async def test_any_fault_in_a_link_ends_it_and_is_told_and_the_next_message_open
 
 
 async def test_a_message_that_can_not_be_encoded_ends_its_link_and_not_the_node():
-    async with standing(End(ONE), End(OTHER)) as (here, there):
+    async with node_state(End(ONE), End(OTHER)) as (here, there):
         here.transport.send(there.endpoint, (Accepted(object()),))
         where, why = await here.lost.get()
         assert where == there.endpoint
@@ -449,7 +449,7 @@ async def test_a_message_that_can_not_be_encoded_ends_its_link_and_not_the_node(
 
 async def test_what_broke_a_rule_is_counted_and_the_next_one_goes_on():
     takes, frames = answering((400, {}), (204, {}))
-    async with far_side(accepting(), takes) as endpoint, standing(End()) as (here,):
+    async with far_side(accepting(), takes) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (bulk(1), bulk(2)), bulk=True)
         await until(lambda: len(frames) == 2)
         assert frames == [bulk(1), bulk(2)]
@@ -469,7 +469,7 @@ async def test_what_broke_a_rule_is_counted_and_the_next_one_goes_on():
 )
 async def test_an_answer_that_no_node_gives_ends_the_link(status, told):
     takes, frames = answering((status, {"Location": "/v1/bulk"}))
-    async with far_side(accepting(), takes) as endpoint, standing(End()) as (here,):
+    async with far_side(accepting(), takes) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (bulk(1), bulk(2)), bulk=True)
         where, why = await here.lost.get()
         assert where == endpoint
@@ -483,7 +483,7 @@ async def test_an_answer_that_no_node_gives_ends_the_link(status, told):
 async def test_who_is_busy_is_asked_again(status, headers, monkeypatch):
     monkeypatch.setattr(link, "BUSY_FIRST_S", 0.01)
     takes, frames = answering((status, headers), (status, headers), (204, {}))
-    async with far_side(accepting(), takes) as endpoint, standing(End()) as (here,):
+    async with far_side(accepting(), takes) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (bulk(1), bulk(2)), bulk=True)
         await until(lambda: len(frames) == 4)
         assert frames == [bulk(1), bulk(1), bulk(1), bulk(2)]
@@ -492,7 +492,7 @@ async def test_who_is_busy_is_asked_again(status, headers, monkeypatch):
 
 async def test_who_stays_busy_is_given_up():
     takes, frames = answering((503, {"Retry-After": "16"}))
-    async with far_side(accepting(), takes) as endpoint, standing(End()) as (here,):
+    async with far_side(accepting(), takes) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (bulk(1), bulk(2)), bulk=True)
         assert await here.lost.get() == (endpoint, "who answers takes no more bulk for now (it says 503)")
         assert len(frames) == 1
@@ -500,7 +500,7 @@ async def test_who_stays_busy_is_given_up():
 
 async def test_bulk_that_comes_too_early_holds_up_nothing_behind_it():
     takes, frames = answering((425, {}), (425, {}), (204, {}))
-    async with far_side(accepting(), takes) as endpoint, standing(End()) as (here,):
+    async with far_side(accepting(), takes) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (message for message in (bulk(1), bulk(2), bulk(3))))
         await until(lambda: len(frames) == 5)
         assert frames[:3] == [bulk(1), bulk(2), bulk(3)]
@@ -512,7 +512,7 @@ async def test_bulk_that_is_always_too_early_is_not_sent_for_ever(monkeypatch):
     """Not 200 times with its whole body; and what follows it at once is tried once."""
     monkeypatch.setattr(resending, "AGAIN_FOR_S", 0.4)
     takes, frames = answering((425, {}))
-    async with far_side(accepting(), takes) as endpoint, standing(End()) as (here,):
+    async with far_side(accepting(), takes) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (bulk(1),), bulk=True)
         await until(lambda: here.dropped)
         assert here.dropped == {link.EARLY: 1}
@@ -527,7 +527,7 @@ async def test_bulk_that_is_always_too_early_is_not_sent_for_ever(monkeypatch):
 async def test_no_more_than_a_few_early_ones_are_held():
     refusing = [(425, {})] * link.EARLY_POSTS
     takes, frames = answering(*refusing, (204, {}))
-    async with far_side(accepting(), takes) as endpoint, standing(End()) as (here,):
+    async with far_side(accepting(), takes) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (bulk(number) for number in range(10)))
         await until(lambda: len(frames) == 10 + link.EARLY_POSTS)
         first = [frame.head.index for frame in frames[: link.EARLY_POSTS]]
@@ -541,7 +541,7 @@ async def test_no_more_than_a_few_early_ones_are_held():
 
 
 async def test_a_small_message_that_comes_too_early_is_sent_again():
-    async with standing(End(ONE), End(OTHER)) as (here, there):
+    async with node_state(End(ONE), End(OTHER)) as (here, there):
         there.refuses = [None, TooEarly("not yet"), TooEarly("not yet"), None, None, TooEarly("not yet")]
         here.transport.send(there.endpoint, tuple(small(number) for number in range(5)))
         assert sorted(await there.take(5), key=lambda message: message.nonce) == [small(n) for n in range(5)]
@@ -550,7 +550,7 @@ async def test_a_small_message_that_comes_too_early_is_sent_again():
 
 async def test_a_small_message_that_is_always_too_early_is_given_up_and_counted(monkeypatch):
     monkeypatch.setattr(resending, "AGAIN_FOR_S", 0.2)
-    async with standing(End(ONE), End(OTHER)) as (here, there):
+    async with node_state(End(ONE), End(OTHER)) as (here, there):
         there.refuses = [TooEarly("not yet")] * 3
         here.transport.send(there.endpoint, (small(1),))
         await until(lambda: here.dropped)
@@ -564,7 +564,7 @@ BRIEF = replace(LIMITS, idle_s=0.05)
 
 
 async def test_a_link_over_which_nothing_is_sent_is_closed_quietly_and_opened_again():
-    async with standing(End(ONE, limits=BRIEF), End(OTHER)) as (here, there):
+    async with node_state(End(ONE, limits=BRIEF), End(OTHER)) as (here, there):
         for number in range(2):
             here.transport.send(there.endpoint, (small(number), bulk(number)))
             await there.take(2)
@@ -576,7 +576,7 @@ async def test_a_link_over_which_nothing_is_sent_is_closed_quietly_and_opened_ag
 
 
 async def test_one_link_more_than_may_be_closes_the_idlest():
-    async with standing(End(ONE, limits=replace(LIMITS, links=2)), End(OTHER), End(THIRD), End()) as ends_:
+    async with node_state(End(ONE, limits=replace(LIMITS, links=2)), End(OTHER), End(THIRD), End()) as ends_:
         here, *others = ends_
         for end in others[:2]:
             here.transport.send(end.endpoint, (small(1),))
@@ -592,7 +592,7 @@ async def test_one_link_more_than_may_be_closes_the_idlest():
 
 async def test_what_has_no_room_in_bytes_is_counted_and_given_back():
     few = replace(LIMITS, bulk_bytes=700_000, all_bulk_bytes=1_000_000)
-    async with standing(End(ONE, limits=few), End(OTHER), End(THIRD)) as (here, there, other):
+    async with node_state(End(ONE, limits=few), End(OTHER), End(THIRD)) as (here, there, other):
         here.transport.send(there.endpoint, (bulk(1), bulk(2), bulk(3)), bulk=True)
         here.transport.send(other.endpoint, (bulk(4), bulk(5)), bulk=True)
         assert here.dropped == {link.FULL: 2}
@@ -604,7 +604,7 @@ async def test_what_has_no_room_in_bytes_is_counted_and_given_back():
 
 
 async def test_a_link_that_is_closed_for_room_before_it_began_gives_back_what_it_held():
-    async with standing(End(ONE, limits=replace(LIMITS, links=1)), End(OTHER), End(THIRD)) as ends_:
+    async with node_state(End(ONE, limits=replace(LIMITS, links=1)), End(OTHER), End(THIRD)) as ends_:
         here, there, other = ends_
         here.transport.send(there.endpoint, (bulk(1), small(1)))
         here.transport.send(other.endpoint, (small(2),))
@@ -618,7 +618,7 @@ async def test_a_far_side_that_ends_every_link_at_once_is_not_dialled_without_en
     async def then(ws):
         await ws.close()
 
-    async with far_side(accepting(then=then)) as endpoint, standing(End()) as (here,):
+    async with far_side(accepting(then=then)) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (small(1),))
         assert await here.lost.get() == (endpoint, "who answers ends every link at once")
         assert here.again.qsize() == link.REOPENINGS - 1
@@ -635,7 +635,7 @@ async def test_a_link_that_broke_is_opened_again_and_loses_nothing_that_is_queue
             with suppress(TypeError):
                 came.append(codec.decode(await ws.receive_bytes()))
 
-    async with far_side(accepting(then=then)) as endpoint, standing(End()) as (here,):
+    async with far_side(accepting(then=then)) as endpoint, node_state(End()) as (here,):
         here.transport.send(endpoint, (small(1),))
         assert await here.again.get() == endpoint
         here.transport.send(endpoint, (small(2),))

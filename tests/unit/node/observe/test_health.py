@@ -62,7 +62,7 @@ async def test_a_node_is_alive_long_before_it_is_ready(alone):
 
 async def test_a_node_is_ready_once_a_peer_answers_and_until_it_is_told_to_end(alone):
     node = alone("none")
-    session, now = node.peer._session, node.peer._shell.clock.now()
+    session, now = node.peer._node, node.peer._shell.clock.now()
     other = announce(stranger(), task="digits", parameters=node.parameters, counter=COUNTER)
     session._hellos.members.learn(other, 0, now, live=True)
     session._hellos._course.step(Event.SETTLED)

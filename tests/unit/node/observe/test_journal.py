@@ -3,7 +3,7 @@
 from node.observe.journal import KEPT, PAGE, Journal, Remark
 from node.runtime import events
 from node.runtime.group_guarantees import withstands
-from node.task.sections import load_task
+from node.task.load import load_task
 from protocol.actions import Note, Notice
 from tests.parts import base
 from tests.unit.node.observe.test_lines import RECORD, SUMMARY

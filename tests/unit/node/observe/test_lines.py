@@ -18,7 +18,7 @@ from node.runtime.artifacts import Record, Summary
 from node.runtime.group_guarantees import withstands
 from node.runtime.privacy_budget import facts, make_mechanism
 from node.runtime.snapshot import Snapshot
-from node.task.sections import load_task
+from node.task.load import load_task
 from protocol.actions import Note, Notice, Reason
 from tests.parts import base
 

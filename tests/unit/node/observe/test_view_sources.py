@@ -9,7 +9,7 @@ from node.observe.view_sources import TrackerViewSource
 from node.observe.views import Swarm, Visitor
 from node.runtime.shell import Shell
 from node.tracker import parse_arguments
-from protocol.swarm.meeting.tracker import Introducer
+from protocol.swarm.meeting.tracker import Tracker
 from protocol.wire.codec import parameters_hash
 from protocol.wire.messages import Hello
 from tests.parts import COUNTER, PARAMETERS, announce, endpoint, heard, members, ready, stranger
@@ -20,7 +20,7 @@ TRACKER = stranger()
 
 @pytest.fixture
 async def seen():
-    introducer = Introducer(TRACKER, 3, None)
+    tracker = Tracker(TRACKER, 3, None)
 
     def send(_):
         pass
@@ -28,21 +28,19 @@ async def seen():
     async def perform(_):
         return []
 
-    shell = Shell(introducer, send, perform, heavy=False)
-    return introducer, TrackerViewSource(
-        introducer, shell, Counts(), TRACKER.public.hex(), {"groups": "of 3"}
-    )
+    shell = Shell(tracker, send, perform, heavy=False)
+    return tracker, TrackerViewSource(tracker, shell, Counts(), TRACKER.public.hex(), {"groups": "of 3"})
 
 
 async def test_who_is_here_is_seen_with_what_each_is_doing(seen):
-    introducer, source = seen
+    tracker, source = seen
     now = source.now()
     fresh = {"counter": COUNTER, "round": 2}
     for key in KEYS[:2]:
-        heard(introducer, ready(key, TRACKER.public, **fresh), now)
-    heard(introducer, Hello(announce(KEYS[2], **fresh, following=True), bytes(16), False, PARAMETERS), now)
-    heard(introducer, Hello(announce(KEYS[3], **fresh), bytes(16), False, PARAMETERS), now)
-    introducer.unreachable(endpoint(KEYS[3]), "connection refused", now)
+        heard(tracker, ready(key, TRACKER.public, **fresh), now)
+    heard(tracker, Hello(announce(KEYS[2], **fresh, following=True), bytes(16), False, PARAMETERS), now)
+    heard(tracker, Hello(announce(KEYS[3], **fresh), bytes(16), False, PARAMETERS), now)
+    tracker.unreachable(endpoint(KEYS[3]), "connection refused", now)
     source.remark("somebody is here")
     view = await source.view()
 

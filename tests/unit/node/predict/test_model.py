@@ -16,7 +16,7 @@ from node.data.dataset import load_dataset
 from node.predict import __main__ as predict
 from node.predict.model import open_model
 from node.runtime.artifacts import Folder
-from node.task.sections import load_task, read_task
+from node.task.load import load_task, read_task
 from node.training.build import build_model
 from node.training.model_file import Card, task_table
 from node.training.trainer import Trainer

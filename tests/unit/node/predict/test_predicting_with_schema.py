@@ -12,7 +12,7 @@ from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import load_dataset
 from node.predict import __main__ as predict
 from node.runtime.artifacts import Folder
-from node.task.sections import read_task
+from node.task.load import read_task
 from node.training.build import build_model
 from node.training.model_file import Card, task_table
 from node.training.trainer import Trainer

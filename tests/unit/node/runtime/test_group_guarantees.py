@@ -6,7 +6,7 @@ import pytest
 
 from node.errors import ConfigError
 from node.runtime.group_guarantees import check_length, masked_settings, withstands
-from node.task.sections import load_task
+from node.task.load import load_task
 from protocol.aggregation.masked.thresholds import MaskedSettings
 
 MASKED, ADDITIVE = "aggregation.protocol=masked", "aggregation.protocol=additive"

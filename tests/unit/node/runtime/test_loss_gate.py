@@ -12,7 +12,8 @@ from node.app import _introduction, prepare
 from node.errors import ConfigError
 from node.options import parse_arguments
 from node.runtime.loss_gate import Refused, RowsLossGate, make_loss_gate
-from node.task.sections import canonical_parameters, load_task
+from node.task.load import load_task
+from node.task.parameters import canonical_parameters
 from protocol.actions import Adopted, Failed, Reason, Spend
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.lineage import FIRST

@@ -21,7 +21,8 @@ from node.runtime.privacy_budget import (
     receipt_of,
     spent_by,
 )
-from node.task.sections import canonical_parameters, load_task
+from node.task.load import load_task
+from node.task.parameters import canonical_parameters
 
 SHAPES = [("layers.0.weight", (8, 4)), ("layers.0.bias", (4,))]
 ROWS = 100

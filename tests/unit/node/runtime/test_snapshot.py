@@ -38,7 +38,7 @@ async def halted(alone):
     node.peer._shell._heavy = True
     told = announce(OTHER, task="digits", parameters=node.parameters, endpoint=WHERE)
     hello = Hello(told, bytes(16), False, "", known)
-    session = node.peer._session
+    session = node.peer._node
     event = asyncio.create_task(node.peer._shell.feed(lambda now: session.receive(hello, OTHER.public, now)))
     await asyncio.to_thread(known.inside.acquire)
     assert session._hellos.members.get(OTHER.public) is not None
@@ -54,7 +54,7 @@ async def halted(alone):
 
 async def test_who_may_answer_is_as_it_was_until_the_event_is_over(halted):
     node, go_on = halted
-    may_answer = node.peer._session.addresses.may_answer
+    may_answer = node.peer._node.addresses.may_answer
     assert may_answer(WHERE) == frozenset()
     await go_on()
     assert may_answer(WHERE) == {OTHER.public}

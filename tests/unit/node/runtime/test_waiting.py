@@ -52,7 +52,7 @@ async def test_a_waiting_node_says_so_to_all_who_look(alone):
     assert (
         (await inspector.take()).waiting == inspector.waiting_nameless == (await owner.view()).waiting == ""
     )
-    inspector.session._watch.obstacle = FOUND
+    inspector.node._watch.obstacle = FOUND
     hint = f"{TEXT}; if they are gone for good: python -m node.rejoin --out {node.folder}"
     assert (await inspector.take()).waiting == hint
     view = await owner.view()
@@ -69,7 +69,7 @@ async def test_a_supervisor_is_told_that_a_node_waits_and_no_name(alone):
     stopping = SimpleNamespace(asked=False)
     async with Served(missing_of(inspector, stopping), lambda: inspector.waiting_nameless) as served:
         assert await served.ask("/healthz") == (200, {"status": "ok"})
-        inspector.session._watch.obstacle = FOUND
+        inspector.node._watch.obstacle = FOUND
         waiting = f"waiting for 1 of 2 peers, {MADE}; until they are back"
         assert await served.ask("/healthz") == (200, {"status": "ok", "waiting": waiting})
 

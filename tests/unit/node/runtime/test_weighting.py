@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from node.runtime.weighting import BySamples, Uniform, make_weighting
-from node.task.sections import load_task
+from node.task.load import load_task
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.wire.limits import MAX_MEMBERS
 

@@ -15,7 +15,7 @@ from node.init import __main__ as init
 from node.predict import __main__ as predict
 from node.predict.rows import read_rows
 from node.storage.regular_files import check_regular
-from node.task.sections import load_task
+from node.task.load import load_task
 from node.training.build import build_model
 from node.training.model_file import read_tensors
 from tests.own_data import ward

@@ -480,7 +480,7 @@ def test_a_ban_is_remembered_with_its_evidence(tmp_path):
     state = opened(tmp_path)
     header = Sum(bytes(32), b"k" * 32, bytes(32), (), bytes(64))
     state.ban(b"k" * 32, (header, header))
-    assert reopened(state, tmp_path).standing.banned == {b"k" * 32}
+    assert reopened(state, tmp_path).node_state.banned == {b"k" * 32}
 
 
 def test_a_folder_of_another_task_is_refused(tmp_path):
@@ -891,7 +891,7 @@ def test_a_vote_of_summed_shares_is_there_after_a_restart_with_its_own_sum(tmp_p
     state.keep_parts(bound(1).parts)
     state.bind(bound(1))
     state = reopened(state, tmp_path)
-    assert state.votes == {SID: bound(1)} == state.standing.votes
+    assert state.votes == {SID: bound(1)} == state.node_state.votes
 
 
 def test_a_vote_whose_own_sum_is_not_whole_has_none(tmp_path):
@@ -968,7 +968,7 @@ def test_the_line_of_a_base_is_there_after_a_restart_and_served_link_by_link(tmp
     then = replace(strong, weak=weak)
     state.adopt(replace(base(2, 6), anchor=1), vector(6), 2, None, (), then)
     state = reopened(state, tmp_path)
-    assert state.line == then == state.standing.line
+    assert state.line == then == state.node_state.line
 
     def asked(digest, index):
         return answer(state, PieceRequest(digest, LINEAGE, index, b"q" * 32))

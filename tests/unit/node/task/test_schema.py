@@ -3,8 +3,9 @@ import json
 
 import pytest
 
+from node.task.load import read_task
+from node.task.parameters import canonical_parameters, describe_difference
 from node.task.schema import ArraySchema, TableSchema
-from node.task.sections import canonical_parameters, describe_difference, read_task
 from tests.own_data import COLUMNS, IMAGES, TABLE, TARGET, schema, task, told
 
 

@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node.errors import ConfigError
+from node.task.load import load_task
+from node.task.parameters import canonical_parameters, describe_difference
 from node.task.rules import key_name, rule_of
-from node.task.sections import Task, canonical_parameters, describe_difference, load_task
+from node.task.sections import Task
 
 MINIMAL = '[task]\nname = "t"\n[model]\nclass = "node.models:MLP"\n'
 SHAPES = [("layers.0.weight", (64, 64)), ("layers.0.bias", (64,))]

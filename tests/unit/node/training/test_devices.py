@@ -12,7 +12,8 @@ import torch
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import load_dataset
 from node.errors import ConfigError, UserError
-from node.task.sections import canonical_parameters, load_task
+from node.task.load import load_task
+from node.task.parameters import canonical_parameters
 from node.training.build import build_model
 from node.training.devices import find_device, thread_count, tried, usable_cores
 from node.training.losses import make_loss

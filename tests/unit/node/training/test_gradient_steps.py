@@ -16,7 +16,7 @@ from mechanisms.noise.randomness import SeededWords, SystemWords
 from node.data.dataset import Dataset, load_dataset
 from node.errors import ConfigError
 from node.models import MLP
-from node.task.sections import load_task
+from node.task.load import load_task
 from node.training.build import build_model
 from node.training.gradient_steps import PlainSteps, PrivateSteps
 from node.training.trainer import Trainer, read_vector

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 from node.errors import ConfigError, UserError
-from node.task.sections import load_task
+from node.task.load import load_task
 from node.training.losses import check_loss, make_loss
 from node.training.optimizers import check_optimizer, make_optimizer
 from node.training.schedules import make_schedule

@@ -15,8 +15,9 @@ from mechanisms.gradients.dp_sgd import GradientRule
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset, load_dataset
 from node.errors import ConfigError
-from node.task.sections import canonical_parameters, describe_difference, load_task
-from node.training.batch_norm import Norms
+from node.task.load import load_task
+from node.task.parameters import canonical_parameters, describe_difference
+from node.training.batch_norm import BatchNorms
 from node.training.build import build_model
 from node.training.initial_weights import load_weights, loaded_names
 from node.training.local_tensors import own_words
@@ -175,7 +176,7 @@ def test_statistics_of_many_rows_are_the_mean_over_batches_of_nearly_one_size():
     torch.manual_seed(3)
     model = nn.Sequential(nn.BatchNorm1d(2))
     rows = torch.randn(2500, 2) * 3 + 1
-    Norms(model).estimate(rows)
+    BatchNorms(model).estimate(rows)
     parts = torch.tensor_split(rows, 3)
     assert torch.allclose(
         model[0].running_mean, torch.stack([part.mean(0) for part in parts]).mean(0), atol=1e-5
@@ -184,13 +185,13 @@ def test_statistics_of_many_rows_are_the_mean_over_batches_of_nearly_one_size():
         model[0].running_var, torch.stack([part.var(0) for part in parts]).mean(0), rtol=1e-4
     )
     before = model[0].running_mean.clone()
-    Norms(model).estimate(rows[:1])
+    BatchNorms(model).estimate(rows[:1])
     assert torch.equal(model[0].running_mean, before), "a single row has no variance"
 
 
 def test_at_most_so_many_rows_evenly_taken_are_looked_at():
     model = nn.Sequential(nn.BatchNorm1d(1))
-    Norms(model).estimate(torch.arange(40_000, dtype=torch.float32)[:, None])
+    BatchNorms(model).estimate(torch.arange(40_000, dtype=torch.float32)[:, None])
     assert model[0].num_batches_tracked.item() == 16
     assert model[0].running_mean.item() == pytest.approx(20_000, rel=0.001)
 
@@ -199,7 +200,7 @@ def test_dropout_is_off_while_statistics_are_estimated():
     model = nn.Sequential(nn.Dropout(0.9), nn.BatchNorm1d(2))
     rows = torch.ones(10, 2)
     state = torch.get_rng_state()
-    Norms(model).estimate(rows)
+    BatchNorms(model).estimate(rows)
     assert torch.equal(torch.get_rng_state(), state)
     assert model[1].running_mean.tolist() == [1.0, 1.0]
     assert not model.training
@@ -212,7 +213,7 @@ def test_a_layer_that_is_not_trained_keeps_its_statistics(dataset, rule):
     subject.evaluate(subject.train(subject.vector(), 1, NEVER).vector)
     assert not {name for name in moved(before, model) if "body" in name}
     assert subject.own_names == ()
-    Norms(model).begin_training()
+    BatchNorms(model).begin_training()
     assert (model.body[1].training, model.head.training) == (False, True)
 
 
@@ -222,7 +223,7 @@ def test_a_layer_without_parameters_goes_with_what_stands_beside_it():
         nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2, affine=False)),
     )
     model[0].requires_grad_(False)
-    norms = Norms(model)
+    norms = BatchNorms(model)
     assert {name.rpartition(".")[0] for name in norms.fixed_statistics} == {"0.1"}
     assert {name.rpartition(".")[0] for name in norms.estimated_statistics} == {"1.1"}
 

@@ -9,7 +9,7 @@ from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset, load_dataset
 from node.errors import ConfigError
 from node.models import MLP, Linear
-from node.task.sections import load_task
+from node.task.load import load_task
 from node.training.build import build_model
 from node.training.optimizers import make_optimizer
 from node.training.trainer import (

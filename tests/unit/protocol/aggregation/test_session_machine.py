@@ -28,7 +28,7 @@ def test_the_last_total_and_the_release_that_opens_are_not_light():
     assert is_light(_first(swarm, Total), here), "it is held until the masks are here"
     begin(here, real_messages(REDUCERS))
     for _, to, message in swarm.transcript:
-        if to != here.seat.me or isinstance(message, JoinCertificate):
+        if to != here.participant.me or isinstance(message, JoinCertificate):
             continue
         if isinstance(message, Total | Release) and not here._over:
             light.append((type(message), is_light(message, here)))

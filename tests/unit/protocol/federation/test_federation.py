@@ -7,7 +7,9 @@ import pytest
 
 from protocol.actions import Assembled, Closed, Fatal, Gathered, Notice, Send, Train
 from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.federation.server import ASSEMBLE_S, KEEP_S, KNOCK_S, SILENCE_S, FederationServer, tags
+from protocol.federation import tags
+from protocol.federation.client import KEEP_S, KNOCK_S
+from protocol.federation.server import ASSEMBLE_S, SILENCE_S, FederationServer
 from protocol.vectors.pieces import PIECE_WORDS
 from protocol.wire.messages import Done, Enlisted, ModelPiece, Order
 from tests.federations import (

@@ -8,7 +8,7 @@ import pytest
 from protocol.actions import Closed
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError, TooEarly
 from protocol.federation import tags
-from protocol.swarm.meeting.tracker import Introducer
+from protocol.swarm.meeting.tracker import Tracker
 from protocol.vectors.pieces import PIECE_WORDS, WORD_BYTES
 from protocol.wire.messages import Accepted, Done, Enlist, Enlisted, ModelPiece, Order
 from tests.federations import (
@@ -26,7 +26,7 @@ from tests.federations import (
 )
 from tests.parts import NOW, heard, members
 from tests.samples import SAMPLES
-from tests.wires import session
+from tests.wires import node
 
 
 @pytest.mark.parametrize(
@@ -210,6 +210,6 @@ def test_what_is_no_business_of_a_client_is_refused(message):
 def test_peers_and_trackers_take_no_part_in_a_federation(message):
     keys = members(3)
     with pytest.raises(RemoteProtocolError, match=f"takes no {type(message).__name__}"):
-        heard(session(keys[0]), message, NOW)
+        heard(node(keys[0]), message, NOW)
     with pytest.raises(RemoteProtocolError, match=f"takes no {type(message).__name__}"):
-        heard(Introducer(keys[0], 3, None), message, NOW)
+        heard(Tracker(keys[0], 3, None), message, NOW)

@@ -10,7 +10,8 @@ import pytest
 
 from protocol.actions import Assembled, Fatal, Gathered, Send, Train
 from protocol.errors import RemoteProtocolError, TooEarly
-from protocol.federation.server import FederationClient, FederationServer
+from protocol.federation.client import FederationClient
+from protocol.federation.server import FederationServer
 from protocol.vectors.pieces import PIECE_WORDS
 from protocol.wire import codec
 from tests.parts import NOW, heard

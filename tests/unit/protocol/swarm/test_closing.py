@@ -1,9 +1,9 @@
 """The end of the last round: how long a node lingers for whom."""
 
-from protocol.swarm.closing import LINGER_S, Closing
+from protocol.swarm.last_rounds import LINGER_S, Closing
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.recovery.fetch import PATIENCE_S
-from tests.parts import NOW, announce, base, members, standing
+from tests.parts import NOW, announce, base, members, state
 
 KEYS = members(3)
 
@@ -12,7 +12,7 @@ def closing(**shown) -> Closing:
     """A node after round 1 on a base, and what one other peer shows, followers too."""
     known = Members()
     known.learn(announce(KEYS[1], **shown), 1, NOW, live=True)
-    held = Closing(standing(round=1, held=base(1, 1)), known)
+    held = Closing(state(round=1, held=base(1, 1)), known)
     assert (held.until, held.is_over(False, NOW)) == (None, False)
     held.begin(0.0, NOW)
     return held

@@ -3,23 +3,21 @@
 import pytest
 
 from protocol.actions import Completed, Note, Notice, RaiseEpoch
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.wire.messages import Hello
-from tests.parts import NOW, PARAMETERS, announce, endpoint, members, rand, settings, standing, stranger
+from tests.parts import NOW, PARAMETERS, announce, endpoint, members, rand, settings, state, stranger
 from tests.wires import INITIAL, Wires
 
 KEYS = members(3)
 ONE, TWO, THREE = KEYS
 
 
-def restarted(wires: Wires, epoch: int, instance: bytes) -> Session:
+def restarted(wires: Wires, epoch: int, instance: bytes) -> Node:
     """A start of THREE in a folder that remembers the epoch before this one."""
     seeds = tuple(endpoint(key) for key in KEYS)
-    where = standing(held=INITIAL)
+    where = state(held=INITIAL)
     where.epoch = epoch
-    wires.nodes[endpoint(THREE)] = Session(
-        settings(THREE, seeds=seeds, instance=instance), where, {}, rand(42)
-    )
+    wires.nodes[endpoint(THREE)] = Node(settings(THREE, seeds=seeds, instance=instance), where, {}, rand(42))
     return wires[THREE]
 
 
@@ -28,7 +26,7 @@ def restarted(wires: Wires, epoch: int, instance: bytes) -> Session:
 )
 def test_a_folder_that_is_older_than_what_the_others_remember_goes_on_above_it(epoch):
     wires = Wires(KEYS)
-    wires[THREE]._standing.epoch = 3
+    wires[THREE]._state.epoch = 3
     wires.open().tick(10).tick(10)
     again = restarted(wires, epoch, b"again".ljust(16))
     wires.carry_out(endpoint(THREE), again.open(wires.now))
@@ -43,7 +41,7 @@ def test_a_folder_that_is_older_than_what_the_others_remember_goes_on_above_it(e
 
 def test_a_start_after_the_last_one_needs_nothing_of_the_kind():
     wires = Wires(KEYS)
-    wires[THREE]._standing.epoch = 3
+    wires[THREE]._state.epoch = 3
     wires.open().tick(10)
     wires.carry_out(endpoint(THREE), restarted(wires, 4, b"again".ljust(16)).open(wires.now))
     wires.quiet().offer()
@@ -70,11 +68,11 @@ def test_a_refusal_goes_back_on_its_link_and_nobody_is_dialled():
     """A Hello of a stranger once made a node dial whatever endpoint it named, and keep the link."""
     wires = Wires(KEYS, allow=frozenset(key.public for key in KEYS)).open()
     one = wires[ONE]
-    known = dict(one._hellos.greetings)
+    known = dict(one._discovery.greetings)
     for number in range(600):
         said = Hello(announce(stranger(), endpoint=f"127.0.0.1:{number + 1}"), bytes(16), True, PARAMETERS)
         actions = one.receive(said, stranger().public, NOW)
         assert [type(action).__name__ for action in actions if not isinstance(action, Notice)] == ["Reply"]
 
-    assert one._hellos.greetings == known
+    assert one._discovery.greetings == known
     assert one._members.get(stranger().public) is None

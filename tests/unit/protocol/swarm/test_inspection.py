@@ -1,9 +1,9 @@
 """Whom a node knows, in words for its owner: every way in which it can stand with somebody."""
 
-from protocol.swarm.inspection import Acquaintance, Contact
+from protocol.swarm.inspection import Contact, KnownPeer
 from protocol.swarm.meeting.discovery import OTHER_SWARM
 from protocol.swarm.meeting.membership import REMEMBERED_ROUNDS
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.wire.messages import Hello, Refused
 from tests.parts import (
     COUNTER,
@@ -17,7 +17,7 @@ from tests.parts import (
     rand,
     roster_of,
     settings,
-    standing,
+    state,
     stranger,
 )
 
@@ -26,110 +26,110 @@ ONE, TWO, THREE, FOUR = (endpoint(key) for key in KEYS)
 TRACKER = "127.0.0.1:9"
 
 
-def opened(seeds=(TWO, THREE), round: int = 0, **changes) -> tuple[Session, list]:
-    session = Session(settings(KEYS[0], seeds=seeds, **changes), standing(round), {}, rand(0))
-    return session, session.open(NOW)
+def opened(seeds=(TWO, THREE), round: int = 0, **changes) -> tuple[Node, list]:
+    node = Node(settings(KEYS[0], seeds=seeds, **changes), state(round), {}, rand(0))
+    return node, node.open(NOW)
 
 
 def hello(key, **changes) -> Hello:
     return Hello(announce(key, **changes), bytes(16), False, PARAMETERS)
 
 
-def seen(session: Session) -> dict[str, Contact]:
-    return {found.endpoint: found.contact for found in session.acquaintances}
+def seen(node: Node) -> dict[str, Contact]:
+    return {found.endpoint: found.contact for found in node.known_peers}
 
 
 def test_before_anybody_answers_nobody_was_met():
-    session, _ = opened()
+    node, _ = opened()
 
-    assert session.acquaintances == tuple(
-        Acquaintance(end, None, Contact.NOT_MET, None, False, False, "", None) for end in sorted((TWO, THREE))
+    assert node.known_peers == tuple(
+        KnownPeer(end, None, Contact.NOT_MET, None, False, False, "", None) for end in sorted((TWO, THREE))
     )
 
 
 def test_who_said_hello_is_reachable_and_has_told_its_round():
-    session, _ = opened()
-    heard(session, hello(KEYS[1], round=3, following=True), NOW)
-    first = session.acquaintances[0]
+    node, _ = opened()
+    heard(node, hello(KEYS[1], round=3, following=True), NOW)
+    first = node.known_peers[0]
 
-    assert first == Acquaintance(TWO, KEYS[1].public, Contact.REACHABLE, 3, True, False, "", None)
-    assert seen(session)[THREE] is Contact.NOT_MET
+    assert first == KnownPeer(TWO, KEYS[1].public, Contact.REACHABLE, 3, True, False, "", None)
+    assert seen(node)[THREE] is Contact.NOT_MET
 
 
 def test_an_endpoint_where_nobody_can_be_reached_says_why():
-    session, _ = opened()
-    session.unreachable(TWO, "connection refused", NOW)
+    node, _ = opened()
+    node.unreachable(TWO, "connection refused", NOW)
 
-    assert [(found.contact, found.why) for found in session.acquaintances if found.endpoint == TWO] == [
+    assert [(found.contact, found.why) for found in node.known_peers if found.endpoint == TWO] == [
         (Contact.UNREACHABLE, "connection refused")
     ]
 
 
 def test_who_can_not_be_reached_any_more_says_why_until_it_is_heard_again():
-    session, _ = opened()
-    heard(session, hello(KEYS[1]), NOW)
-    session.unreachable(TWO, "connection refused", NOW + 1)
+    node, _ = opened()
+    heard(node, hello(KEYS[1]), NOW)
+    node.unreachable(TWO, "connection refused", NOW + 1)
 
-    assert session.acquaintances[0] == Acquaintance(
+    assert node.known_peers[0] == KnownPeer(
         TWO, KEYS[1].public, Contact.UNREACHABLE, 0, False, False, "connection refused", None
     )
-    heard(session, hello(KEYS[1], counter=COUNTER + 2000), NOW + 2)
-    assert (session.acquaintances[0].contact, session.acquaintances[0].why) == (Contact.REACHABLE, "")
+    heard(node, hello(KEYS[1], counter=COUNTER + 2000), NOW + 2)
+    assert (node.known_peers[0].contact, node.known_peers[0].why) == (Contact.REACHABLE, "")
 
 
 def test_a_member_that_nobody_greeted_has_no_reason():
-    session, _ = opened(seeds=())
-    heard(session, hello(KEYS[3]), NOW)
-    session._members.suspect(KEYS[3].public)
+    node, _ = opened(seeds=())
+    heard(node, hello(KEYS[3]), NOW)
+    node._members.suspect(KEYS[3].public)
 
-    assert [(found.contact, found.why) for found in session.acquaintances] == [(Contact.UNREACHABLE, "")]
+    assert [(found.contact, found.why) for found in node.known_peers] == [(Contact.UNREACHABLE, "")]
 
 
 def test_who_said_goodbye_has_left():
-    session, _ = opened()
-    heard(session, hello(KEYS[1]), NOW)
-    heard(session, hello(KEYS[1], counter=COUNTER + 1, leaving=True), NOW)
+    node, _ = opened()
+    heard(node, hello(KEYS[1]), NOW)
+    heard(node, hello(KEYS[1], counter=COUNTER + 1, leaving=True), NOW)
 
-    assert seen(session)[TWO] is Contact.LEFT
+    assert seen(node)[TWO] is Contact.LEFT
 
 
 def test_who_was_not_heard_for_long_is_silent():
-    session, _ = opened()
-    heard(session, hello(KEYS[1]), NOW)
-    session._standing.round = REMEMBERED_ROUNDS + 1
+    node, _ = opened()
+    heard(node, hello(KEYS[1]), NOW)
+    node._state.round = REMEMBERED_ROUNDS + 1
 
-    assert seen(session)[TWO] is Contact.SILENT
+    assert seen(node)[TWO] is Contact.SILENT
 
 
 def test_a_refusal_is_shown_with_its_reason():
-    session, actions = opened(seeds=(TWO, THREE))
+    node, actions = opened(seeds=(TWO, THREE))
     (asked,) = outbox(actions, TWO)
-    heard(session, Refused(asked.nonce, OTHER_SWARM, PARAMETERS), NOW)
-    (refusing,) = (found for found in session.acquaintances if found.endpoint == TWO)
+    heard(node, Refused(asked.nonce, OTHER_SWARM, PARAMETERS), NOW)
+    (refusing,) = (found for found in node.known_peers if found.endpoint == TWO)
 
     assert (refusing.contact, refusing.why) == (Contact.REFUSES, OTHER_SWARM)
 
 
 def test_the_tracker_comes_first_of_those_that_are_no_members():
-    session, actions = opened(seeds=(), tracker=TRACKER)
-    session.unreachable(TRACKER, "connection refused", NOW)
-    assert [(found.contact, found.is_tracker, found.why) for found in session.acquaintances] == [
+    node, actions = opened(seeds=(), tracker=TRACKER)
+    node.unreachable(TRACKER, "connection refused", NOW)
+    assert [(found.contact, found.is_tracker, found.why) for found in node.known_peers] == [
         (Contact.UNREACHABLE, True, "connection refused")
     ]
 
     (asked,) = outbox(actions, TRACKER)
     known = (announce(KEYS[1]),)
-    heard(session, roster_of(stranger(), asked.nonce, known), NOW)
-    assert [(found.endpoint, found.contact) for found in session.acquaintances] == [
+    heard(node, roster_of(stranger(), asked.nonce, known), NOW)
+    assert [(found.endpoint, found.contact) for found in node.known_peers] == [
         (TWO, Contact.REACHABLE),
         (TRACKER, Contact.REACHABLE),
     ]
 
 
 def test_an_endpoint_that_answered_and_is_nobodys_any_more_is_left_out():
-    session, _ = opened(seeds=(TWO,))
-    heard(session, hello(KEYS[1]), NOW)
+    node, _ = opened(seeds=(TWO,))
+    heard(node, hello(KEYS[1]), NOW)
     moved = hello(KEYS[1], endpoint=FOUR, counter=COUNTER + 1)
-    heard(session, moved, NOW)
+    heard(node, moved, NOW)
 
-    assert seen(session) == {FOUR: Contact.REACHABLE}
+    assert seen(node) == {FOUR: Contact.REACHABLE}

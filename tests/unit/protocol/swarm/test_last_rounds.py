@@ -7,7 +7,7 @@ import pytest
 from protocol.actions import Adopted, Closed, Completed, Failed, Healed, Reason, Serve
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.quorum.electorate import of_names
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.swarm.recovery.catch_up import RETRY_S
 from protocol.wire import codec
 from protocol.wire.messages import Accepted, BasePiece, Certificate, Group, Hello, PieceRequest, Ready
@@ -30,7 +30,7 @@ from tests.parts import (
     ready,
     vector,
 )
-from tests.wires import INITIAL, Wires, session
+from tests.wires import INITIAL, Wires, node
 
 KEYS = members(6)
 ONE, TWO, THREE, FOUR, FIVE, SIX = KEYS
@@ -45,16 +45,16 @@ def hello(key, **changes) -> Hello:
     return Hello(announce(key, **changes), bytes(16), False, PARAMETERS)
 
 
-def hearing(*hellos: Hello) -> Session:
+def hearing(*discovery: Hello) -> Node:
     """Member one, which has heard these."""
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
-    for said in hellos:
+    for said in discovery:
         heard(one, said, NOW)
     return one
 
 
-def adopt(one: Session, **changes) -> list:
+def adopt(one: Node, **changes) -> list:
     """Two, three and four show a better base; member one fetches and stores it."""
     for key in (TWO, THREE, FOUR):
         heard(one, hello(key, base=BETTER, counter=COUNTER + 1, **changes), NOW)
@@ -63,7 +63,7 @@ def adopt(one: Session, **changes) -> list:
     return one.adopted(BETTER, NOW)
 
 
-def following() -> Session:
+def following() -> Node:
     """Member one, in a round without an offer, with three others that offer."""
     one = hearing(hello(TWO), hello(THREE), hello(FOUR))
     assert "Failed" not in kinds(one.follow(NOW))
@@ -76,16 +76,16 @@ def following() -> Session:
 def test_the_first_round_without_an_offer_is_for_good_and_said_to_all():
     one = hearing(hello(TWO), hello(THREE))
     for key in (TWO, THREE):
-        (news,) = outbox(one.follow(NOW) if key == TWO else one._hellos.broadcast(NOW), endpoint(key))
+        (news,) = outbox(one.follow(NOW) if key == TWO else one._discovery.broadcast(NOW), endpoint(key))
         assert news.announce.following
     one.tick(NOW + T_GROUP)
 
-    assert one._standing.following
+    assert one._state.following
     assert kinds(one.follow(NOW + T_GROUP)) == []
 
 
 def test_a_node_that_followed_before_its_restart_follows_from_the_start():
-    one = session(ONE, seeds=(endpoint(TWO),), following=True)
+    one = node(ONE, seeds=(endpoint(TWO),), following=True)
     (question,) = outbox(one.open(NOW), endpoint(TWO))
     assert question.announce.following
     answers = outbox(heard(one, ready(TWO, ONE.public, base=INITIAL), NOW), endpoint(TWO))
@@ -95,7 +95,7 @@ def test_a_node_that_followed_before_its_restart_follows_from_the_start():
 
 
 def test_a_node_that_offers_does_not_say_that_it_follows():
-    (question,) = outbox(session(ONE, seeds=(endpoint(TWO),)).open(NOW), endpoint(TWO))
+    (question,) = outbox(node(ONE, seeds=(endpoint(TWO),)).open(NOW), endpoint(TWO))
 
     assert not question.announce.following
 
@@ -117,7 +117,7 @@ def test_a_round_without_an_offer_ends_after_t_group():
 
 
 def test_the_session_wakes_when_t_group_is_over():
-    one = session(ONE, seeds=(), group_timeout_s=3.0)
+    one = node(ONE, seeds=(), group_timeout_s=3.0)
     one.open(NOW)
     one.follow(NOW)
 
@@ -146,7 +146,7 @@ def test_a_round_that_was_given_a_base_has_the_number_of_those_that_made_it():
 
 def test_a_round_number_only_goes_up():
     one = hearing(hello(TWO), hello(THREE), hello(FOUR))
-    one._standing.round = 4
+    one._state.round = 4
     one.follow(NOW)
 
     assert only(adopt(one, round=2), Failed).round == 5
@@ -227,7 +227,7 @@ def test_alone_a_round_is_waited_for():
 
 
 def test_while_joining_somebody_who_offers_may_still_answer():
-    one = session(ONE, seeds=(endpoint(TWO), endpoint(THREE)))
+    one = node(ONE, seeds=(endpoint(TWO), endpoint(THREE)))
     one.open(NOW)
     heard(one, hello(TWO, following=True), NOW)
     assert "Failed" not in kinds(one.follow(NOW))
@@ -242,7 +242,7 @@ def test_one_that_can_not_be_reached_now_may_offer_later():
     assert "Failed" not in kinds(one.follow(NOW))
 
 
-def all_follow_and_are_ahead() -> Session:
+def all_follow_and_are_ahead() -> Node:
     """Member one fetches the last base, which the others have; all of them follow."""
     ahead = {"following": True, "base": BETTER, "round": 1}
     one = hearing(*(hello(key, **ahead) for key in (TWO, THREE, FOUR)))
@@ -266,14 +266,14 @@ def test_the_last_base_is_asked_for_again_where_all_follow():
     one = all_follow_and_are_ahead()
     one.follow(NOW)
     for key in (TWO, THREE, FOUR):
-        one._healer.unreachable(key.public, NOW)
+        one._catch_up.unreachable(key.public, NOW)
         one._after([], NOW)
-    assert not one._healer.busy
+    assert not one._catch_up.busy
     assert one.status.phase == "following"
     again = one.tick(NOW + RETRY_S)
 
     assert "Failed" not in kinds(again)
-    assert one._healer.busy
+    assert one._catch_up.busy
 
 
 def test_a_base_that_can_not_be_adopted_is_not_waited_for():
@@ -297,11 +297,11 @@ def test_one_round_at_a_time_and_no_offer_once_it_follows():
     with pytest.raises(LocalProtocolError, match="follows offers nothing"):
         one.offer(vector(0), rand(0), NOW)
     with pytest.raises(LocalProtocolError, match="follows offers nothing"):
-        session(TWO, following=True).offer(vector(0), rand(0), NOW)
+        node(TWO, following=True).offer(vector(0), rand(0), NOW)
 
 
 def test_no_round_without_an_offer_while_one_waits_or_runs_or_while_closing():
-    offering, closing = session(ONE, seeds=()), session(ONE, seeds=())
+    offering, closing = node(ONE, seeds=()), node(ONE, seeds=())
     offering.offer(vector(0), rand(0), NOW)
     closing.close(NOW)
     wires = Wires(KEYS[:3]).open()
@@ -311,7 +311,7 @@ def test_no_round_without_an_offer_while_one_waits_or_runs_or_while_closing():
     for one in (offering, closing, running):
         with pytest.raises(LocalProtocolError, match=r"FOLLOW in .* is no step"):
             one.follow(NOW)
-        assert not one._standing.following
+        assert not one._state.following
 
 
 # -- the others go on ------------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ def test_a_ready_that_says_that_its_sender_follows_is_refused():
 
 
 def test_a_member_joins_a_weak_group_of_more_than_half_of_those_that_offer():
-    two = session(TWO, seeds=(), electorate=of_names(["elsewhere:1"]))
+    two = node(TWO, seeds=(), electorate=of_names(["elsewhere:1"]))
     two._patience.is_willing = lambda _now: True
     two.open(NOW)
     for key in (ONE, THREE):

@@ -4,7 +4,7 @@ import numpy as np
 
 from protocol.actions import Failed, Reason
 from protocol.swarm.meeting.matchmaker import Matchmaker
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.wire.messages import Hello, Ready
 from tests.parts import (
     COUNTER,
@@ -20,15 +20,15 @@ from tests.parts import (
     rand,
     ready,
 )
-from tests.wires import INITIAL, session
+from tests.wires import INITIAL, node
 
 ONE, TWO, THREE = members(3)
 VECTOR = np.ones(5, dtype="<f4")
 
 
-def in_session() -> Session:
+def in_session() -> Node:
     """Member two, in a session with one (who coordinates) and three."""
-    two = session(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
+    two = node(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
     two.open(NOW)
     for key in (ONE, THREE):
         heard(two, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
@@ -52,7 +52,7 @@ def test_the_ready_that_made_the_group_ends_no_session():
 
 def test_a_coordinator_that_did_not_answer_is_told_that_the_ready_went_elsewhere():
     """It may hold the READY all the same, and would close a GROUP that nobody joins."""
-    two = session(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
+    two = node(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
     two.open(NOW)
     for key in (ONE, THREE):
         heard(two, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
@@ -63,7 +63,7 @@ def test_a_coordinator_that_did_not_answer_is_told_that_the_ready_went_elsewhere
 
 def test_the_group_is_waited_for_while_others_may_still_be_in_a_session():
     """Whoever got all sums is READY again while the others' T_shares and T_sums run."""
-    two = session(TWO, seeds=(), group_timeout_s=120.0)
+    two = node(TWO, seeds=(), group_timeout_s=120.0)
     for _ in range(3):
         two._seeker._group_pace.observe(0.1)
     two.offer(VECTOR, rand(0), NOW)
@@ -71,7 +71,7 @@ def test_the_group_is_waited_for_while_others_may_still_be_in_a_session():
 
 
 def test_the_group_is_waited_for_no_longer_than_the_cap():
-    two = session(TWO, seeds=(), group_timeout_s=20.0)
+    two = node(TWO, seeds=(), group_timeout_s=20.0)
     two.offer(VECTOR, rand(0), NOW)
     assert two._seeker.offer.deadline == NOW + 20.0
 

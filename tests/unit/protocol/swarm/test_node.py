@@ -34,7 +34,7 @@ from protocol.quorum.electorate import of_keys, of_names
 from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.group_seeker import MAX_TRIES
 from protocol.swarm.meeting.matchmaker import LINGER_CAP_S
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.swarm.recovery.fetch import PATIENCE_S, Past
 from protocol.swarm.session_factory import too_long
 from protocol.vectors.pieces import PIECE_WORDS
@@ -76,11 +76,11 @@ from tests.parts import (
     resigned,
     roster_of,
     settings,
-    standing,
+    state,
     stranger,
     vector,
 )
-from tests.wires import INITIAL, Wires, session
+from tests.wires import INITIAL, Wires, node
 
 KEYS = members(4)
 ONE, TWO, THREE, FOUR = KEYS
@@ -189,20 +189,20 @@ def test_a_session_says_what_it_waits_for():
 
 
 def test_one_offer_at_a_time_and_none_while_closing():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     one.offer(vector(0), rand(0), NOW)
     with pytest.raises(LocalProtocolError, match="OFFER in SEEKING is no step"):
         one.offer(vector(0), rand(0), NOW)
 
-    other = session(TWO, seeds=())
+    other = node(TWO, seeds=())
     other.close(NOW)
     with pytest.raises(LocalProtocolError, match="OFFER in CLOSED"):
         other.offer(vector(0), rand(0), NOW)
 
 
 def test_an_update_with_no_number_in_it_is_refused_and_another_may_be_offered():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     with pytest.raises(NotFiniteError):
         one.offer(np.full(5, np.inf, dtype="<f4"), rand(0), NOW)
 
@@ -213,7 +213,7 @@ def test_an_update_with_no_number_in_it_is_refused_and_another_may_be_offered():
 
 
 def test_without_a_group_the_round_ends_with_ones_own_update():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     one.offer(vector(0), rand(0), NOW)
     failed = only(one.tick(NOW + 120), Failed)
@@ -273,9 +273,9 @@ def test_a_member_that_only_announces_itself_ends_nothing(changes):
 # -- groups that are not joined ----------------------------------------------------------------------------
 
 
-def asking() -> tuple[Session, list[Ready]]:
+def asking() -> tuple[Node, list[Ready]]:
     """Member two, whose READY is at member one; and the three READYs."""
-    two = session(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
+    two = node(TWO, seeds=(endpoint(ONE), endpoint(THREE)))
     two.open(NOW)
     for key in (ONE, THREE):
         heard(two, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
@@ -283,16 +283,16 @@ def asking() -> tuple[Session, list[Ready]]:
     return two, [mine, *(ready(key, ONE.public, base=INITIAL) for key in (ONE, THREE))]
 
 
-def meeting(keys, **changes) -> tuple[tuple[Session, Ready], list[Ready]]:
+def meeting(keys, **changes) -> tuple[tuple[Node, Ready], list[Ready]]:
     """The second of `keys`, whose READY is at the first; and the READYs of the others."""
-    node = session(keys[1], seeds=tuple(endpoint(key) for key in keys[:1]), **changes)
-    node.open(NOW)
+    second = node(keys[1], seeds=tuple(endpoint(key) for key in keys[:1]), **changes)
+    second.open(NOW)
     others = [key for key in keys if key != keys[1]]
     for key in others:
-        heard(node, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
+        heard(second, Hello(announce(key, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
     zeros = np.broadcast_to(np.float32(0), changes["dimension"])
-    (mine,) = outbox(node.offer(zeros, rand(0), NOW), endpoint(keys[0]))
-    return (node, mine), [ready(key, keys[0].public, base=INITIAL) for key in others]
+    (mine,) = outbox(second.offer(zeros, rand(0), NOW), endpoint(keys[0]))
+    return (second, mine), [ready(key, keys[0].public, base=INITIAL) for key in others]
 
 
 def test_a_group_is_joined_once():
@@ -306,7 +306,7 @@ def test_a_group_is_joined_once():
 
 def test_a_group_with_a_member_that_is_not_accepted_is_refused():
     two, readys = asking()
-    two._standing.banned.add(THREE.public)
+    two._state.banned.add(THREE.public)
 
     with pytest.raises(RemoteProtocolError, match="does not accept"):
         heard(two, group_of(readys, ONE), NOW)
@@ -418,7 +418,7 @@ def test_what_comes_before_its_group_is_held_within_a_bound():
 
 @pytest.mark.parametrize("by", [None, THREE.public])
 def test_a_ready_counts_on_a_link_of_its_owner_alone(by):
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     with pytest.raises(RemoteProtocolError, match="a READY on the link of another"):
         one.receive(ready(TWO, ONE.public, base=INITIAL), by, NOW)
 
@@ -451,7 +451,7 @@ def test_early_messages_that_do_not_belong_are_dropped_with_the_group():
 
 
 def test_bulk_of_no_session_is_refused():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     share = Share(bytes(32), TWO.public, ONE.public, 0, b"")
     with pytest.raises(RemoteProtocolError, match="not this node's"):
         heard(one, share, NOW)
@@ -474,7 +474,7 @@ def test_bulk_of_no_session_is_refused():
     ids=lambda message: type(message).__name__,
 )
 def test_answers_to_nothing_are_refused(message):
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     with pytest.raises(RemoteProtocolError):
         heard(one, message, NOW)
@@ -510,11 +510,11 @@ def test_equivocation_in_a_certificate_bans_its_sender():
     wires.tick(15, THREE)
     certificate = wires.ends(Completed)[0][1].certificate
     other = resigned(certificate.sums[1], TWO, pieces=(bytes(32),))
-    wires[THREE]._healer.past[certificate.sid].seen[TWO.public] = other
+    wires[THREE]._catch_up.past[certificate.sid].seen[TWO.public] = other
     actions = heard(wires[THREE], certificate, wires.now)
 
     assert only(actions, Evidence).sender == TWO.public
-    assert not wires[THREE]._hellos.accepts(announce(TWO))
+    assert not wires[THREE]._discovery.accepts(announce(TWO))
 
 
 def test_equivocation_in_a_session_bans_its_sender():
@@ -528,7 +528,7 @@ def test_equivocation_in_a_session_bans_its_sender():
     actions = heard(wires[ONE], resigned(mine, TWO, pieces=(bytes(32),)), NOW)
 
     assert only(actions, Evidence).sender == TWO.public
-    assert not wires[ONE]._hellos.accepts(announce(TWO))
+    assert not wires[ONE]._discovery.accepts(announce(TWO))
 
 
 def test_a_coordinator_tells_the_others_before_it_sends_its_own_shares():
@@ -554,16 +554,16 @@ def test_a_late_sum_is_rejected_and_can_still_be_evidence():
         heard(wires[ONE], mine, NOW)
     with pytest.raises(RemoteProtocolError, match="signature"):
         heard(wires[ONE], replace(mine, pieces=(bytes(32),)), NOW)
-    assert wires[ONE]._hellos.accepts(announce(TWO))
+    assert wires[ONE]._discovery.accepts(announce(TWO))
     actions = heard(wires[ONE], resigned(mine, TWO, pieces=(bytes(32),)), NOW)
     assert only(actions, Evidence).sender == TWO.public
-    assert not wires[ONE]._hellos.accepts(announce(TWO))
+    assert not wires[ONE]._discovery.accepts(announce(TWO))
 
 
 def test_a_late_joiner_adopts_what_the_majority_shows():
     held = vector(7)
     better = base_of(held, 3)
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     for key in (TWO, THREE):
         actions = heard(one, Hello(announce(key, base=better), bytes(16), False, PARAMETERS), NOW)
@@ -573,19 +573,19 @@ def test_a_late_joiner_adopts_what_the_majority_shows():
     assert "Adopted" in kinds(done)
     one.adopted(better, NOW)
 
-    assert (one.base, one._standing.previous) == (better, INITIAL)
+    assert (one.base, one._state.previous) == (better, INITIAL)
 
 
 def test_adopting_the_base_one_has_changes_nothing():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.adopted(INITIAL, NOW)
 
-    assert (one.base, one._standing.previous) == (INITIAL, None)
+    assert (one.base, one._state.previous) == (INITIAL, None)
 
 
 def test_what_a_restart_kept_is_served():
     group = group_of([ready(key, ONE.public, base=INITIAL) for key in KEYS[:3]], ONE)
-    one = Session(settings(ONE), standing(), {b"p" * 32: Past(group, INITIAL, {})}, rand(0))
+    one = Node(settings(ONE), state(), {b"p" * 32: Past(group, INITIAL, {})}, rand(0))
     heard(one, Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
     request = codec.sign(CertificateRequest(b"p" * 32, TWO.public, ONE.public), TWO)
 
@@ -630,7 +630,7 @@ def test_the_coordinator_that_comes_back_is_asked_again_with_a_new_ready():
 
 
 def test_a_node_that_coordinates_gives_way_to_one_with_a_lower_key():
-    three = session(THREE, seeds=())
+    three = node(THREE, seeds=())
     three.open(NOW)
     three.offer(vector(0), rand(0), NOW)
     room = three._coordination._matchmaker.room(announce(THREE).swarm)
@@ -649,7 +649,7 @@ def test_a_silent_coordinator_is_told_that_its_ready_is_taken_back():
 
 
 def test_a_ready_for_another_coordinator_takes_back_the_one_that_is_here():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     heard(one, ready(TWO, ONE.public, base=INITIAL), NOW)
     room = one._coordination._matchmaker.room(announce(TWO).swarm)
@@ -662,7 +662,7 @@ def test_a_ready_for_another_coordinator_takes_back_the_one_that_is_here():
 
 
 def test_a_ready_is_redirected_to_the_first_candidate():
-    three = session(THREE, seeds=())
+    three = node(THREE, seeds=())
     three.open(NOW)
     first = announce(ONE, base=INITIAL)
     heard(three, Hello(first, bytes(16), False, PARAMETERS), NOW)
@@ -682,7 +682,7 @@ def test_a_redirection_introduces_its_coordinator():
 
 
 def test_a_member_behind_is_shown_who_is_ahead():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     ahead = announce(THREE, base=base(1, 1))
     heard(one, Hello(ahead, bytes(16), False, PARAMETERS), NOW)
@@ -692,7 +692,7 @@ def test_a_member_behind_is_shown_who_is_ahead():
 
 
 def test_readys_of_strangers_and_forged_ones_are_refused():
-    one = session(ONE, seeds=(), allow=frozenset({TWO.public}))
+    one = node(ONE, seeds=(), allow=frozenset({TWO.public}))
     one.open(NOW)
     with pytest.raises(RemoteProtocolError, match="does not collect"):
         heard(one, ready(THREE, ONE.public), NOW)
@@ -733,20 +733,20 @@ def test_who_announced_an_endpoint_may_answer_there():
 
 
 def test_who_is_pinned_alone_may_answer():
-    one = session(ONE, pins={endpoint(TWO): TWO.public})
+    one = node(ONE, pins={endpoint(TWO): TWO.public})
 
     assert one.addresses.may_answer(endpoint(TWO)) == {TWO.public}
 
 
 def test_what_goes_to_nobody_that_is_known_is_not_sent():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
 
     assert one.addresses.addressed([Send(stranger().public, ())]) == []
 
 
 def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():
     wires = swarm()
-    wires[ONE]._standing.banned.add(THREE.public)
+    wires[ONE]._state.banned.add(THREE.public)
     wires.carry_out(endpoint(ONE), wires[ONE].offer(vector(0), rand(0), NOW))
     room = wires[ONE]._coordination._matchmaker.room(announce(TWO).swarm)
     for key in (TWO, THREE):
@@ -760,9 +760,9 @@ def test_a_group_that_its_own_coordinator_may_not_join_changes_nothing():
 # -- with a tracker ----------------------------------------------------------------------------------------
 
 
-def tracked() -> Session:
+def tracked() -> Node:
     """Member one, with a tracker whose key is stranger()'s, joined."""
-    one = session(ONE, tracker=TRACKER)
+    one = node(ONE, tracker=TRACKER)
     (question,) = outbox(one.open(NOW), TRACKER)
     heard(one, roster_of(stranger(), question.nonce), NOW)
     return one
@@ -806,7 +806,7 @@ def test_a_tracker_that_is_gone_holds_no_ready():
     one.offer(vector(0), rand(0), NOW)
     one.unreachable(TRACKER, "connection refused", NOW)
 
-    assert (one._seeker.coordinator, one._hellos.tracker_key) == (None, None)
+    assert (one._seeker.coordinator, one._discovery.tracker_key) == (None, None)
     (question,) = outbox(one.tick(NOW + 1), TRACKER)
     sent = outbox(heard(one, roster_of(stranger(), question.nonce), NOW), TRACKER)
     assert [type(message) for message in sent] == [Ready]
@@ -814,7 +814,7 @@ def test_a_tracker_that_is_gone_holds_no_ready():
 
 def test_who_may_answer_where_the_tracker_is_stays_who_it_was_at_first():
     """Under TLS its certificate has to be that key's: also while nobody is there, and for who was pinned."""
-    one = session(ONE, tracker=TRACKER)
+    one = node(ONE, tracker=TRACKER)
     assert one.may_answer(TRACKER) == frozenset()
     (question,) = outbox(one.open(NOW), TRACKER)
     heard(one, roster_of(stranger(), question.nonce, (announce(TWO),)), NOW)
@@ -822,13 +822,13 @@ def test_who_may_answer_where_the_tracker_is_stays_who_it_was_at_first():
 
     assert one.may_answer(TRACKER) == {stranger().public}
     assert one.may_answer(endpoint(TWO)) == {TWO.public}
-    assert session(ONE, tracker=TRACKER, pins={TRACKER: TWO.public}).may_answer(TRACKER) == {TWO.public}
+    assert node(ONE, tracker=TRACKER, pins={TRACKER: TWO.public}).may_answer(TRACKER) == {TWO.public}
 
 
 def test_who_is_listed_or_else_known_is_a_member():
-    listed = session(ONE, seeds=(), allow=frozenset({TWO.public}))
+    listed = node(ONE, seeds=(), allow=frozenset({TWO.public}))
     assert [listed.is_member(key.public) for key in (TWO, THREE)] == [True, False]
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     assert not one.is_member(TWO.public)
     heard(one, Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
     assert one.is_member(TWO.public)
@@ -838,7 +838,7 @@ def test_a_banned_peer_needs_no_room_with_a_tracker():
     one = tracked()
     one._ban(TWO.public)
 
-    assert not one._hellos.accepts(announce(TWO))
+    assert not one._discovery.accepts(announce(TWO))
 
 
 def test_a_coordinator_whose_link_broke_is_greeted_and_asked_again():
@@ -865,7 +865,7 @@ def test_after_the_last_round_a_node_waits_no_longer_than_it_lingers():
     wires = swarm()
     wires[TWO].close(NOW)
     behind = announce(THREE, base=base(0, 1), counter=COUNTER + 100)
-    late = session(ONE, seeds=())
+    late = node(ONE, seeds=())
     heard(late, Hello(behind, bytes(16), False, PARAMETERS), NOW)
     assert "Closed" not in kinds(late.close(NOW))
     assert "Closed" not in kinds(late.tick(NOW + CLOSING_S - 1))
@@ -874,7 +874,7 @@ def test_after_the_last_round_a_node_waits_no_longer_than_it_lingers():
 
 
 def test_nobody_closes_while_a_base_is_fetched_or_stored():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     one._storing = True
     assert "Closed" not in kinds(one.close(NOW))
@@ -897,7 +897,7 @@ def test_a_node_announces_itself_every_ten_seconds():
 
 
 def test_a_node_with_a_key_that_runs_already_gives_up():
-    one = session(ONE, seeds=(endpoint(TWO),))
+    one = node(ONE, seeds=(endpoint(TWO),))
     (question,) = outbox(one.open(NOW), endpoint(TWO))
     twin = announce(ONE, endpoint=endpoint(TWO), instance=b"2" * 16)
     actions = heard(one, Hello(twin, question.nonce, False, PARAMETERS, age_ms=60_000), NOW)
@@ -929,7 +929,7 @@ def test_each_base_stands_in_the_line_of_the_sessions_before():
     assert [link.certificate.sid for link in second.links] == [list(lines)[1]], (
         "the first one became needless"
     )
-    assert {wires[key]._standing.line for key in KEYS[:3]} == {second}
+    assert {wires[key]._state.line for key in KEYS[:3]} == {second}
 
 
 @pytest.mark.parametrize("masked", [None, MaskedSettings(4.0, None, 0)])
@@ -950,7 +950,7 @@ def test_who_was_away_takes_a_base_by_its_line(masked):
 
     ((where, adopted),) = wires.ends(Adopted)
     assert (where, adopted.trusted, adopted.base) == (endpoint(keys[4]), (), wires[keys[0]].base)
-    assert wires[keys[4]]._standing.line == wires[keys[0]]._standing.line
+    assert wires[keys[4]]._state.line == wires[keys[0]]._state.line
 
 
 def test_a_certificate_leads_to_the_same_line():
@@ -964,18 +964,18 @@ def test_a_certificate_leads_to_the_same_line():
     ((where, end),) = healed.ends(Healed)
 
     assert where == endpoint(THREE)
-    assert end.line == healed[ONE]._standing.line
+    assert end.line == healed[ONE]._state.line
 
 
 def test_a_vote_is_bound_until_the_result_is_stored():
     wires = to_sums(swarm())
     votes = [told.vote for _, told in wires.told if isinstance(told, Vote)]
     assert len(votes) == 3
-    assert [set(wires[key]._standing.votes) for key in KEYS[:3]] == [{votes[0].sid}] * 3
+    assert [set(wires[key]._state.votes) for key in KEYS[:3]] == [{votes[0].sid}] * 3
     assert {vote.anchor for vote in votes} == {0}
 
     wires = swarm().offer()
-    assert [wires[key]._standing.votes for key in KEYS[:3]] == [{}] * 3
+    assert [wires[key]._state.votes for key in KEYS[:3]] == [{}] * 3
 
 
 def test_a_result_that_could_not_be_stored_frees_the_vote():
@@ -984,31 +984,31 @@ def test_a_result_that_could_not_be_stored_frees_the_vote():
     wires.store = False
     wires.offer()
     one = wires[ONE]
-    (sid,) = one._standing.votes
+    (sid,) = one._state.votes
     assert Unbind(sid) in one.adopted(INITIAL, NOW)
-    assert one._standing.votes == {}
+    assert one._state.votes == {}
 
 
 def test_votes_of_a_lower_anchor_and_resignations_are_sorted_out_at_a_restart():
     group = group_of([ready(key, ONE.public, base=INITIAL) for key in KEYS[:3]], ONE)
     votes = [OpenVote(b"o" * 32, 0, group), OpenVote(b"n" * 32, 1, group), OpenVote(RESIGNED, 1)]
     held = base(1, anchor=1)
-    where = standing(1, held, votes={vote.sid: vote for vote in votes})
-    one = Session(settings(ONE), where, {}, rand(0))
+    where = state(1, held, votes={vote.sid: vote for vote in votes})
+    one = Node(settings(ONE), where, {}, rand(0))
 
     assert set(where.votes) == {b"n" * 32, RESIGNED}
-    assert set(one._healer.past) == {b"n" * 32}
-    assert one._healer.past[b"n" * 32].ballot is not None
+    assert set(one._catch_up.past) == {b"n" * 32}
+    assert one._catch_up.past[b"n" * 32].ballot is not None
 
 
 def test_a_group_that_needs_votes_is_refused_where_too_many_are_open():
     two, readys = asking()
     for number in range(MAX_OPEN):
-        two._standing.votes[bytes([number]) * 32] = OpenVote(bytes([number]) * 32, 0)
+        two._state.votes[bytes([number]) * 32] = OpenVote(bytes([number]) * 32, 0)
     with pytest.raises(RemoteProtocolError, match="too many are open"):
         heard(two, group_of(readys, ONE), NOW)
     assert two.status.phase == "group"
-    del two._standing.votes[bytes(32)]
+    del two._state.votes[bytes(32)]
     heard(two, group_of(readys, ONE), NOW)
 
     assert two.status.phase == "shares"
@@ -1017,13 +1017,13 @@ def test_a_group_that_needs_votes_is_refused_where_too_many_are_open():
 def test_a_coordinator_that_stands_elsewhere_is_told_whom_one_counts_with():
     held = base(2, 7, anchor=2)
     electors = of_keys(key.public for key in KEYS[1:])
-    two = Session(settings(TWO), standing(2, held, line=Line(2, electors)), {}, rand(0))
+    two = Node(settings(TWO), state(2, held, line=Line(2, electors)), {}, rand(0))
     two.open(NOW)
     heard(two, Hello(announce(ONE, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
     told, asked = outbox(two.offer(vector(0), rand(0), NOW), endpoint(ONE))
     assert (told, asked.electors) == (Electors(electors.members, 0), electors.digest)
 
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
     with pytest.raises(RemoteProtocolError, match="does not count with"):
         one.receive(told, TWO.public, NOW)
@@ -1039,7 +1039,7 @@ def test_a_coordinator_that_stands_elsewhere_is_told_whom_one_counts_with():
 
 
 def test_a_coordinator_without_electors_of_its_own_collects_for_others():
-    one = session(ONE, seeds=(), electorate=None)
+    one = node(ONE, seeds=(), electorate=None)
     one.open(NOW)
     for key in KEYS[1:]:
         heard(one, ready(key, ONE.public, base=INITIAL), NOW)
@@ -1049,7 +1049,7 @@ def test_a_coordinator_without_electors_of_its_own_collects_for_others():
 
 
 def test_one_that_follows_takes_no_electors():
-    one = session(ONE, seeds=(), following=True)
+    one = node(ONE, seeds=(), following=True)
     one.open(NOW)
     heard(one, Hello(announce(TWO, base=INITIAL), bytes(16), False, PARAMETERS), NOW)
     with pytest.raises(RemoteProtocolError, match="does not count with"):
@@ -1058,7 +1058,7 @@ def test_one_that_follows_takes_no_electors():
 
 def test_at_a_tracker_a_node_that_knows_no_electors_names_none():
     tracker = stranger()
-    one = session(ONE, tracker=TRACKER)
+    one = node(ONE, tracker=TRACKER)
     (question,) = outbox(one.open(NOW), TRACKER)
     heard(one, roster_of(tracker, question.nonce), NOW)
     (asked,) = outbox(one.offer(vector(0), rand(0), NOW), TRACKER)
@@ -1070,7 +1070,7 @@ def lied_to(what: str, reason: Reason) -> tuple[Wires, list]:
     """Member one, bound in a session that ends with this for it, and what it does then."""
     wires = to_sums(swarm())
     one = wires[ONE]
-    (sid,) = one._standing.votes
+    (sid,) = one._state.votes
     actions = [Evidence(TWO.public, what, ()), Failed(reason, 1, (TWO.public,), sid)]
     return wires, one._of_machine(actions, NOW)
 
@@ -1089,16 +1089,16 @@ def test_a_vote_is_freed_by_an_end_that_is_the_same_for_all(what, reason, is_fre
     wires, actions = lied_to(what, reason)
 
     assert ("Unbind" in kinds(actions)) is is_free
-    assert (wires[ONE]._standing.votes == {}) is is_free
+    assert (wires[ONE]._state.votes == {}) is is_free
 
 
 def test_what_is_fetched_and_has_no_result_frees_the_vote():
     wires = to_sums(swarm())
     one = wires[ONE]
-    (sid,) = one._standing.votes
+    (sid,) = one._state.votes
     one._of_machine([Unbind(sid)], NOW)
 
-    assert one._standing.votes == {}
+    assert one._state.votes == {}
 
 
 def test_a_machine_that_ends_without_a_session_frees_nothing():
@@ -1106,7 +1106,7 @@ def test_a_machine_that_ends_without_a_session_frees_nothing():
     one = wires[ONE]
     one._of_machine([Failed(Reason.WRONG_COUNT, 1, (), None)], NOW)
 
-    assert len(one._standing.votes) == 1
+    assert len(one._state.votes) == 1
 
 
 def test_a_late_sum_is_taken_while_the_vote_is_open_whatever_bases_came_meanwhile():
@@ -1114,13 +1114,13 @@ def test_a_late_sum_is_taken_while_the_vote_is_open_whatever_bases_came_meanwhil
     wires = to_sums(swarm())
     wires.tick(15)
     one = wires[ONE]
-    ((_, vote),) = wires[TWO]._standing.votes.items()
+    ((_, vote),) = wires[TWO]._state.votes.items()
     (message,) = vote.parts
-    one._standing.base, one._standing.previous = base(2, anchor=0), base(1, anchor=0)
+    one._state.base, one._state.previous = base(2, anchor=0), base(1, anchor=0)
 
     assert any(isinstance(action, Keep) for action in heard(one, message, NOW))
 
-    one._standing.votes.clear()
+    one._state.votes.clear()
     with pytest.raises(RemoteProtocolError, match="not this node's"):
         heard(one, message, NOW)
 
@@ -1129,12 +1129,12 @@ def test_an_owner_that_named_lost_electors_is_heard_until_the_anchor_changes():
     lost = frozenset((endpoint(FOUR).encode(),))
     wires = swarm(electorate=of_names(endpoint(key) for key in KEYS))
     for key in KEYS[:3]:
-        wires[key]._standing.gone = lost
+        wires[key]._state.gone = lost
     wires.offer()
     end = wires.ends(Completed)[0][1]
 
     assert [one.gone for one in end.group.readys] == [tuple(lost)] * 3
-    assert [wires[key]._standing.gone for key in KEYS[:3]] == [frozenset()] * 3
+    assert [wires[key]._state.gone for key in KEYS[:3]] == [frozenset()] * 3
 
 
 def test_two_of_five_go_on_where_the_others_resigned_but_not_where_they_are_silent():

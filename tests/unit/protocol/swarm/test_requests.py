@@ -7,7 +7,7 @@ import pytest
 from protocol.swarm.requests import WINDOW, Answered, Requests
 from protocol.wire import codec
 from protocol.wire.messages import Accepted, CertificateRequest, PieceRequest
-from tests.parts import members, settings, standing
+from tests.parts import members, settings, state
 
 ONE, TWO = members(2)
 
@@ -42,7 +42,7 @@ def test_a_later_start_of_the_sender_begins_anew_and_an_earlier_one_is_over():
     "request_", [CertificateRequest(bytes(32), ONE.public), PieceRequest(bytes(32), b"", 3, ONE.public)]
 )
 def test_requests_leave_with_a_name_a_number_and_a_signature(request_):
-    where = standing()
+    where = state()
     where.epoch = 5
     requests = Requests(settings(ONE), where)
     other = Accepted(bytes(16))
@@ -57,4 +57,4 @@ def test_requests_leave_with_a_name_a_number_and_a_signature(request_):
 def test_what_is_no_request_leaves_as_it_is():
     messages = (Accepted(bytes(16)),)
 
-    assert Requests(settings(ONE), standing()).signed(TWO.public, messages) is messages
+    assert Requests(settings(ONE), state()).signed(TWO.public, messages) is messages

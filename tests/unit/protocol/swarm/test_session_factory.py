@@ -23,7 +23,7 @@ def test_four_and_more_are_masked_where_the_swarm_is(count, masked, kind):
     machine.start(vector(0), rand(0), NOW)
 
     assert type(machine) is kind
-    assert machine.seat.round == 1
+    assert machine.participant.round == 1
     assert machine.deadline == NOW + 15.0
     assert machine.waiting_for() == tuple(key.public for key in keys[1:])
 
@@ -33,8 +33,10 @@ def test_views_have_longer_than_sums_where_sums_are_fast():
     for _ in range(3):
         paces.observe(0.0, 1.0, 2.0)
     found = [
-        machine_for(group(keys), ephemeral(keys[0]), settings(keys[0], masked=masked), paces, None).seat
+        machine_for(
+            group(keys), ephemeral(keys[0]), settings(keys[0], masked=masked), paces, None
+        ).participant
         for masked in (None, MASKED)
     ]
 
-    assert [seat.sums_timeout_s for seat in found] == [pytest.approx(5.0), pytest.approx(7.5)]
+    assert [participant.sums_timeout_s for participant in found] == [pytest.approx(5.0), pytest.approx(7.5)]

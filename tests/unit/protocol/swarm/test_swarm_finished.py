@@ -4,7 +4,7 @@ import pytest
 
 from protocol.actions import Adopted, Completed, Failed, Reason
 from protocol.swarm.meeting.discovery import JOIN_S
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.wire.messages import BasePiece, Hello, Ready
 from tests.parts import (
     COUNTER,
@@ -23,7 +23,7 @@ from tests.parts import (
     roster_of,
     vector,
 )
-from tests.wires import INITIAL, ZERO, Wires, session
+from tests.wires import INITIAL, ZERO, Wires, node
 
 KEYS = members(5)
 ONE, TWO, THREE, FOUR, FIVE = KEYS
@@ -38,17 +38,17 @@ def hello(key, round: int = LAST, **changes) -> Hello:
     return Hello(announce(key, round=round, **changes), bytes(16), False, PARAMETERS)
 
 
-def back(*hellos: Hello, **changes) -> Session:
+def back(*discovery: Hello, **changes) -> Node:
     """Member five after round 4 of 10, which has heard these since it is back."""
-    late = session(FIVE, seeds=(), last_round=LAST, **changes)
-    late._standing.round = 4
+    late = node(FIVE, seeds=(), last_round=LAST, **changes)
+    late._state.round = 4
     late.open(NOW)
-    for said in hellos:
+    for said in discovery:
         heard(late, said, NOW)
     return late
 
 
-def offered(late: Session) -> list:
+def offered(late: Node) -> list:
     return late.offer(ZERO, rand(1), NOW)
 
 
@@ -131,7 +131,7 @@ def test_without_anybody_who_ended_the_last_round_nothing_is_over(said):
 
 
 def test_nothing_is_over_before_everybody_was_asked():
-    late = session(FIVE, seeds=(endpoint(TWO), endpoint(THREE)), last_round=LAST)
+    late = node(FIVE, seeds=(endpoint(TWO), endpoint(THREE)), last_round=LAST)
     late.open(NOW)
     heard(late, hello(ONE), NOW)
     assert failed(offered(late)) == []
@@ -140,7 +140,7 @@ def test_nothing_is_over_before_everybody_was_asked():
 
 def test_a_node_that_has_ended_later_rounds_goes_back_to_none():
     late = back(hello(ONE, 20), hello(TWO, 20))
-    late._standing.round = 12
+    late._state.round = 12
     assert only(offered(late), Failed).round == 12
 
 
@@ -180,50 +180,50 @@ REFUSED, SILENT = "connection refused", "does not answer in time"
     ("why", "deserted"), [((REFUSED, REFUSED), True), ((REFUSED, SILENT), False), ((REFUSED,), False)]
 )
 def test_a_swarm_is_gone_where_every_process_is(why, deserted):
-    one = session(ONE, seeds=(endpoint(TWO), endpoint(THREE)))
+    one = node(ONE, seeds=(endpoint(TWO), endpoint(THREE)))
     one.open(NOW)
     for key, reason in zip((TWO, THREE), why, strict=False):
         one.unreachable(endpoint(key), reason, NOW)
-    assert one.lateness.is_deserted is deserted
+    assert one.swarm_end.is_deserted is deserted
 
 
 def test_a_node_that_was_named_nobody_is_not_deserted_others_come_to_it():
-    one = session(ONE, seeds=())
+    one = node(ONE, seeds=())
     one.open(NOW)
-    assert not one.lateness.is_deserted
+    assert not one.swarm_end.is_deserted
 
 
 @pytest.mark.parametrize("flags", [{}, {"leaving": True}])
 def test_a_swarm_is_not_gone_where_anybody_was_heard_since_the_start(flags):
-    one = session(ONE, seeds=(endpoint(TWO),))
+    one = node(ONE, seeds=(endpoint(TWO),))
     one.open(NOW)
     heard(one, hello(TWO, **flags), NOW)
     one.unreachable(endpoint(TWO), REFUSED, NOW)
-    assert not one.lateness.is_deserted
+    assert not one.swarm_end.is_deserted
 
 
 def test_hearsay_is_not_somebody():
-    one = session(ONE, seeds=(endpoint(TWO),))
+    one = node(ONE, seeds=(endpoint(TWO),))
     one.open(NOW)
     said = hello(TWO)
-    one._hellos.news((announce(THREE, base=INITIAL),), NOW)
+    one._discovery.news((announce(THREE, base=INITIAL),), NOW)
     one.unreachable(endpoint(TWO), REFUSED, NOW)
-    assert not one.lateness.is_deserted, "three was not tried yet"
+    assert not one.swarm_end.is_deserted, "three was not tried yet"
     one.unreachable(endpoint(THREE), REFUSED, NOW)
-    assert one.lateness.is_deserted
+    assert one.swarm_end.is_deserted
     heard(one, said, NOW)
-    assert not one.lateness.is_deserted
+    assert not one.swarm_end.is_deserted
 
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_tracker_is_nobody(answers):
     where = "127.0.0.1:9"
-    one = session(ONE, seeds=(), tracker=where)
+    one = node(ONE, seeds=(), tracker=where)
     (question,) = outbox(one.open(NOW), where)
     if answers:
         heard(one, roster_of(TWO, question.nonce), NOW)
-        assert one.lateness.is_deserted
+        assert one.swarm_end.is_deserted
     one.unreachable(where, SILENT, NOW)
-    assert not one.lateness.is_deserted, "nobody knows"
+    assert not one.swarm_end.is_deserted, "nobody knows"
     one.unreachable(where, REFUSED, NOW)
-    assert one.lateness.is_deserted
+    assert one.swarm_end.is_deserted

@@ -12,9 +12,8 @@ import pytest
 
 from protocol.actions import Keep, Send
 from protocol.aggregation.additive.shares import ShareSettings
-from protocol.aggregation.masked.chunks import SomeChunks
+from protocol.aggregation.masked.chunks import MaskedVector, SomeChunks
 from protocol.aggregation.masked.thresholds import MaskedSettings
-from protocol.aggregation.masked.vector import MaskedVector
 from protocol.vectors.pieces import PIECE_WORDS
 from protocol.wire import codec
 from protocol.wire.bulk import Bulk
@@ -126,7 +125,9 @@ def chunks_of_a_session() -> tuple[Swarm, list[SomeChunks]]:
     held = [member.machine._masking._summing.chunks for member in swarm.members[:2]]
     return swarm, [
         chunks.of(
-            (member.seat.me, index) for member in swarm.members for index in range(chunks._layout.chunks)
+            (member.participant.me, index)
+            for member in swarm.members
+            for index in range(chunks._layout.chunks)
         )
         for chunks in held
     ]

@@ -3,14 +3,14 @@ import pytest
 import torch
 from torch.nn import functional
 
-from benchmarks.clients_sequential import train_one_by_one
+from benchmarks.clients import train_one_by_one
 from node.data.dataset import Dataset
 from node.task.sections import ModelSection
 from node.training.build import build
 from node.training.trainer import read_vector
+from scenarios.clients.gradients import Gradients, Product
+from scenarios.clients.training import LocalTraining, train_clients
 from scenarios.data.models import SmallCNN
-from scenarios.federated.clients import LocalTraining, train_clients
-from scenarios.federated.gradients import Gradients, Product
 
 ROWS = 30
 

@@ -9,7 +9,7 @@ import pytest
 
 from node.data.dataset import load_dataset
 from node.errors import ConfigError
-from node.task.sections import load_task
+from node.task.load import load_task
 from scenarios.data import images
 from scenarios.data.dataset import Damaged
 from scenarios.data.images import FEMNIST_FILE, MNIST_FILES, read_idx, read_images, read_labels

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from node.errors import ConfigError, UserError
+from scenarios.clients.choices import Rows
 from scenarios.engines.engine import Place
 from scenarios.engines.inline import CellJob, InlineEngine, LocalRoom, Watch, load, round_line, rounds_said
-from scenarios.federated.choices import Rows
 from scenarios.study.cells import Outcome
 from scenarios.study.threads import one_thread
 from tests.own_studies import NOISED, PLAIN, SHRINKING, Told, own

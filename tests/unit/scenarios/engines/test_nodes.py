@@ -13,14 +13,16 @@ from mechanisms.noise.clipping import Floats
 from node.errors import ConfigError, UserError
 from node.training.trainer import Diverged, Interrupted
 from protocol.wire.limits import MAX_ORDERED
+from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.poisons import Attackers, LabelFlip, Scaling
+from scenarios.clients.preparation import prepared
+from scenarios.clients.work import ClientWork, client_work
 from scenarios.data import sources
 from scenarios.engines.engine import Place
-from scenarios.engines.federated_worker import Post, upload_of
+from scenarios.engines.federated_worker import Post, trained_upload
 from scenarios.engines.nodes import MOST_NODES, ProcessesEngine, posts
-from scenarios.federated.attackers import Attackers, LabelFlip, Scaling
-from scenarios.federated.cell import ClientWork, FederatedCell, client_work, train_block
-from scenarios.federated.choices import Clients, MechanismChoice, Rows
-from scenarios.federated.preparation import prepared
+from scenarios.federated.cell import FederatedCell
+from scenarios.federated.rounds import train_block
 from scenarios.study.cells import Cell, Outcome
 from tests.own_studies import NOISED, NOISY, PLAIN, SHRINKING
 
@@ -80,7 +82,7 @@ def work_of(cell: FederatedCell) -> ClientWork:
 
 def sent(work: ClientWork, client: int, number: int, stop: threading.Event = NEVER) -> Floats:
     words = work.upload_words(client, number)
-    return upload_of(work, client, number, work.start, words, stop)
+    return trained_upload(work, client, number, work.start, words, stop)
 
 
 @pytest.mark.parametrize("cell", CELLS.values(), ids=CELLS)

@@ -19,19 +19,12 @@ from mechanisms.noise.randomness import Words
 from mechanisms.servers.server import Indices
 from node.errors import ConfigError, UserError
 from node.training.trainer import Trainer
+from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.work import ClientWork, Crew, client_work, node_rows
 from scenarios.data.dataset import Dataset
 from scenarios.engines.inline import LocalRoom, load
-from scenarios.federated.cell import (
-    ClientWork,
-    Crew,
-    FederatedCell,
-    client_work,
-    in_order,
-    node_rows,
-    protection_facts,
-    train_block,
-)
-from scenarios.federated.choices import Clients, MechanismChoice, Rows
+from scenarios.federated.cell import FederatedCell
+from scenarios.federated.rounds import in_order, protection_facts, train_block
 from scenarios.study.cells import Outcome
 from scenarios.study.threads import one_thread
 from tests.own_mechanisms import UNIT

@@ -13,12 +13,12 @@ from torch.nn import functional
 from mechanisms.audits.membership import Losses
 from mechanisms.noise.randomness import SeededWords
 from node.task.sections import TrainSection
+from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.poisons import NOBODY, Attackers, Backdoor, LabelFlip, Trigger
+from scenarios.clients.work import client_work
 from scenarios.data.dataset import Dataset
 from scenarios.data.models import Logistic
 from scenarios.engines.inline import LocalRoom, load
-from scenarios.federated.attackers import NOBODY, Attackers, Backdoor, LabelFlip
-from scenarios.federated.cell import client_work
-from scenarios.federated.choices import Clients, MechanismChoice, Rows
 from scenarios.federated.measures import (
     AUC,
     BACKDOOR,
@@ -30,7 +30,6 @@ from scenarios.federated.measures import (
     measures_of,
     told,
 )
-from scenarios.federated.poisons import Trigger
 from scenarios.study.threads import one_thread
 from tests.own_studies import PLAIN
 

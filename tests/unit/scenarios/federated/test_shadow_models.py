@@ -15,7 +15,7 @@ from mechanisms.audits.shadows import Shadows
 from node.errors import UserError
 from node.models import MLP
 from node.training.trainer import read_vector, write_vector
-from scenarios.federated.clients import LocalTraining, train_clients
+from scenarios.clients.training import LocalTraining, train_clients
 from scenarios.federated.shadow_models import random_halves, row_losses, shadow_losses
 from scenarios.study.threads import one_thread
 

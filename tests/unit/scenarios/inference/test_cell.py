@@ -18,10 +18,9 @@ from node.task.sections import PrivacySection
 from scenarios.data.dataset import Dataset
 from scenarios.engines.inline import load
 from scenarios.inference.cell import AttackCell
-from scenarios.inference.inversion import guessed
-from scenarios.inference.inversion_cells import FOUND, TRUTH, InversionCell, figures, judged
+from scenarios.inference.inversion import FOUND, TRUTH, InversionCell, figures, guessed, judged
 from scenarios.inference.membership import MembershipCell, attacked, ceiling
-from scenarios.inference.property_cells import COLUMNS, FEATURES, FEMALE, MALE, PropertyCell, without_sex
+from scenarios.inference.property import COLUMNS, FEATURES, FEMALE, MALE, PropertyCell, without_sex
 from scenarios.study.cells import Outcome
 from scenarios.systems.attacks.arms import (
     ARMS,

@@ -11,7 +11,7 @@ import pytest
 from node.errors import ConfigError
 from scenarios.data.images import MNIST_FILES
 from scenarios.federated.cell import FederatedCell
-from scenarios.federated.choices import Rows
+from scenarios.clients.choices import Rows
 from scenarios.frame.spec import Request
 from scenarios.runs.request import StudyRun, described, judged
 from scenarios.engines.choice import RaySection

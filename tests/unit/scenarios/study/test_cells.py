@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from node.errors import UserError
-from scenarios.study.cells import Outcome, Shelf, cell_name, salt_of
+from scenarios.frame.digests import salt_of
+from scenarios.study.cells import Outcome, Shelf, cell_name
 from tests.own_studies import NOISED, PLAIN
 
 CELL = PLAIN.lasting(2).seeded(3)

@@ -15,7 +15,7 @@ from mechanisms.accounting.ledger import Gaussian, Ledger, spent
 from node.data.dataset import load_dataset
 from node.errors import ConfigError, UserError
 from node.runtime.privacy_budget import facts, make_mechanism
-from node.task.sections import load_task
+from node.task.load import load_task
 from node.training.trainer import shapes
 from scenarios.engines.inline import LocalRoom
 from scenarios.study.cells import Outcome

@@ -13,22 +13,13 @@ import pytest
 from mechanisms.noise.randomness import SeededWords
 from mechanisms.servers.group_median import group_median
 from node.errors import ConfigError
-from node.task.sections import load_task
+from node.task.load import load_task
 from scenarios.engines.inline import LocalRoom
 from scenarios.study.cells import Outcome
 from scenarios.study.sweep import Sweep
 from scenarios.study.threads import one_thread
 from scenarios.swarms.cells import SwarmCell
-from scenarios.swarms.lying import (
-    HONEST,
-    MEMBERS,
-    OWN,
-    REFUSED,
-    ROLLED_BACK,
-    Lie,
-    LyingSwarm,
-    LyingSwarmCell,
-)
+from scenarios.swarms.lying import HONEST, MEMBERS, OWN, REFUSED, ROLLED_BACK, Lie, LyingSwarm, LyingSwarmCell
 from scenarios.systems.rpfl import lying
 from scenarios.systems.rpfl.lying import ARMS, CLAIMS, arm
 from tests.own_studies import STUDY

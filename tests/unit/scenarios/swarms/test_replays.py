@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from node.task.sections import load_task
+from node.task.load import load_task
 from scenarios.engines.replay_worker import replay, run_replay
+from scenarios.swarms.baselines import PrivateCurve, Replay, replays, run_replays
 from scenarios.swarms.history import amount
 from scenarios.swarms.nodes import SwarmPlan
 from scenarios.swarms.progress import Display, Lines
 from scenarios.swarms.replay import Swarm
-from scenarios.swarms.replays import PrivateCurve, Replay, replays, run_replays
 
 PEERS, ROUNDS = 3, 2
 SMALL = ("train.epochs=1", "train.batch_size=64", "model.args.sizes=[64,8,10]", f"train.rounds={ROUNDS}")

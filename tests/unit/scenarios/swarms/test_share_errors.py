@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from node.errors import ConfigError
-from node.task.sections import load_task
+from node.task.load import load_task
 from protocol.aggregation.additive.shares import ShareSettings
 from protocol.crypto.sealing import derive
 from protocol.vectors.pieces import PIECE_WORDS

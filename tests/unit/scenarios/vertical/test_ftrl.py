@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.vertical.ftrl import Ftrl, FtrlSettings
+from scenarios.vertical.wide_deep import Ftrl, FtrlSettings
 
 USUAL = FtrlSettings(learning_rate=0.05, l1=1e-8, l2=1e-8, accumulator=1.0)
 

@@ -13,7 +13,6 @@ from torch.nn import functional
 from node.errors import UserError
 from scenarios.data.criteo import Criteo, criteo
 from scenarios.systems.label_dp.arms import PLAIN
-from scenarios.vertical.ftrl import Ftrl
 from scenarios.vertical.parties import (
     NO_GRADIENTS,
     Follower,
@@ -24,7 +23,7 @@ from scenarios.vertical.parties import (
     as_they_are,
     dealt,
 )
-from scenarios.vertical.wide_deep import Sizes
+from scenarios.vertical.wide_deep import Ftrl, Sizes
 from tests.criteo_rows import ROWS, written
 
 NETWORK = Network(Sizes(4, (8, 4)), replace(PLAIN.descent, learning_rate=0.01, l2=0.1), 0)

@@ -7,8 +7,16 @@ import pytest
 import torch
 
 from scenarios.systems.label_dp.arms import PLAIN
-from scenarios.vertical.ftrl import Ftrl, FtrlSettings
-from scenarios.vertical.wide_deep import Bottom, Descent, Learner, Sizes, drawn_bottom, drawn_top
+from scenarios.vertical.wide_deep import (
+    Bottom,
+    Descent,
+    Ftrl,
+    FtrlSettings,
+    Learner,
+    Sizes,
+    drawn_bottom,
+    drawn_top,
+)
 
 SMALL = Sizes(embedding=3, hidden=(5, 4))
 IDS = torch.tensor([[0, 2], [1, 3]])

@@ -89,7 +89,11 @@ def test_start_sends_one_sealed_share_to_each_other_member_and_no_spend():
 
     assert [action.to for action in actions] == [TWO, THREE]
     assert kinds(actions) == ["Send", "Send"]
-    assert (machine.deadline, machine.waiting_for(), machine.seat.round) == (NOW + 15.0, (TWO, THREE), 1)
+    assert (machine.deadline, machine.waiting_for(), machine.participant.round) == (
+        NOW + 15.0,
+        (TWO, THREE),
+        1,
+    )
 
 
 def test_what_is_sent_before_spend_does_not_depend_on_the_vector():
@@ -108,7 +112,7 @@ def test_every_recipient_gets_a_seed_of_its_own():
     opened = []
     for machine, key in ((all_three[1], TWO), (all_three[2], THREE)):
         header = b"share" + machine.sid + ONE + key + bytes(4)
-        opened.append(machine.seat.channel(ONE, key).open(0, header, sent[key][0].payload))
+        opened.append(machine.participant.channel(ONE, key).open(0, header, sent[key][0].payload))
 
     assert len(opened[0]) == 32
     assert opened[0] != opened[1]
@@ -126,14 +130,14 @@ def test_spend_comes_once_and_before_the_first_sum():
 
 def test_where_votes_count_the_sum_is_kept_and_the_vote_stored_before_the_first_sum():
     machine, shares = at_shares()
-    ballot = ballot_of(machine.seat.group.readys, (), ANY_THREE)
-    machine.seat = replace(machine.seat, ballot=ballot)
+    ballot = ballot_of(machine.participant.group.readys, (), ANY_THREE)
+    machine.participant = replace(machine.participant, ballot=ballot)
     machine.receive(shares[0], NOW + 1)
     actions = machine.receive(shares[1], NOW + 1)
 
     assert kinds(actions) == ["Spend", "Keep", "Vote", "Send", "Send"]
     vote, (kept,) = actions[2].vote, actions[1].parts
-    assert (vote.sid, vote.anchor, vote.group) == (machine.sid, 0, machine.seat.group)
+    assert (vote.sid, vote.anchor, vote.group) == (machine.sid, 0, machine.participant.group)
     assert (vote.proof, vote.release) == (Certificate(machine.sid, (kept.header,)), None)
     assert list(vote.parts) == [kept]
 
@@ -213,9 +217,9 @@ def test_a_vector_that_is_not_finite_leaves_nothing_sent():
 def test_another_members_ready_is_known_ones_own_and_a_strangers_is_not():
     machine = machines(3)[0]
 
-    assert machine.seat.ready_of(TWO).key == TWO
-    assert machine.seat.ready_of(ONE) is None
-    assert machine.seat.ready_of(stranger().public) is None
+    assert machine.participant.ready_of(TWO).key == TWO
+    assert machine.participant.ready_of(ONE) is None
+    assert machine.participant.ready_of(stranger().public) is None
 
 
 # -- the three exits -------------------------------------------------------------------------------------
@@ -354,7 +358,7 @@ def test_a_sealed_share_of_the_wrong_length_is_refused_and_leaves_its_place_free
     all_three = machines(3)
     shares = started(all_three, VECTORS)
     header = b"share" + all_three[0].sid + TWO + ONE + bytes(4)
-    short = all_three[1].seat.channel(TWO, ONE).seal(0, header, bytes(31))
+    short = all_three[1].participant.channel(TWO, ONE).seal(0, header, bytes(31))
 
     refused(all_three[0], replace(shares[1][ONE][0], payload=short), "a seed has 31 bytes")
     all_three[0].receive(shares[1][ONE][0], NOW)

@@ -2,7 +2,7 @@
 
 from protocol.actions import Send
 from protocol.aggregation.masked.fetching import PATIENCE_S, WINDOW, Pull
-from protocol.aggregation.participant import Seat
+from protocol.aggregation.participant import Participant
 from tests import parts
 
 NOW = parts.NOW
@@ -11,8 +11,8 @@ CHUNKS = range(WINDOW + 2)
 
 
 def pull() -> Pull:
-    seat = Seat(parts.group(parts.members(3)), 1, KEY, parts.ephemeral(KEY), 5, 15.0, 15.0)
-    return Pull(seat, CHUNKS, [key.public for key in OTHERS])
+    participant = Participant(parts.group(parts.members(3)), 1, KEY, parts.ephemeral(KEY), 5, 15.0, 15.0)
+    return Pull(participant, CHUNKS, [key.public for key in OTHERS])
 
 
 def asked(actions: list) -> list[tuple[bytes, list[int]]]:

@@ -69,7 +69,7 @@ def vote(number: int, view: int = 1, locks: tuple[AckVote, ...] = ()) -> ViewVot
     return signed(ViewVote(SCHEDULE_SID, sender, view, b"", locks))
 
 
-SCHEDULE_SID = machine(REDUCERS).seat.sid
+SCHEDULE_SID = machine(REDUCERS).participant.sid
 
 
 # -- joins --------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def certificate() -> ResultCertificate:
 )
 def test_a_certificate_that_proves_nothing(changes, match):
     good = certificate()
-    arguments = (machine(REDUCERS).seat.members, SCHEDULE.tolerance, SCHEDULE.layout)
+    arguments = (machine(REDUCERS).participant.members, SCHEDULE.tolerance, SCHEDULE.layout)
     check_result(good, *arguments)
     with pytest.raises(RemoteProtocolError, match=match):
         check_result(replace(good, **changes), *arguments)
@@ -264,7 +264,7 @@ def checks_of(totals: bytes, count: int = 0) -> tuple[Any, ...]:
     length = len(some.products) - count
     return tuple(
         replace(some, sender=key, totals=totals, products=bytes(length), included=WHOLE)
-        for key in machine(REDUCERS).seat.members
+        for key in machine(REDUCERS).participant.members
     )
 
 
@@ -285,7 +285,7 @@ def test_two_votes_in_one_view_are_evidence():
 
 
 def leader(view: int) -> bytes:
-    return at_masks()._masking._viewing.leader(view)  # type: ignore[union-attr]
+    return at_masks()._rounds._views.leader(view)  # type: ignore[union-attr]
 
 
 VIEW = next(view for view in (1, 2, 3) if leader(view) in OTHERS)
@@ -309,9 +309,9 @@ def test_a_proposal_for_the_view_that_one_is_in_comes_too_late():
 def test_a_proposal_as_it_should_be_is_taken_and_another_one_is_evidence():
     here = at_masks()
     here.receive(proposal(votes()), NOW)
-    assert here._masking.view.included == WHOLE & ~1
+    assert here._rounds.view.included == WHOLE & ~1
     other = proposal(votes(), reducers=(1,) * SCHEDULE.layout.chunks)
-    here._masking._summing.view = replace(here._masking.view, number=0)
+    here._rounds._reduction.view = replace(here._rounds.view, number=0)
     assert here.receive(other, NOW)[0].what == "two different proposals for one view"
 
 
@@ -401,11 +401,11 @@ def test_a_total_of_who_does_not_add_it_up_waits():
 
 
 def test_a_fetch_takes_a_certificate_and_then_each_chunk_once():
-    seat, swarm = machine(REDUCERS).seat, Swarm(SCHEDULE).run()
-    settings = parts.settings(seat.key, dimension=seat.dimension)
-    past = Past(seat.group, parts.base(), {})
+    participant, swarm = machine(REDUCERS).participant, Swarm(SCHEDULE).run()
+    settings = parts.settings(participant.key, dimension=participant.dimension)
+    past = Past(participant.group, parts.base(), {})
     masked = MaskedSettings(CLIP, None, REDUCERS)
-    fetch = ResultFetch(past, seat.sid, sorted(OTHERS)[0], settings, masked)
+    fetch = ResultFetch(past, participant.sid, sorted(OTHERS)[0], settings, masked)
     fetch.start(NOW)
     pieces = swarm.members[1].pieces
     with pytest.raises(RemoteProtocolError, match="not asked for"):

@@ -121,12 +121,12 @@ def test_what_a_member_passes_on_counts_and_what_a_stranger_brings_does_not():
     wires.dropped = dropped
     wires.offer()
     one = wires[KEYS[0]]
-    assert KEYS[1].public in one._machine._masking._summing.waiting_for()
+    assert KEYS[1].public in one._machine._rounds._reduction.waiting_for()
     with pytest.raises(RemoteProtocolError, match="from somebody who is not in it"):
         one.receive(lost[0], stranger().public, NOW)
     one.receive(lost[0], KEYS[2].public, NOW)
 
-    assert KEYS[1].public not in one._machine._masking._summing.waiting_for()
+    assert KEYS[1].public not in one._machine._rounds._reduction.waiting_for()
 
 
 # -- where votes count ---------------------------------------------------------------------------------

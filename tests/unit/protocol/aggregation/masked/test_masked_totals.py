@@ -45,7 +45,7 @@ from tests.simulation.schedules import CLIP, EVERYBODY_ADDS, REDUCERS, Crash, Sc
 SCHEDULE = Schedule(0, MEMBERS, REDUCERS, groups=1)
 LAYOUT = SCHEDULE.layout
 NOW = parts.NOW
-SEAT = machine(REDUCERS).seat
+SEAT = machine(REDUCERS).participant
 KEYS = {key.public: key for key in parts.members(MEMBERS)}
 FIRST, SECOND, *_ = sorted(OTHERS)
 WITHOUT_ME = everybody(MEMBERS) & ~1
@@ -86,7 +86,7 @@ def test_a_vector_that_comes_when_others_have_finished_without_it_is_not_added_t
     last = vectors.pop(sorted(OTHERS)[3])
     for vector in vectors.values():
         here.receive(vector, NOW)
-    here.finished(source.seat.me, NOW)
+    here.finished(source.participant.me, NOW)
     asked = here.receive(source.end.certificate, NOW)
     assert [type(action) for action in asked] == [Send]
     assert here.waiting_for() == (last.head.sender,)
@@ -101,7 +101,7 @@ def test_a_vector_that_comes_when_others_have_finished_without_it_is_not_added_t
 def test_totals_that_come_with_a_certificate_are_of_another_view_and_are_not_checked_as_ones_own():
     here, swarm = at_masks(REDUCERS), finished_without(4, REDUCERS)
     source = next(member for member in swarm.completed if member.number != 0)
-    here.finished(source.seat.me, NOW)
+    here.finished(source.participant.me, NOW)
     actions = here.receive(source.end.certificate, NOW)
     for index in range(LAYOUT.chunks):
         actions += here.receive(source.pieces[index], NOW)
@@ -111,17 +111,17 @@ def test_totals_that_come_with_a_certificate_are_of_another_view_and_are_not_che
 
 
 def test_totals_that_are_here_already_are_kept_when_others_vouch_for_them():
-    summing = Swarm(SCHEDULE).run().members[0].machine._masking._summing
-    totals = summing.totals
+    reduction = Swarm(SCHEDULE).run().members[0].machine._rounds._reduction
+    totals = reduction.totals
     checks = tuple(totals.checks.values())
 
-    assert summing.want(totals.included, totals.digests, checks) == []
-    assert summing.totals is totals
-    assert summing.verified
-    assert summing.want(totals.included, totals.digests[::-1], ()) == []
+    assert reduction.want(totals.included, totals.digests, checks) == []
+    assert reduction.totals is totals
+    assert reduction.verified
+    assert reduction.want(totals.included, totals.digests[::-1], ()) == []
     middle = LAYOUT.chunks // 2
-    assert summing.totals.missing == tuple(index for index in range(LAYOUT.chunks) if index != middle)
-    assert not summing.verified
+    assert reduction.totals.missing == tuple(index for index in range(LAYOUT.chunks) if index != middle)
+    assert not reduction.verified
 
 
 def test_of_a_total_that_is_not_whole_no_product_is_known():
@@ -151,13 +151,13 @@ def proposed(included: int, proof: Proof) -> Propose:
     """By all others, with a lock on these totals."""
     sid = SEAT.sid
     lock = signed(AckVote(sid, FIRST, included, totals_digest(sid, included, proof.digests)))
-    viewing = at_masks(REDUCERS)._masking._viewing
-    view = next(view for view in (1, 2, 3) if viewing.leader(view) in OTHERS)
+    views = at_masks(REDUCERS)._rounds._views
+    view = next(view for view in (1, 2, 3) if views.leader(view) in OTHERS)
     votes = tuple(
         signed(ViewVote(sid, key, view, b"", (lock,) if key == FIRST else ())) for key in sorted(OTHERS)
     )
     reducers = tuple(r if included >> r & 1 else 1 for r in LAYOUT.reducers)
-    head = ProposalHead(sid, viewing.leader(view), view, included, reducers, votes_digest(votes), (lock,))
+    head = ProposalHead(sid, views.leader(view), view, included, reducers, votes_digest(votes), (lock,))
     return Propose(signed(head), votes, (proof,))
 
 
@@ -185,7 +185,7 @@ def calm_totals() -> tuple[list[Any], Proof, list[TotalPiece]]:
     """What member 0 is sent where nobody dies, and the proof of the totals of all, and they."""
     swarm = Swarm(SCHEDULE).run()
     source = swarm.members[1]
-    totals = source.machine._masking._summing.totals
+    totals = source.machine._rounds._reduction.totals
     sent = [message for _, to, message in swarm.transcript if to == SEAT.me]
     checks = tuple(totals.checks[key.public] for key in parts.members(MEMBERS))
     return sent, Proof(totals.digests, checks), [source.pieces[index] for index in range(LAYOUT.chunks)]

@@ -7,13 +7,7 @@ import pytest
 from protocol.actions import Fatal, Note, Notice, RaiseEpoch, Reply, Send, TrackerKnown, WrongTracker
 from protocol.errors import RemoteProtocolError
 from protocol.swarm.meeting import discovery
-from protocol.swarm.meeting.discovery import (
-    ANNOUNCE_EVERY_S,
-    GREETED_FOR_S,
-    JOIN_S,
-    OTHER_SWARM,
-    Introductions,
-)
+from protocol.swarm.meeting.discovery import ANNOUNCE_EVERY_S, GREETED_FOR_S, JOIN_S, OTHER_SWARM, Discovery
 from protocol.wire.messages import Announce, Hello, Refused, Roster
 from tests.parts import (
     COUNTER,
@@ -29,7 +23,7 @@ from tests.parts import (
     resigned,
     roster_of,
     settings,
-    standing,
+    state,
     stranger,
 )
 
@@ -39,9 +33,9 @@ TRACKER = "127.0.0.1:9"
 NONCE = b"n" * 16
 
 
-def introduced(seeds=(TWO, THREE), **changes) -> Introductions:
+def introduced(seeds=(TWO, THREE), **changes) -> Discovery:
     """The introductions of member one, opened at NOW."""
-    found = Introductions(settings(KEYS[0], seeds=seeds, **changes), standing(), rand(0))
+    found = Discovery(settings(KEYS[0], seeds=seeds, **changes), state(), rand(0))
     found.open(NOW)
     return found
 
@@ -50,12 +44,12 @@ def hello(key, nonce: bytes = NONCE, wants_reply: bool = False, known=(), **chan
     return Hello(announce(key, **changes), nonce, wants_reply, PARAMETERS, tuple(known))
 
 
-def say(found: Introductions, said: Hello, now: float) -> list:
+def say(found: Discovery, said: Hello, now: float) -> list:
     """A hello on a link of its sender."""
     return found.hello(said, said.announce.key, now)
 
 
-def greeted(found: Introductions, where: str) -> bytes:
+def greeted(found: Discovery, where: str) -> bytes:
     """The nonce of the hello that went to an endpoint."""
     return found._greetings[where].nonce
 
@@ -68,7 +62,7 @@ def notices(actions) -> list[tuple[Note, str]]:
 
 
 def test_everyone_that_was_named_is_greeted_and_oneself_is_not():
-    found = Introductions(settings(KEYS[0], seeds=(ONE, TWO, THREE)), standing(), rand(0))
+    found = Discovery(settings(KEYS[0], seeds=(ONE, TWO, THREE)), state(), rand(0))
     actions = found.open(NOW)
 
     assert [action.to for action in actions] == [TWO, THREE]
@@ -231,7 +225,7 @@ def test_each_announcement_is_newer_than_the_one_before():
 
 
 def test_before_it_is_opened_nothing_is_due():
-    found = Introductions(settings(KEYS[0]), standing(), rand(0))
+    found = Discovery(settings(KEYS[0]), state(), rand(0))
 
     assert found.deadline is None
     assert not found.announcing_due(NOW)
@@ -306,7 +300,7 @@ def test_a_peer_that_leaves_is_told():
 # -- refusals ------------------------------------------------------------------------------------------
 
 
-def refusal(found: Introductions, said: Hello) -> tuple[list[tuple[Note, str]], Refused]:
+def refusal(found: Discovery, said: Hello) -> tuple[list[tuple[Note, str]], Refused]:
     """What is told and answered when a hello is refused; its sender is not learned."""
     actions = say(found, replace(said, wants_reply=True), NOW)
     assert found.members.get(said.announce.key) is None
@@ -338,7 +332,7 @@ def test_another_key_than_the_pinned_one_is_refused():
 
 def test_a_banned_key_is_refused():
     found = introduced(seeds=())
-    found._standing.banned.add(KEYS[1].public)
+    found._state.banned.add(KEYS[1].public)
     told, answer = refusal(found, hello(KEYS[1]))
 
     assert told == [(Note.NOT_ALLOWED, TWO)]
@@ -424,7 +418,7 @@ def test_who_refused_and_then_answers_is_met():
 
 
 def twin(
-    found: Introductions, nonce: bytes, age_s: float, instance: bytes = b"2" * 16, wants_reply: bool = False
+    found: Discovery, nonce: bytes, age_s: float, instance: bytes = b"2" * 16, wants_reply: bool = False
 ) -> list:
     """A hello in this node's own name, at an age of this node of 10 s."""
     own = announce(KEYS[0], endpoint=TWO, instance=instance)
@@ -503,7 +497,7 @@ def test_what_others_remember_of_this_key_may_say_nothing(shown):
     actions = say(found, hello(KEYS[1], known=[shown]), NOW)
 
     assert not [action for action in actions if isinstance(action, RaiseEpoch)]
-    assert found._standing.epoch == 0
+    assert found._state.epoch == 0
 
 
 def test_who_comes_back_with_an_earlier_epoch_is_shown_how_far_it_was():
@@ -534,7 +528,7 @@ def test_an_answer_from_oneself_under_another_name_is_an_answer():
 # -- with a tracker ------------------------------------------------------------------------------------
 
 
-def roster(found: Introductions, known=(), nonce: bytes | None = None) -> Roster:
+def roster(found: Discovery, known=(), nonce: bytes | None = None) -> Roster:
     return roster_of(KEYS[3], greeted(found, TRACKER) if nonce is None else nonce, known)
 
 
@@ -558,7 +552,7 @@ def test_a_roster_that_was_not_asked_for_is_refused():
         found.roster(roster(found, nonce=bytes(16)), NOW)
     with pytest.raises(RemoteProtocolError, match="not asked for"):
         introduced().roster(roster_of(KEYS[3], NONCE), NOW)
-    unopened = Introductions(settings(KEYS[0], tracker=TRACKER), standing(), rand(0))
+    unopened = Discovery(settings(KEYS[0], tracker=TRACKER), state(), rand(0))
     with pytest.raises(RemoteProtocolError, match="not asked for"):
         unopened.roster(roster_of(KEYS[3], NONCE), NOW)
 

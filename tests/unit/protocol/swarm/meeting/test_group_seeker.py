@@ -7,7 +7,7 @@ import pytest
 from protocol.crypto.node_key import NodeKey
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_names
-from protocol.swarm.meeting.group_seeker import MAX_REGROUPED, Phase, Seeker, check_group, group_round
+from protocol.swarm.meeting.group_seeker import MAX_REGROUPED, GroupSeeker, Phase, check_group, group_round
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.messages import Announce, Group, Ready
 from tests.parts import (
@@ -23,7 +23,7 @@ from tests.parts import (
     ready,
     resigned,
     settings,
-    standing,
+    state,
     stranger,
     vector,
 )
@@ -33,18 +33,18 @@ ME, SECOND, THIRD, FOURTH = KEYS
 COORDINATOR = SECOND.public
 
 
-def seeking(**changes) -> Seeker:
-    own, where = settings(ME, **changes), standing()
-    return Seeker(own, where, patience(own, where))
+def seeking(**changes) -> GroupSeeker:
+    own, where = settings(ME, **changes), state()
+    return GroupSeeker(own, where, patience(own, where))
 
 
-def seeker(**changes) -> Seeker:
+def seeker(**changes) -> GroupSeeker:
     found = seeking(**changes)
     found.begin(vector(0), rand(0), 0.0, NOW)
     return found
 
 
-def asked(**changes) -> tuple[Seeker, Group]:
+def asked(**changes) -> tuple[GroupSeeker, Group]:
     """A seeker whose READY is out, and the GROUP that answers it: three who count with the same electors."""
     found = seeker(**changes)
     mine = found.ask(COORDINATOR, NOW)
@@ -287,14 +287,14 @@ def test_where_owners_named_different_electors_nobody_waits_for_a_quorum_of_the_
 
 def test_a_ready_says_whom_its_node_counts_with_and_whom_it_gave_up():
     lost = b"127.0.0.1:1"
-    own, where = settings(ME, electorate=FEW), standing(gone=frozenset((lost, b"127.0.0.1:0")))
-    found = Seeker(own, where, patience(own, where))
+    own, where = settings(ME, electorate=FEW), state(gone=frozenset((lost, b"127.0.0.1:0")))
+    found = GroupSeeker(own, where, patience(own, where))
     found.begin(vector(0), rand(0), 0.0, NOW)
     mine = found.ask(COORDINATOR, NOW)
     assert (mine.electors, mine.weak, mine.gone) == (FEW.digest, False, (b"127.0.0.1:0", lost))
 
-    own, where = settings(ME, electorate=None), standing(held=base(1))
-    unnamed = Seeker(own, where, patience(own, where))
+    own, where = settings(ME, electorate=None), state(held=base(1))
+    unnamed = GroupSeeker(own, where, patience(own, where))
     unnamed.begin(vector(0), rand(0), 0.0, NOW)
     mine = unnamed.ask(COORDINATOR, NOW)
     assert (mine.electors, mine.weak) == (NO_ELECTORS, True)

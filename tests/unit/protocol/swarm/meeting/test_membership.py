@@ -7,7 +7,7 @@ import pytest
 from protocol.errors import RemoteProtocolError
 from protocol.swarm.meeting.membership import FORGOTTEN_AFTER_S, MAX_MEMBERS_KNOWN, Members
 from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S
-from tests.parts import COUNTER, NOW, announce, base, endpoint, members, standing
+from tests.parts import COUNTER, NOW, announce, base, endpoint, members, state
 
 KEYS = members(6)
 ONE, TWO, THREE, FOUR, FIVE, SIX = (key.public for key in KEYS)
@@ -173,15 +173,15 @@ def test_the_majority_is_more_than_half_of_the_known_with_oneself():
     better = base(1, 1)
     found = knowing(*(announce(key, base=better) for key in KEYS[:2]), announce(KEYS[2]))
 
-    assert found.majority(standing(), 3) is None
-    assert found.majority(standing(held=better), 3) == (better, (ONE, TWO))
+    assert found.majority(state(), 3) is None
+    assert found.majority(state(held=better), 3) == (better, (ONE, TWO))
     found.learn(announce(KEYS[2], base=better, counter=COUNTER + 1), 0, NOW, live=True)
-    assert found.majority(standing(), 3) == (better, (ONE, TWO, THREE))
+    assert found.majority(state(), 3) == (better, (ONE, TWO, THREE))
 
 
 def test_alone_one_is_the_majority():
-    assert Members().majority(standing(), 3) == (base(), ())
-    assert Members().majority(standing(following=True), 3) == (base(), ())
+    assert Members().majority(state(), 3) == (base(), ())
+    assert Members().majority(state(following=True), 3) == (base(), ())
 
 
 def shown(offering: list, following: list) -> Members:
@@ -195,39 +195,39 @@ def test_followers_on_an_old_base_do_not_keep_a_follower_from_what_is_offered_on
     """Three of six are not more than half; but the three are all who make bases."""
     found = shown([base(1, 1)] * 3, [base()] * 2)
 
-    assert found.majority(standing(following=True), 3) == (base(1, 1), (ONE, TWO, THREE))
-    assert found.majority(standing(), 3) == (base(1, 1), (ONE, TWO, THREE))
+    assert found.majority(state(following=True), 3) == (base(1, 1), (ONE, TWO, THREE))
+    assert found.majority(state(), 3) == (base(1, 1), (ONE, TWO, THREE))
 
 
 def test_a_follower_does_not_vote_for_its_own_base():
     split = shown([base(1, 1), base(1, 1), base()], [])
 
-    assert split.majority(standing(following=True), 3) == (base(1, 1), (ONE, TWO))
-    assert split.majority(standing(), 3) is None
+    assert split.majority(state(following=True), 3) == (base(1, 1), (ONE, TWO))
+    assert split.majority(state(), 3) is None
 
 
 def test_followers_do_not_make_a_majority_of_what_few_who_offer_show():
     found = shown([base(1, 1), base(), base()], [base(1, 1)] * 3)
 
-    assert found.majority(standing(), 3) == (base(), (TWO, THREE))
+    assert found.majority(state(), 3) == (base(), (TWO, THREE))
 
 
 def test_where_too_few_offer_to_make_a_group_everybody_votes():
     """The last two that have a budget left do not decide for the four that have none."""
     evil = base(9, 9)
     found = shown([evil] * 2, [base()] * 3)
-    assert found.majority(standing(following=True), 3) == (base(), (THREE, FOUR, FIVE))
-    assert shown([evil] * 3, [base()] * 2).majority(standing(following=True), 4) is None
+    assert found.majority(state(following=True), 3) == (base(), (THREE, FOUR, FIVE))
+    assert shown([evil] * 3, [base()] * 2).majority(state(following=True), 4) is None
 
     agreed = shown([base(1, 1)] * 2, [base(1, 1)] * 2)
-    assert agreed.majority(standing(following=True), 3) == (base(1, 1), (ONE, TWO, THREE, FOUR))
-    assert shown([base(1, 1)] * 2, []).majority(standing(), 3) == (base(1, 1), (ONE, TWO))
+    assert agreed.majority(state(following=True), 3) == (base(1, 1), (ONE, TWO, THREE, FOUR))
+    assert shown([base(1, 1)] * 2, []).majority(state(), 3) == (base(1, 1), (ONE, TWO))
 
 
 def test_where_all_follow_all_of_them_vote():
     found = shown([], [base(1, 1)] * 4)
 
-    assert found.majority(standing(following=True), 3) == (base(1, 1), (ONE, TWO, THREE, FOUR))
+    assert found.majority(state(following=True), 3) == (base(1, 1), (ONE, TWO, THREE, FOUR))
 
 
 def test_the_live_are_shown_by_rank_of_their_base():

@@ -6,7 +6,7 @@ from protocol.quorum.electorate import of_keys, of_names
 from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import PATIENT_ROUNDS, PATIENT_S, TRUSTING_ROUNDS, Patience
-from tests.parts import ANY_THREE, NOW, announce, base, endpoint, members, settings, standing
+from tests.parts import ANY_THREE, NOW, announce, base, endpoint, members, settings, state
 
 KEYS = members(5)
 STRONG = base(2, anchor=2)
@@ -24,7 +24,7 @@ def patience(held=STRONG, heard: int = 0, **changes) -> Patience:
     for key in KEYS[1 : 1 + heard]:
         known.learn(announce(key), 0, NOW, live=True)
     gone = changes.pop("gone", frozenset())
-    return Patience(settings(KEYS[0], **changes), standing(2, held, gone=gone), known)
+    return Patience(settings(KEYS[0], **changes), state(2, held, gone=gone), known)
 
 
 def failing(found: Patience, rounds: int, every_s: float) -> float:
@@ -125,7 +125,7 @@ def test_a_strong_base_begins_the_amnesty_anew_and_a_weak_one_does_not():
 
 def test_of_a_later_anchor_the_electors_are_keys():
     found = patience(heard=1, electorate=NAMES, amnesty_s=0.0)
-    found._standing.line = Line(2, of_keys(key.public for key in KEYS[:3]))
+    found._state.line = Line(2, of_keys(key.public for key in KEYS[:3]))
 
     assert found.gone(NOW) == (KEYS[2].public,)
 

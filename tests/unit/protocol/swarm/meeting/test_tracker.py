@@ -5,7 +5,7 @@ import pytest
 from protocol.actions import Named, Note, Notice, Reply
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_names
-from protocol.swarm.meeting.tracker import FULL, Introducer
+from protocol.swarm.meeting.tracker import FULL, Tracker
 from protocol.wire.ids import NO_ELECTORS
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Accepted, Electors, Group, Hello, Refused, Roster
@@ -32,8 +32,8 @@ TRACKER = stranger()
 NONCE = b"n" * 16
 
 
-def tracker(min_peers: int = 3, allow: frozenset[bytes] | None = None) -> Introducer:
-    return Introducer(TRACKER, min_peers, allow)
+def tracker(min_peers: int = 3, allow: frozenset[bytes] | None = None) -> Tracker:
+    return Tracker(TRACKER, min_peers, allow)
 
 
 def hello(key, wants_reply: bool = True, **changes) -> Hello:
@@ -105,14 +105,14 @@ def test_it_counts_with_the_electors_that_nodes_tell_it_of():
 
 
 def test_it_names_the_electors_of_a_first_base_once_over_its_restarts():
-    held = Introducer(TRACKER, 3, None, {})
+    held = Tracker(TRACKER, 3, None, {})
     asked = {"electors": NO_ELECTORS, "weak": False}
     actions = [action for key in KEYS[:3] for action in heard(held, ask(key, **asked), NOW)]
     named = only(actions, Named)
     three = tuple(key.public for key in KEYS[:3])
     assert named == Named(*announce(KEYS[0]).swarm, three)
 
-    again = Introducer(TRACKER, 3, None, {(named.task, named.parameters): named.electors})
+    again = Tracker(TRACKER, 3, None, {(named.task, named.parameters): named.electors})
     for key in KEYS[1:]:
         actions = heard(again, ask(key, **asked, counter=COUNTER + 1), NOW + 1)
     (group,) = [m for m in outbox(actions, endpoint(KEYS[1])) if isinstance(m, Group)]

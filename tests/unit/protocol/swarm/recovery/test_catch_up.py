@@ -13,8 +13,8 @@ from protocol.quorum.electorate import of_keys, of_names
 from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import TRUSTING_ROUNDS
-from protocol.swarm.node_state import Standing
-from protocol.swarm.recovery.catch_up import REMEMBERED_SESSIONS, RETRY_S, Healer
+from protocol.swarm.node_state import NodeState
+from protocol.swarm.recovery.catch_up import REMEMBERED_SESSIONS, RETRY_S, CatchUp
 from protocol.swarm.recovery.fetch import PATIENCE_S, Past
 from protocol.vectors.pieces import raw
 from protocol.wire import codec
@@ -43,7 +43,7 @@ from tests.parts import (
     only,
     patience,
     settings,
-    standing,
+    state,
     stranger,
     vector,
 )
@@ -55,7 +55,7 @@ BETTER = base_of(HELD, 1, sid=b"S" * 32)
 PAST = Past(group(KEYS[:3]), base(), {})
 
 
-def healer(**places) -> Healer:
+def catch_up(**places) -> CatchUp:
     """A healer of member one; `places`: which bases the others show, by `two`, `three`, `four`."""
     known = Members()
     for name, key in zip(("two", "three", "four"), KEYS[1:], strict=True):
@@ -64,29 +64,29 @@ def healer(**places) -> Healer:
     return healing(known)
 
 
-def healing(known: Members, where: Standing | None = None, **changes) -> Healer:
-    own, here = settings(KEYS[0], **changes), where or standing()
-    return Healer(own, here, known, patience(own, here, known))
+def healing(known: Members, where: NodeState | None = None, **changes) -> CatchUp:
+    own, here = settings(KEYS[0], **changes), where or state()
+    return CatchUp(own, here, known, patience(own, here, known))
 
 
 def requests(actions) -> list:
     return [(action.to, message) for action in actions for message in action.messages]
 
 
-def whole(held: Healer) -> list:
+def whole(held: CatchUp) -> list:
     held.receive(no_line(BETTER), NOW + 1)
     return held.receive(BasePiece(BETTER.digest, 0, bytes(raw(HELD, slice(0, 5)))), NOW + 1)
 
 
 def test_nothing_is_fetched_while_nobody_shows_a_better_base():
-    held = healer(two=base(), three=base(0, 9))
+    held = catch_up(two=base(), three=base(0, 9))
 
     assert held.look(NOW) == []
     assert (held.busy, held.deadline) == (False, None)
 
 
 def test_a_base_of_a_session_one_was_in_is_fetched_by_its_certificate():
-    held = healer(two=BETTER, three=base())
+    held = catch_up(two=BETTER, three=base())
     held.remember(BETTER.sid, PAST)
     ((to, request),) = requests(held.look(NOW))
 
@@ -113,7 +113,7 @@ def test_what_a_session_made_decides_which_certificate_is_taken(count, kind):
 
 
 def test_a_certificate_on_another_base_than_ones_own_is_of_no_use():
-    held = healer(two=BETTER, three=base())
+    held = catch_up(two=BETTER, three=base())
     held.remember(BETTER.sid, Past(group(KEYS[:3]), base(0, 8), {}))
 
     assert held.look(NOW) == []
@@ -123,16 +123,16 @@ def test_a_certificate_on_the_base_before_ones_own_is_used():
     known = Members()
     known.learn(announce(KEYS[1], base=BETTER), 0, NOW, live=True)
     mine = base(1, 255, size=2)
-    held = healing(known, standing(1, mine, previous=base()))
+    held = healing(known, state(1, mine, previous=base()))
     held.remember(BETTER.sid, PAST)
 
     assert isinstance(requests(held.look(NOW))[0][1], CertificateRequest)
 
 
 def test_a_base_of_a_session_one_was_not_in_is_adopted_only_from_a_majority():
-    assert healer(two=BETTER, three=base()).look(NOW) == []
+    assert catch_up(two=BETTER, three=base()).look(NOW) == []
 
-    held = healer(two=BETTER, three=BETTER)
+    held = catch_up(two=BETTER, three=BETTER)
     ((to, request),) = requests(held.look(NOW))
     assert (to, type(request), request.of) == (TWO, PieceRequest, LINEAGE)
     adopted = only(whole(held), Adopted)
@@ -144,18 +144,18 @@ def test_a_majority_with_a_lower_base_changes_nothing():
     for key in KEYS[1:]:
         known.learn(announce(key, base=base()), 0, NOW, live=True)
 
-    assert healing(known, standing(1, BETTER)).look(NOW) == []
+    assert healing(known, state(1, BETTER)).look(NOW) == []
 
 
 def test_one_thing_is_fetched_at_a_time():
-    held = healer(two=BETTER, three=BETTER)
+    held = catch_up(two=BETTER, three=BETTER)
     held.look(NOW)
 
     assert held.look(NOW) == []
 
 
 def test_a_source_that_is_gone_is_followed_by_another():
-    held = healer(two=BETTER, three=BETTER)
+    held = catch_up(two=BETTER, three=BETTER)
     held.look(NOW)
     held.unreachable(THREE, NOW)
     assert held.busy
@@ -167,7 +167,7 @@ def test_a_source_that_is_gone_is_followed_by_another():
 
 
 def test_a_silent_source_is_followed_by_another_and_asked_again_later():
-    held = healer(two=BETTER, three=BETTER)
+    held = catch_up(two=BETTER, three=BETTER)
     for now, asked in ((NOW, TWO), (NOW + 1, THREE)):
         ((to, _),) = requests(held.look(now))
         assert to == asked
@@ -181,7 +181,7 @@ def test_a_silent_source_is_followed_by_another_and_asked_again_later():
 
 
 def test_a_source_without_an_answer_is_given_up():
-    held = healer(two=BETTER, three=BETTER)
+    held = catch_up(two=BETTER, three=BETTER)
     held.look(NOW)
     held.tick(NOW + PATIENCE_S - 0.1)
     assert held.busy
@@ -193,7 +193,7 @@ def test_a_source_without_an_answer_is_given_up():
 
 
 def test_a_source_of_a_certificate_that_failed_is_not_asked_at_once_again():
-    held = healer(two=BETTER, three=base())
+    held = catch_up(two=BETTER, three=base())
     held.remember(BETTER.sid, PAST)
     held.look(NOW)
     held.unreachable(TWO, NOW)
@@ -204,7 +204,7 @@ def test_a_source_of_a_certificate_that_failed_is_not_asked_at_once_again():
 
 
 def test_a_base_with_a_wrong_digest_ends_the_fetch():
-    held = healer(two=BETTER, three=BETTER)
+    held = catch_up(two=BETTER, three=BETTER)
     held.look(NOW)
     held.receive(no_line(BETTER), NOW)
 
@@ -213,7 +213,7 @@ def test_a_base_with_a_wrong_digest_ends_the_fetch():
 
 
 def test_a_suspect_is_no_source():
-    held = healer(two=BETTER, three=BETTER)
+    held = catch_up(two=BETTER, three=BETTER)
     held._members.suspect(TWO)
 
     assert requests(held.look(NOW))[0][0] == THREE
@@ -221,11 +221,11 @@ def test_a_suspect_is_no_source():
 
 def test_what_was_not_asked_for_is_refused():
     with pytest.raises(RemoteProtocolError, match="was not asked for"):
-        whole(healer())
+        whole(catch_up())
 
 
 def test_a_fetch_is_abandoned_when_a_session_starts_and_taken_up_later():
-    held = healer(two=BETTER, three=BETTER)
+    held = catch_up(two=BETTER, three=BETTER)
     held.abandon(NOW)
     held.look(NOW)
     held.abandon(NOW)
@@ -235,7 +235,7 @@ def test_a_fetch_is_abandoned_when_a_session_starts_and_taken_up_later():
 
 
 def test_sessions_are_remembered_up_to_a_number():
-    held = healer()
+    held = catch_up()
     for number in range(REMEMBERED_SESSIONS + 2):
         held.remember(bytes([number]) * 32, PAST)
 
@@ -257,28 +257,28 @@ class Shown:
         known = Members()
         for key in MORE[1:]:
             known.learn(announce(key, base=wanted if key in by else base()), 0, NOW, live=True)
-        where = changes.pop("where", None) or standing()
+        where = changes.pop("where", None) or state()
         own = settings(MORE[0], **{"electorate": NAMES, **changes})
         waited = patience(own, where, known)
         for _ in range(failed):
             waited.failed(NOW)
-        self.healer = Healer(own, where, known, waited)
+        self.catch_up = CatchUp(own, where, known, waited)
 
     def judged(self) -> bool:
         """Whether the vector is asked for when the line is here."""
-        actions = self.healer.look(NOW)
+        actions = self.catch_up.look(NOW)
         for index, each in enumerate(self.links):
             ((_, request),) = requests(actions)
             assert (request.sid, request.of, request.index) == (self.wanted.digest, LINEAGE, index)
             piece = LineagePiece(self.wanted.digest, index, len(self.links), (each,))
-            actions = self.healer.receive(piece, NOW)
+            actions = self.catch_up.receive(piece, NOW)
         if not self.links:
-            actions = self.healer.receive(no_line(self.wanted), NOW)
-        assert self.healer.busy == bool(actions)
+            actions = self.catch_up.receive(no_line(self.wanted), NOW)
+        assert self.catch_up.busy == bool(actions)
         return bool(actions)
 
     def adopted(self) -> Adopted:
-        return only(self.healer.receive(BasePiece(self.wanted.digest, 0, HELD.tobytes()), NOW), Adopted)
+        return only(self.catch_up.receive(BasePiece(self.wanted.digest, 0, HELD.tobytes()), NOW), Adopted)
 
 
 def strong(*groups: Sequence[NodeKey]) -> tuple[Base, list[Link]]:
@@ -305,7 +305,7 @@ def test_a_base_whose_line_is_proved_is_taken_from_more_than_half_of_those_it_ho
 def test_before_two_rounds_failed_one_that_shows_a_proved_base_is_not_enough():
     wanted, links = strong(MORE[1:4])
 
-    assert Shown(wanted, links, MORE[1], failed=1).healer.look(NOW) == []
+    assert Shown(wanted, links, MORE[1], failed=1).catch_up.look(NOW) == []
     assert Shown(replace(wanted, members=1), links, MORE[1]).judged() is False, "whatever it says of its size"
 
 
@@ -338,7 +338,7 @@ def test_a_longer_line_is_followed_over_electors_that_changed():
 def test_who_stood_in_the_line_follows_it_from_there():
     links, bases = chain([MORE[1:4], MORE[2:6], MORE[3:7]])
     line = Line(1, of_keys(key.public for key in MORE[1:4]), (links[0],))
-    where = standing(1, bases[1], line=line)
+    where = state(1, bases[1], line=line)
 
     assert Shown(digested(bases[3]), links[1:], *MORE[3:7], where=where).judged()
     assert not Shown(digested(bases[3]), links[2:], *MORE[3:6], where=where).judged()
@@ -371,7 +371,7 @@ def test_a_weak_base_on_ones_own_anchor_is_proved_by_the_anchor():
     """Nobody need know who the electors were before: a tracker named them."""
     links, bases = chain([MORE[1:5]])
     wanted, hanging = weak_after(links, bases[-1])
-    where = standing(1, bases[-1], line=Line(1, of_keys(key.public for key in MORE[1:5]), tuple(links)))
+    where = state(1, bases[-1], line=Line(1, of_keys(key.public for key in MORE[1:5]), tuple(links)))
     other = chain([MORE[1:4]])[0]
     own = {"where": where, "electorate": None}
 
@@ -385,9 +385,9 @@ def test_a_weak_base_on_the_first_anchor_is_proved_to_who_stands_on_that_alone()
     wanted, hanging = weak_after([], base())
     above = replace(base(), generation=0)
 
-    assert Shown(wanted, [hanging], *MORE[4:6], where=standing(0, above, line=line)).judged()
+    assert Shown(wanted, [hanging], *MORE[4:6], where=state(0, above, line=line)).judged()
     assert bases[-1].rank > wanted.rank
-    assert Shown(wanted, [hanging], *MORE[4:6], where=standing(1, bases[-1])).healer.look(NOW) == []
+    assert Shown(wanted, [hanging], *MORE[4:6], where=state(1, bases[-1])).catch_up.look(NOW) == []
 
 
 def lies() -> dict[str, tuple[Base, list[Link]]]:
@@ -434,14 +434,14 @@ def test_who_shows_what_it_does_not_give_is_asked_ever_more_rarely():
     above = Base(1, bytes(32), 1, b"x" * 32, anchor=10**6)
     wanted, links = strong(MORE[1:4])
     shown = Shown(wanted, links, *MORE[1:4])
-    shown.healer._members.learn(announce(MORE[7], base=above, counter=COUNTER + 1), 0, NOW, live=True)
+    shown.catch_up._members.learn(announce(MORE[7], base=above, counter=COUNTER + 1), 0, NOW, live=True)
     now, asked = NOW, []
     for _ in range(12):
-        actions = shown.healer.look(now)
+        actions = shown.catch_up.look(now)
         ((to, _),) = requests(actions) or [(None, None)]
         asked.append(to)
         now += PATIENCE_S
-        shown.healer.tick(now)
+        shown.catch_up.tick(now)
 
     assert asked.count(MORE[7].public) <= 5
     assert asked.count(MORE[1].public) >= 2
@@ -452,16 +452,16 @@ def test_who_failed_often_is_believed_again_once_it_gives_what_it_shows():
     shown = Shown(wanted, links, MORE[1], failed=TRUSTING_ROUNDS)
     now = NOW
     for wait_s in (RETRY_S, 2 * RETRY_S, 4 * RETRY_S):
-        assert shown.healer.look(now)
-        shown.healer.unreachable(MORE[1].public, now)
-        assert shown.healer.look(now + wait_s - 0.1) == []
+        assert shown.catch_up.look(now)
+        shown.catch_up.unreachable(MORE[1].public, now)
+        assert shown.catch_up.look(now + wait_s - 0.1) == []
         now += wait_s
-    assert shown.healer.look(now)
+    assert shown.catch_up.look(now)
     for index, each in enumerate(links):
-        shown.healer.receive(LineagePiece(wanted.digest, index, len(links), (each,)), now)
+        shown.catch_up.receive(LineagePiece(wanted.digest, index, len(links), (each,)), now)
     assert shown.adopted()
-    shown.healer.unreachable(MORE[1].public, now)
-    assert shown.healer._failures == {}
+    shown.catch_up.unreachable(MORE[1].public, now)
+    assert shown.catch_up._failures == {}
 
 
 def test_until_two_rounds_failed_fewer_than_half_of_those_it_holds_are_not_enough():
@@ -469,19 +469,19 @@ def test_until_two_rounds_failed_fewer_than_half_of_those_it_holds_are_not_enoug
     wanted, links = strong(MORE[1:5])
     shown = Shown(wanted, links, *MORE[1:4])
     for key in MORE[2:4]:
-        (request,) = [message for _, message in requests(shown.healer.look(NOW))] or [None]
+        (request,) = [message for _, message in requests(shown.catch_up.look(NOW))] or [None]
         back = announce(key, base=base(), counter=COUNTER + 1)
-        shown.healer._members.learn(back, 0, NOW, live=True)
+        shown.catch_up._members.learn(back, 0, NOW, live=True)
         assert request is None or request.of == LINEAGE
 
-    assert shown.healer.receive(LineagePiece(wanted.digest, 0, 1, tuple(links)), NOW) == []
-    assert not shown.healer.busy
+    assert shown.catch_up.receive(LineagePiece(wanted.digest, 0, 1, tuple(links)), NOW) == []
+    assert not shown.catch_up.busy
 
 
 # -- what was opened late ------------------------------------------------------------------------------
 
 
-def opening(**changes) -> tuple[Healer, ResultCertificate]:
+def opening(**changes) -> tuple[CatchUp, ResultCertificate]:
     """A healer of a member of a session, and a certificate of it; nothing else is being fetched."""
     held = healing(Members(), masked=MaskedSettings(4.0, None), **changes)
     held.remember(BETTER.sid, Past(group(KEYS), base(), {}))
@@ -498,7 +498,7 @@ def test_without_a_source_that_did_not_just_fail_no_total_is_fetched():
 
 
 def test_totals_on_another_base_are_not_fetched():
-    held, certificate = opening(where=standing(2, base(2), previous=base(1)))
+    held, certificate = opening(where=state(2, base(2), previous=base(1)))
 
     assert held.finish(certificate, (TWO,), NOW) == []
     assert held.finish(replace(certificate, sid=bytes(32)), (TWO,), NOW) == []
@@ -507,8 +507,8 @@ def test_totals_on_another_base_are_not_fetched():
 # -- serving -------------------------------------------------------------------------------------------
 
 
-def serving() -> Healer:
-    held = healer(two=base(), three=base(), four=base())
+def serving() -> CatchUp:
+    held = catch_up(two=base(), three=base(), four=base())
     held.remember(BETTER.sid, PAST)
     return held
 

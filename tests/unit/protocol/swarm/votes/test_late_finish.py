@@ -13,7 +13,7 @@ from protocol.aggregation.masked.release import release_digest
 from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import of_names
-from protocol.swarm.node import Session
+from protocol.swarm.node import Node
 from protocol.swarm.votes.late_finish import AGAIN_S, LateFinish, LateFinishes
 from protocol.wire.masked_messages import Release, ResultCertificate
 from protocol.wire.messages import Sum
@@ -35,7 +35,7 @@ def ended(count: int, withheld: type, masked: MaskedSettings | None, seconds: fl
         wires.tick(1)
         seconds -= 1
     assert len(wires.ends(Failed)) == count
-    assert all(len(wires[key]._standing.votes) == 1 for key in wires.keys)
+    assert all(len(wires[key]._state.votes) == 1 for key in wires.keys)
     assert {wires[key].base for key in wires.keys} == {INITIAL}
     return wires
 
@@ -61,9 +61,9 @@ def talk(wires: Wires, seconds: int = 60, *among) -> Wires:
 def restarted(wires: Wires, key, number: int) -> None:
     """Its process ended, and begins anew with what was stored."""
     old = wires[key]
-    where = replace(old._standing, epoch=old._standing.epoch + 1, counter=0, votes=dict(old._standing.votes))
+    where = replace(old._state, epoch=old._state.epoch + 1, counter=0, votes=dict(old._state.votes))
     own = replace(old._settings, instance=bytes([number]) * 16)
-    wires.nodes[endpoint(key)] = Session(own, where, {}, rand(200 + number))
+    wires.nodes[endpoint(key)] = Node(own, where, {}, rand(200 + number))
     wires.carry_out(endpoint(key), wires[key].open(wires.now))
     wires.quiet()
 
@@ -81,7 +81,7 @@ def test_what_was_released_makes_the_mean_when_it_arrives_after_the_end(kind):
     assert {end.mean.tobytes() for _, end in wires.ends(Healed)} == {ONES}
     bases = {wires[key].base for key in wires.keys}
     assert len(bases) == 1
-    assert (bases.pop().anchor, [wires[key]._standing.votes for key in wires.keys]) == (
+    assert (bases.pop().anchor, [wires[key]._state.votes for key in wires.keys]) == (
         1,
         [{} for _ in wires.keys],
     )
@@ -102,10 +102,10 @@ def test_it_does_so_when_all_have_started_anew_meanwhile(kind):
 
 def test_more_sessions_do_not_make_a_node_forget_one_that_its_vote_is_in():
     wires = summed()
-    (sid,) = wires[ONE]._standing.votes
-    past = wires[ONE]._healer.past[sid]
+    (sid,) = wires[ONE]._state.votes
+    past = wires[ONE]._catch_up.past[sid]
     for number in range(20):
-        wires[ONE]._healer.remember(bytes([number]) * 32, past)
+        wires[ONE]._catch_up.remember(bytes([number]) * 32, past)
     wires.dropped = lambda *_: False
     talk(wires)
 
@@ -118,7 +118,7 @@ def test_without_enough_releases_nothing_is_opened_and_the_votes_stay():
     talk(wires, 60, ONE, TWO)
 
     assert wires.ends(Healed) == []
-    assert all(len(wires[key]._standing.votes) == 1 for key in (ONE, TWO))
+    assert all(len(wires[key]._state.votes) == 1 for key in (ONE, TWO))
 
 
 def test_who_never_released_gets_the_base_of_those_that_did():
@@ -129,7 +129,7 @@ def test_who_never_released_gets_the_base_of_those_that_did():
     )
     wires.offer()
     talk(wires, 100)
-    assert [len(wires[key]._standing.votes) for key in KEYS] == [1, 1, 1, 1, 0]
+    assert [len(wires[key]._state.votes) for key in KEYS] == [1, 1, 1, 1, 0]
     wires.dropped = lambda *_: False
     talk(wires)
 
@@ -180,22 +180,22 @@ def test_a_group_without_a_quorum_binds_no_votes():
 def finishing(wires: Wires, key=ONE) -> LateFinish:
     """What this node holds of the session that its vote is bound to."""
     session = wires[key]
-    ((_, vote),) = session._standing.votes.items()
+    ((_, vote),) = session._state.votes.items()
     return LateFinish(vote, vote.group, session._voting.ballot(vote.group), session._settings)
 
 
 def released(wires: Wires, key) -> Release:
-    ((_, vote),) = wires[key]._standing.votes.items()
+    ((_, vote),) = wires[key]._state.votes.items()
     return vote.release
 
 
 def sums(wires: Wires, key) -> list[Sum]:
-    ((_, vote),) = wires[key]._standing.votes.items()
+    ((_, vote),) = wires[key]._state.votes.items()
     return list(vote.parts)
 
 
 def showing(wires: Wires, key, **changes):
-    (sid,) = wires[ONE]._standing.votes
+    (sid,) = wires[ONE]._state.votes
     return announce(key, **{"open": (sid,), **changes})
 
 
@@ -332,7 +332,7 @@ def test_sums_of_strangers_or_of_other_shares_are_refused():
 
 def test_they_come_and_go_with_the_votes_that_count():
     wires = summed()
-    ((sid, vote),) = wires[ONE]._standing.votes.items()
+    ((sid, vote),) = wires[ONE]._state.votes.items()
     votes = {sid: vote, bytes(32): OpenVote(bytes(32), 0)}
     lates = LateFinishes(settings(ONE), votes, wires[ONE]._voting.ballot)
     assert (lates.get(bytes(32)), lates.opened) == (None, ())
@@ -347,6 +347,6 @@ def test_they_come_and_go_with_the_votes_that_count():
 
 def test_a_vote_that_does_not_count_here_is_not_finished():
     wires = summed()
-    lates = LateFinishes(settings(ONE), wires[ONE]._standing.votes, lambda _: None)
-    (sid,) = wires[ONE]._standing.votes
+    lates = LateFinishes(settings(ONE), wires[ONE]._state.votes, lambda _: None)
+    (sid,) = wires[ONE]._state.votes
     assert lates.get(sid) is None

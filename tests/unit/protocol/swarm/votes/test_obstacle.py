@@ -9,10 +9,10 @@ from protocol.quorum.electorate import Electorate, of_keys, of_names
 from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import PATIENT_ROUNDS, PATIENT_S, Patience
-from protocol.swarm.node_state import Standing
+from protocol.swarm.node_state import NodeState
 from protocol.swarm.votes.obstacle import TOLD_AFTER_S, Obstacle, Stage, Watch, names_of, obstacle
 from protocol.wire.ids import RESIGNED
-from tests.parts import NOW, announce, base, endpoint, members, settings, standing
+from tests.parts import NOW, announce, base, endpoint, members, settings, state
 from tests.wires import Wires
 
 KEYS = members(9)
@@ -32,12 +32,12 @@ class Place:
         if is_first:
             changes = {"electorate": electors, **changes}
         self.settings = settings(KEYS[me], **changes)
-        self.standing: Standing = standing(held=held)
-        self.standing.line = Line() if is_first else Line(held.anchor, made)
+        self.state: NodeState = state(held=held)
+        self.state.line = Line() if is_first else Line(held.anchor, made)
         self.members = Members()
-        self.patience = Patience(self.settings, self.standing, self.members)
+        self.patience = Patience(self.settings, self.state, self.members)
         self.now = NOW
-        self.parts = (self.settings, self.standing, self.members, self.patience, self.name)
+        self.parts = (self.settings, self.state, self.members, self.patience, self.name)
         self.watch = Watch(*self.parts)
 
     def name(self, key):
@@ -46,7 +46,7 @@ class Place:
 
     def hear(self, *keys, **changes):
         for key in keys:
-            one = announce(key, **{"base": self.standing.base, **changes})
+            one = announce(key, **{"base": self.state.base, **changes})
             self.members.learn(one, 0, self.now, live=True)
         return self
 
@@ -105,7 +105,7 @@ def test_who_would_be_too_many_to_read_is_counted():
 
 def test_whose_vote_is_bound_does_not_count_and_is_marked_oneself_too():
     place = Place(KEYS[:5]).hear(KEYS[1]).hear(KEYS[2], open=(SID,))
-    place.standing.votes[SID] = OpenVote(SID, 3)
+    place.state.votes[SID] = OpenVote(SID, 3)
     assert place.text.startswith(
         f"waiting for 2 of: this node (whose vote is bound), {endpoint(KEYS[2])} (whose vote is bound), "
         f"{short(*KEYS[3:5])}, {MADE}"
@@ -126,10 +126,10 @@ def test_who_resigned_on_this_anchor_is_not_waited_for():
 
 def test_who_follows_and_who_does_not_know_the_electors_says_nothing():
     place = Place(KEYS[:5])
-    place.standing.following = True
+    place.state.following = True
     assert place.look() is None
     unnamed = Place(KEYS[:5], held=base(), electorate=None)
-    unnamed.standing.line = Line()
+    unnamed.state.line = Line()
     assert unnamed.look() is None
 
 
@@ -193,7 +193,7 @@ def test_an_amnesty_is_told_before_it_comes():
 
 def test_who_has_a_quorum_by_its_own_word_alone_says_so_once_a_round_failed():
     place = Place(KEYS[:5]).hear(KEYS[1])
-    place.standing.gone = frozenset(key.public for key in KEYS[2:4])
+    place.state.gone = frozenset(key.public for key in KEYS[2:4])
     assert place.look() is None
     found = place.fail(1).look()
     then = "a model is made without them once all nodes of a group count them so"
@@ -204,7 +204,7 @@ def test_who_has_a_quorum_by_its_own_word_alone_says_so_once_a_round_failed():
 
 def test_where_all_electors_count_as_gone_nobody_can_be_named():
     place = Place(KEYS[:2], me=8).hear(*KEYS[6:8])
-    place.standing.gone = frozenset(key.public for key in KEYS[:2])
+    place.state.gone = frozenset(key.public for key in KEYS[:2])
     found = place.look()
     assert (found.missing, found.names, found.can_be_gone) == (0, (), False)
     assert found.text == found.nameless == f"waiting for somebody {MADE}; {PATIENT}"
@@ -231,7 +231,7 @@ def test_models_without_a_quorum_are_told_once_and_so_is_the_first_one_with_a_qu
     place = Place(KEYS[:5]).hear(KEYS[1], KEYS[7])
     watch = place.watch
     assert watch.adopted(STRONG, NOW) == []
-    place.standing.base = WEAK
+    place.state.base = WEAK
     (weak,) = watch.adopted(WEAK, NOW)
     assert weak == Notice(
         *(Note.WEAK, ""),
@@ -239,7 +239,7 @@ def test_models_without_a_quorum_are_told_once_and_so_is_the_first_one_with_a_qu
         f"{short(*KEYS[2:5])}): it counts until they are back",
     )
     assert watch.adopted(WEAK, NOW) == watch.tell() == []
-    place.standing.base = again = replace(base(5), anchor=5)
+    place.state.base = again = replace(base(5), anchor=5)
     (back,) = watch.adopted(again, NOW)
     assert back == Notice(Note.QUORUM, "", "a quorum is there: the model of generation 5 counts for good")
     assert watch.adopted(again, NOW) == []
@@ -251,7 +251,7 @@ def test_a_model_without_a_quorum_is_told_of_where_the_electors_are_back_or_have
     assert told.text.endswith("of the electors: it counts until they are back")
     assert back.watch.adopted(WEAK, NOW) == []
     nameless = Place(Electorate(least=4), held=replace(base(2), anchor=0))
-    (told,) = nameless.watch.adopted(nameless.standing.base, NOW)
+    (told,) = nameless.watch.adopted(nameless.state.base, NOW)
     assert "missing" not in told.text
 
 
@@ -306,7 +306,7 @@ def test_who_meets_the_others_or_has_ended_waits_for_nobody():
 def test_a_session_without_electors_that_all_owners_call_gone_names_them():
     wires = five_named(3)
     for node in wires.nodes.values():
-        node._standing.gone = frozenset(endpoint(key).encode() for key in KEYS[3:5])
+        node._state.gone = frozenset(endpoint(key).encode() for key in KEYS[3:5])
     wires.offer()
     ends = [action for _, action in wires.ends(Completed)]
     assert len(ends) == 3

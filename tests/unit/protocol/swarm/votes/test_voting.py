@@ -11,13 +11,13 @@ from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.quorum.electorate import of_keys, of_names
 from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.membership import Members
-from protocol.swarm.node_state import Standing
+from protocol.swarm.node_state import NodeState
 from protocol.swarm.votes.voting import Voting
 from protocol.wire import codec
 from protocol.wire.ids import RESIGNED
 from protocol.wire.messages import Base, Group
 from tests.lines import session_of
-from tests.parts import COUNTER, NOW, announce, base, endpoint, members, patience, settings, standing
+from tests.parts import COUNTER, NOW, announce, base, endpoint, members, patience, settings, state
 
 KEYS = members(6)
 ONE, TWO, THREE, FOUR, FIVE, SIX = KEYS
@@ -31,13 +31,13 @@ class Voter:
     """Member one, bound in a masked session of these: of five, four must release."""
 
     def __init__(
-        self, keys=KEYS[:5], where: Standing | None = None, bound: bool = True, **changes: Any
+        self, keys=KEYS[:5], where: NodeState | None = None, bound: bool = True, **changes: Any
     ) -> None:
         self.settings = settings(ONE, **{"masked": MASKED, "electorate": NAMES, **changes})
-        self.standing = where or standing(4, ON, line=LINE)
+        self.state = where or state(4, ON, line=LINE)
         self.known = Members()
-        self.patience = patience(self.settings, self.standing, self.known)
-        self.voting = Voting(self.settings, self.standing, self.known, self.patience)
+        self.patience = patience(self.settings, self.state, self.known)
+        self.voting = Voting(self.settings, self.state, self.known, self.patience)
         self.group: Group = session_of(keys, ON, electors=NAMES.digest, round=4)
         self.sid = codec.session_id(self.group)
         if bound:
@@ -61,7 +61,7 @@ def left(**changes: Any) -> dict[str, Any]:
 def test_a_vote_that_is_cast_is_said_and_stays():
     voter = Voter()
 
-    assert voter.standing.announce(voter.settings).open == (voter.sid,)
+    assert voter.state.announce(voter.settings).open == (voter.sid,)
     assert voter.voting.look(NOW + 10**9) == []
 
 
@@ -70,7 +70,7 @@ def test_all_that_is_open_is_said_in_order():
     for mark in (b"b", b"a"):
         voter.voting.cast(OpenVote(mark * 32, 2))
 
-    assert voter.standing.announce(voter.settings).open == (b"a" * 32, b"b" * 32)
+    assert voter.state.announce(voter.settings).open == (b"a" * 32, b"b" * 32)
 
 
 # -- free by a higher anchor ---------------------------------------------------------------------------
@@ -79,10 +79,10 @@ def test_all_that_is_open_is_said_in_order():
 @pytest.mark.parametrize(("held", "is_free"), [(base(3, anchor=2), False), (base(3, anchor=3), True)])
 def test_a_base_of_a_higher_anchor_frees_it_and_a_weak_one_does_not(held: Base, is_free: bool):
     voter = Voter()
-    voter.standing.base = held
+    voter.state.base = held
     voter.voting.adopted()
 
-    assert (voter.standing.votes == {}) is is_free
+    assert (voter.state.votes == {}) is is_free
 
 
 # -- free by a result that is none ---------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_a_session_without_a_result_for_anybody_frees_it_once():
     assert voter.voting.refused(b"x" * 32) == []
     assert voter.voting.refused(voter.sid) == [Unbind(voter.sid)]
     assert voter.voting.refused(voter.sid) == []
-    assert voter.standing.votes == {}
+    assert voter.state.votes == {}
 
 
 # -- free by death -------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_a_session_is_dead_when_too_few_can_still_release():
     assert voter.hears(TWO, **left()) == []  # four of five are left, as many as it takes
 
     assert voter.hears(THREE, **left()) == [Unbind(voter.sid)]
-    assert voter.standing.votes == {}
+    assert voter.state.votes == {}
 
 
 def test_where_shares_are_summed_one_that_left_is_enough():
@@ -117,10 +117,10 @@ def test_where_shares_are_summed_one_that_left_is_enough():
 def test_a_session_is_dead_when_no_quorum_can_still_release():
     """Four of six are enough to open it. Of the electors two are left, half, but not with the first one."""
     names = of_names(endpoint(key) for key in (TWO, THREE, FIVE, SIX))
-    voter = Voter(KEYS[:6], masked=MaskedSettings(4.0, 2), where=standing(4, ON, line=Line(2, names)))
+    voter = Voter(KEYS[:6], masked=MaskedSettings(4.0, 2), where=state(4, ON, line=Line(2, names)))
     voter.group = session_of(KEYS[:6], ON, electors=names.digest, round=4)
     voter.sid = codec.session_id(voter.group)
-    voter.standing.votes.clear()
+    voter.state.votes.clear()
     voter.voting.cast(OpenVote(voter.sid, 2, voter.group))
     first = next(key for key in KEYS if endpoint(key).encode() == names.members[0])
     other = next(key for key in (SIX, FIVE) if key != first)
@@ -184,14 +184,14 @@ def test_who_is_gone_for_good_releases_nothing_more():
 
 
 def test_one_that_is_no_elector_is_not_gone_because_others_are():
-    voter = Voter((*KEYS[:4], SIX), where=standing(4, ON, line=LINE, gone=frozenset((b"elsewhere:1",))))
+    voter = Voter((*KEYS[:4], SIX), where=state(4, ON, line=LINE, gone=frozenset((b"elsewhere:1",))))
 
     assert voter.voting.look(NOW) == []
 
 
 def test_of_a_session_without_a_ballot_nothing_is_said():
     """It was cast on another anchor, whose electors are not these."""
-    voter = Voter(where=standing(4, ON, line=Line(2, of_keys([SIX.public]))))
+    voter = Voter(where=state(4, ON, line=Line(2, of_keys([SIX.public]))))
     for key in KEYS[1:5]:
         assert voter.hears(key, **left()) == []
 
@@ -200,17 +200,17 @@ def test_of_a_session_without_a_ballot_nothing_is_said():
 
 
 def test_an_elector_that_follows_resigns_once():
-    voter = Voter(bound=False, where=standing(4, ON, line=LINE, following=True))
+    voter = Voter(bound=False, where=state(4, ON, line=LINE, following=True))
     vote = OpenVote(RESIGNED, 2)
 
     assert voter.voting.look(NOW) == [Vote(vote)]
     assert voter.voting.look(NOW) == []
-    assert voter.standing.announce(voter.settings).open == (RESIGNED,)
+    assert voter.state.announce(voter.settings).open == (RESIGNED,)
 
 
 def test_who_is_in_doubt_does_not_resign_before_it_is_free():
     voter = Voter(KEYS[:3], masked=None)
-    voter.standing.following = True
+    voter.state.following = True
     assert voter.voting.look(NOW) == []
 
     assert voter.hears(TWO, **left()) == [Unbind(voter.sid), Vote(OpenVote(RESIGNED, 2))]
@@ -220,14 +220,14 @@ def test_who_offers_or_is_no_elector_or_knows_none_does_not_resign():
     other = Line(2, of_keys([SIX.public]))
 
     assert Voter(bound=False).voting.look(NOW) == []
-    for where in (standing(4, ON, line=other, following=True), standing(0, base(), following=True)):
+    for where in (state(4, ON, line=other, following=True), state(0, base(), following=True)):
         assert Voter(bound=False, where=where, electorate=None).voting.look(NOW) == []
 
 
 def test_a_resignation_ends_with_its_anchor_and_is_said_anew_on_the_next():
-    voter = Voter(bound=False, where=standing(4, ON, line=LINE, following=True))
+    voter = Voter(bound=False, where=state(4, ON, line=LINE, following=True))
     voter.voting.look(NOW)
-    voter.standing.base = base(3, anchor=3)
+    voter.state.base = base(3, anchor=3)
     voter.voting.adopted()
 
     assert voter.voting.look(NOW) == [Vote(OpenVote(RESIGNED, 3))]

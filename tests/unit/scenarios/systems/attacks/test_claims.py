@@ -14,10 +14,9 @@ from node.errors import ConfigError
 from scenarios.catalogue import SCENARIOS
 from scenarios.frame.report import Ended, render
 from scenarios.frame.spec import Request, judge
-from scenarios.inference.inversion_cells import FOUND, TRUTH, InversionCell
+from scenarios.inference.inversion import FOUND, TRUTH, InversionCell
 from scenarios.inference.membership import MembershipCell
-from scenarios.inference.property import counting_auc
-from scenarios.inference.property_cells import PropertyCell
+from scenarios.inference.property import PropertyCell, counting_auc
 from scenarios.runs.request import judged
 from scenarios.study.cells import Outcome
 from scenarios.study.sweep import FINAL, Sweep

@@ -15,10 +15,11 @@ from mechanisms.accounting import renyi
 from mechanisms.servers.server import Federation
 from node.task.sections import ModelSection
 from scenarios.catalogue import SCENARIOS
+from scenarios.clients.choices import Clients, Rows
 from scenarios.data import sources
 from scenarios.engines.inline import LocalRoom
-from scenarios.federated.cell import FederatedCell, protection_facts
-from scenarios.federated.choices import Clients, Rows
+from scenarios.federated.cell import FederatedCell
+from scenarios.federated.rounds import protection_facts
 from scenarios.frame.report import Ended, render
 from scenarios.frame.spec import judge
 from scenarios.study.cells import Outcome

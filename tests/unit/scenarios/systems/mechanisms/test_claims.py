@@ -15,7 +15,8 @@ from mechanisms.servers.server import Federation
 from node.errors import ConfigError
 from scenarios.catalogue import SCENARIOS
 from scenarios.engines.inline import LocalRoom
-from scenarios.federated.cell import FederatedCell, protection_facts
+from scenarios.federated.cell import FederatedCell
+from scenarios.federated.rounds import protection_facts
 from scenarios.frame.report import Ended, render
 from scenarios.frame.spec import Chart, judge
 from scenarios.study.cells import Cell, Fact, Outcome

@@ -10,7 +10,8 @@ import pytest
 
 from mechanisms.servers.server import Federation
 from scenarios.catalogue import SCENARIOS
-from scenarios.federated.cell import FederatedCell, protection_facts
+from scenarios.federated.cell import FederatedCell
+from scenarios.federated.rounds import protection_facts
 from scenarios.frame.report import Ended, render
 from scenarios.frame.spec import Chart, judge
 from scenarios.study.cells import Outcome

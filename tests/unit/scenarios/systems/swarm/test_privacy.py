@@ -9,7 +9,7 @@ import pytest
 
 from scenarios.frame.report import Ended, render
 from scenarios.frame.spec import judge
-from scenarios.swarms.replays import PrivateCurve
+from scenarios.swarms.baselines import PrivateCurve
 from scenarios.swarms.results import SwarmResults
 from scenarios.systems.swarm.charts import charts
 from scenarios.systems.swarm.claims import CLAIMS, headline

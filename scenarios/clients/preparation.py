@@ -10,7 +10,7 @@ from mechanisms.noise.randomness import Words
 from node.errors import ConfigError, reason
 
 if TYPE_CHECKING:
-    from scenarios.federated.cell import ClientWork
+    from scenarios.clients.work import ClientWork
 
 
 def prepared(work: ClientWork, words_of: Callable[[int], Words]) -> ClientWork:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from protocol.aggregation.early_buffer import Early
+from protocol.aggregation.reorder_buffer import ReorderBuffer
 from protocol.errors import TooEarly
 from protocol.wire import codec
 from protocol.wire.limits import MAX_MEMBERS
@@ -21,7 +21,7 @@ def vote(sender: bytes, holds: bytes = b"") -> ViewChange:
     return ViewChange(ViewVote(SID, sender, 1, holds, (lock,), SIGNATURE), ())
 
 
-def held(early: Early, message: ViewChange | Masked) -> int:
+def held(early: ReorderBuffer, message: ViewChange | Masked) -> int:
     """How many of these it holds."""
     for count in range(1000):
         try:
@@ -34,14 +34,14 @@ def held(early: Early, message: ViewChange | Masked) -> int:
 def test_the_whole_of_a_message_counts_not_only_its_payload():
     """A header may be 190 kB: thousands of those would be held where only payloads are counted."""
     large = vote(ONE, bytes(30_000))
-    assert held(Early(100_000), large) == 3
-    assert held(Early(100_000), vote(ONE)) > 100
+    assert held(ReorderBuffer(100_000), large) == 3
+    assert held(ReorderBuffer(100_000), vote(ONE)) > 100
     chunk = Masked(MaskedHead(SID, ONE, 0, bytes(32), SIGNATURE), bytes(40_000))
-    assert held(Early(100_000), chunk) == 2
+    assert held(ReorderBuffer(100_000), chunk) == 2
 
 
 def test_one_sender_leaves_room_for_the_others():
-    early = Early(30_000)
+    early = ReorderBuffer(30_000)
     few = held(early, vote(ONE, bytes(5_000)))
     assert few == 5
     early.hold(vote(TWO, bytes(20_000)), TWO, is_expected=True)
@@ -49,7 +49,7 @@ def test_one_sender_leaves_room_for_the_others():
 
 
 def test_strangers_share_their_room_and_take_nobodys():
-    early = Early(30_000, of_strangers_bytes=50_000)
+    early = ReorderBuffer(30_000, of_strangers_bytes=50_000)
     for number in range(2):
         early.hold(vote(ONE, bytes(20_000)), bytes([number]) * 32, is_expected=False)
     with pytest.raises(TooEarly):
@@ -59,7 +59,7 @@ def test_strangers_share_their_room_and_take_nobodys():
 
 
 def test_no_more_senders_have_room_than_a_group_has_members():
-    early = Early(30_000)
+    early = ReorderBuffer(30_000)
     for number in range(MAX_MEMBERS + 1):
         early.hold(vote(ONE), number.to_bytes(32, "big"), is_expected=True)
     with pytest.raises(TooEarly):
@@ -67,7 +67,7 @@ def test_no_more_senders_have_room_than_a_group_has_members():
 
 
 def test_what_is_taken_makes_room_and_other_sessions_are_dropped():
-    early = Early(30_000)
+    early = ReorderBuffer(30_000)
     early.hold(vote(ONE, bytes(20_000)), ONE, is_expected=True)
     other = replace(vote(TWO), vote=replace(vote(TWO).vote, sid=b"\6" * 32))
     early.hold(other, TWO, is_expected=True)

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
-from benchmarks.clients_sequential import train_one_by_one
+from benchmarks.clients import train_one_by_one
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset
 from node.models import MLP
 from node.task.sections import TrainSection
 from node.training.trainer import Trainer, read_vector
-from scenarios.federated import clients
-from scenarios.federated.clients import LocalTraining, best_block, train_clients
-from scenarios.federated.gradients import Gradients, Product, Whole
+from scenarios.clients import training as clients
+from scenarios.clients.gradients import Gradients, Product, Whole
+from scenarios.clients.training import LocalTraining, best_block, train_clients
 
 FEATURES, CLASSES, ROWS = 12, 3, 60
 SIZES = (1, 5, 11, 17, 31, 20, 40, 2, 6)

@@ -23,7 +23,7 @@ from torch import nn
 from mechanisms.arguments import at_least_zero, count, positive
 from mechanisms.gradients.per_example import Loss
 from node.task.sections import TrainSection
-from scenarios.federated.gradients import Gradients, Part, Whole
+from scenarios.clients.gradients import Gradients, Part, Whole
 
 Floats = NDArray[np.floating]
 Rows = NDArray[np.integer]

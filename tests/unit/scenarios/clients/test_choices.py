@@ -8,9 +8,9 @@ import pytest
 
 from mechanisms.servers.server import FedAvg, Federation
 from node.errors import ConfigError
+from scenarios.clients.choices import PARTITIONS, Clients, MechanismChoice, Rows
 from scenarios.data.dataset import Dataset
 from scenarios.engines.inline import load
-from scenarios.federated.choices import PARTITIONS, Clients, MechanismChoice, Rows
 from tests.own_mechanisms import Shrinking
 from tests.own_studies import SHRINKING
 

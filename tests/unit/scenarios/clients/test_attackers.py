@@ -11,9 +11,8 @@ import pytest
 
 from mechanisms.noise.randomness import SeededWords
 from node.errors import ConfigError
-from scenarios.data.dataset import Dataset
-from scenarios.engines.inline import LocalRoom, load
-from scenarios.federated.attackers import (
+from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.poisons import (
     NOBODY,
     Attackers,
     Backdoor,
@@ -22,11 +21,14 @@ from scenarios.federated.attackers import (
     LabelFlip,
     Scaling,
     SignFlip,
+    Trigger,
 )
-from scenarios.federated.cell import FederatedCell, client_work, train_block
-from scenarios.federated.choices import Clients, MechanismChoice, Rows
-from scenarios.federated.poisons import Trigger
-from scenarios.federated.preparation import prepared
+from scenarios.clients.preparation import prepared
+from scenarios.clients.work import client_work
+from scenarios.data.dataset import Dataset
+from scenarios.engines.inline import LocalRoom, load
+from scenarios.federated.cell import FederatedCell
+from scenarios.federated.rounds import train_block
 from scenarios.study.threads import one_thread
 from tests.own_studies import PLAIN
 

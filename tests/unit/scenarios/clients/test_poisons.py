@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scenarios.federated.poisons import (
+from scenarios.clients.poisons import (
     Trigger,
     backdoored,
     flipped_labels,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from node.training.sgd import GradientDescent
+from node.training.optimizers import GradientDescent
 
 
 def parameters() -> list[nn.Parameter]:

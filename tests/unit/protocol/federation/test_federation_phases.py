@@ -4,8 +4,10 @@ import pytest
 
 from protocol.actions import Closed, Fatal, Send
 from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.federation.server import ASSEMBLE_S, KEEP_S, KNOCK_S, FederationClient, tags
-from protocol.federation.steps import WorkPhase
+from protocol.federation import tags
+from protocol.federation.client import KEEP_S, KNOCK_S, FederationClient
+from protocol.federation.phases import WorkPhase
+from protocol.federation.server import ASSEMBLE_S
 from protocol.wire.messages import Done, Enlisted, Order
 from tests.federations import RUN, SERVER, Federation, client, endpoint, enlist, instance, waiting
 from tests.parts import NOW, heard

@@ -24,7 +24,7 @@ def _session(message: Bulk) -> Sid:
     return message.sid if isinstance(message, Share | Sum) else session_of(message)
 
 
-class Early:
+class ReorderBuffer:
     """Messages whose session, or place in it, is not known yet.
 
     Each sender that is expected has room of its own, `of_one_bytes`, and nobody else can take it; all others

@@ -1,0 +1,124 @@
+"""Reading a task: a built-in one or a file, with what the command line changes."""
+
+from __future__ import annotations
+
+import copy
+import importlib.resources
+import tomllib
+from collections.abc import Mapping, Sequence
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from node.cli.overrides import Override, apply_override, parse_override
+from node.errors import ConfigError, reason, shown
+from node.storage.regular_files import check_regular
+from node.task.combinations import check_combinations
+from node.task.rules import read_section, unknown_name
+from node.task.sections import BUILT_IN_SOURCES, Task
+
+
+def built_in_tasks() -> dict[str, Traversable]:
+    """The task files that come with the package, by name."""
+    folder = importlib.resources.files("node").joinpath("tasks")
+    files = sorted(folder.iterdir(), key=lambda file: file.name)
+    return {file.name.removesuffix(".toml"): file for file in files if file.name.endswith(".toml")}
+
+
+def load_task(name_or_path: str, overrides: Sequence[str]) -> Task:
+    """The task called `name_or_path` (a built-in name or FILE.toml) with `overrides` applied.
+
+    Overrides are `section.key=value`, the value in TOML syntax or a bare word. A relative
+    `data.source` is relative to the file that names it, in an override to the working
+    directory. Raises ConfigError.
+    """
+    return load_changed_task(name_or_path, [parse_override(override, "--set") for override in overrides])
+
+
+def load_changed_task(name_or_path: str, overrides: Sequence[Override]) -> Task:
+    """The same with overrides from several places, the later ones stronger; an error names the place."""
+    table = _read_table(name_or_path)
+    try:
+        return read_task(_changed(table, overrides))
+    except ConfigError as error:
+        place = _to_blame(table, overrides, str(error))
+        if place in (None, "--set"):
+            raise
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def _changed(table: Mapping[str, Any], overrides: Sequence[Override]) -> dict[str, Any]:
+    """A copy of `table` with the overrides set in it."""
+    changed = copy.deepcopy(dict(table))
+    for override in overrides:
+        apply_override(changed, override)
+    return changed
+
+
+def _to_blame(table: Mapping[str, Any], overrides: Sequence[Override], complaint: str) -> str | None:
+    """Where the first override stands from which on `complaint` is made; None for the task itself."""
+    if complaint.startswith(tuple(override.where for override in overrides)):
+        return None  # it names its place already
+    blamed: str | None = None
+    for count in range(len(overrides), -1, -1):
+        try:
+            read_task(_changed(table, overrides[:count]))
+        except ConfigError as error:
+            if str(error) == complaint:
+                blamed = overrides[count - 1].where if count else None
+                continue
+        break
+    return blamed
+
+
+def overridden(table: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """`table` with every `section.key=value` set in it. Raises ConfigError for one that is not so written."""
+    for override in overrides:
+        apply_override(table, parse_override(override, "--set"))
+    return table
+
+
+def read_task(table: Mapping[str, object]) -> Task:
+    """The Task that a parsed TOML `table` describes; raises ConfigError."""
+    sections = get_type_hints(Task)
+    for given in table:
+        if given not in sections:
+            raise unknown_name("section", given, given, list(sections))
+    read = {name: read_section(cls, name, table.get(name, {})) for name, cls in sections.items()}
+    task = Task(**read)
+    check_combinations(task, table)
+    return task
+
+
+def _read_table(name_or_path: str) -> dict[str, Any]:
+    """The parsed TOML of a built-in task or of a file."""
+    built_in = built_in_tasks()
+    if name_or_path in built_in:
+        return tomllib.loads(built_in[name_or_path].read_text("utf-8"))
+    if not name_or_path.endswith(".toml"):
+        raise ConfigError(
+            f"task {shown(name_or_path)} is not known; allowed: {', '.join(built_in)}, or a FILE.toml"
+        )
+    table = _read_file(Path(name_or_path))
+    _anchor(table, "data", "source", Path(name_or_path).parent)
+    _anchor(table, "model", "weights", Path(name_or_path).parent)
+    return table
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    """The parsed TOML of `path`; ConfigError if it can not be read or is not TOML."""
+    try:
+        check_regular(path)
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"task file {shown(str(path))} can not be read: {reason(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"task file {shown(str(path))} is not valid TOML: {reason(error)}") from None
+
+
+def _anchor(table: dict[str, Any], section: str, name: str, folder: Path) -> None:
+    """Make a relative path in a task file relative to that file's folder."""
+    values = table.get(section)
+    path = values.get(name) if isinstance(values, dict) else None
+    if isinstance(path, str) and path and path not in BUILT_IN_SOURCES:
+        table[section] = {**table[section], name: str(folder / path)}

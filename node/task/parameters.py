@@ -1,0 +1,97 @@
+"""What all peers of a swarm must have in common, as one canonical text; and how two such texts differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any
+
+from node.errors import one_line
+from node.task.rules import shared_values
+from node.task.schema import agreed_schema
+from node.task.sections import Task
+
+NOTHING_FIXED: Mapping[str, str] = MappingProxyType({})
+_MOST_DIFFERENCES = 3
+_LISTS = ("shapes", "data.schema.columns")  # their items are compared one by one
+_LONGEST_PARAMETERS = 1 << 18  # characters; a few thousand shared tensors
+
+
+def canonical_parameters(
+    task: Task,
+    shapes: Sequence[tuple[str, tuple[int, ...]]],
+    bound: float,
+    digests: Mapping[str, str] = NOTHING_FIXED,
+) -> str:
+    """Canonical JSON of all that must be equal in a swarm: sorted keys, no spaces, ASCII.
+
+    `shapes` are the names and shapes of the shared parameters, in the vector's order; `bound` is what no
+    coordinate of an offer exceeds; `digests` are of what a model has beside them that all must have alike.
+    What a node may choose for itself (its data, its timeouts) is left out, and so is what was before: how
+    scales were agreed on.
+    """
+    agreed: dict[str, Any] = {entry.name: shared_values(getattr(task, entry.name)) for entry in fields(task)}
+    del agreed["agreement"]
+    schema = agreed["data"].pop("schema")
+    if schema is not None:
+        agreed["data"]["schema"] = agreed_schema(schema)
+    agreed["model"] |= digests
+    agreed["privacy"]["offer_bound"] = bound
+    agreed["shapes"] = [[name, list(shape)] for name, shape in shapes]
+    return json.dumps(agreed, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def describe_difference(mine: str, theirs: str) -> str:
+    """Why two nodes do not fit: the first dotted keys that differ, with both values.
+
+    Both are `canonical_parameters`; `theirs` may be anything, the answer is one bounded line.
+    """
+    try:
+        here, there = _flat(json.loads(mine)), _flat(_parsed(theirs))
+    except (ValueError, RecursionError):
+        return "the other's parameters can not be read"
+    differing = [name for name in sorted(here.keys() | there.keys()) if here.get(name) != there.get(name)]
+    if not differing:
+        return "the parameters are the same"
+    told = [_both(name, here, there) for name in differing[:_MOST_DIFFERENCES]]
+    more = len(differing) - len(told)
+    return "; ".join(told) + (f"; and {more} more" if more else "")
+
+
+def _parsed(theirs: str) -> dict[str, Any]:
+    """The JSON object that `theirs` is; ValueError if it is too long or something else."""
+    if len(theirs) > _LONGEST_PARAMETERS:
+        raise ValueError
+    table = json.loads(theirs)
+    if not isinstance(table, dict):
+        raise ValueError
+    return table
+
+
+def _flat(value: object, name: str = "") -> dict[str, str]:
+    """The leaves of tables by dotted key, and of the lists of shapes and columns by number, as JSON."""
+    match value:
+        case dict() if value:
+            items = [(str(part), item) for part, item in value.items()]
+        case list() if name in _LISTS:
+            items = [(str(number), item) for number, item in enumerate(value)]
+        case _:
+            return {name: json.dumps(value, sort_keys=True)}
+    leaves: dict[str, str] = {}
+    for part, item in items:
+        leaves |= _flat(item, f"{name}.{part}" if name else part)
+    return leaves
+
+
+def _both(name: str, here: Mapping[str, str], there: Mapping[str, str]) -> str:
+    """`name` with its value here and there, each bounded."""
+    values = (_clipped(side.get(name, "absent")) for side in (here, there))
+    return f"{_clipped(name)} is {next(values)} here and {next(values)} there"
+
+
+def _clipped(text: str) -> str:
+    """`text` on one line, at most 48 characters."""
+    line = one_line(text)
+    return line if len(line) <= 48 else line[:45] + "..."

@@ -1,0 +1,166 @@
+"""All that training the clients of a server takes: what an engine is handed, and may send elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from mechanisms.noise.clipping import Floats
+from mechanisms.noise.randomness import SeededWords
+from mechanisms.servers.server import Federation, Indices, Labels, ServerMechanism
+from node.data import dataset as node_data
+from node.errors import ConfigError
+from node.task.sections import ModelSection, TrainSection
+from node.training.build import build
+from node.training.trainer import read_vector, shapes
+from scenarios.clients.choices import Clients, MechanismChoice, Rows
+from scenarios.clients.poisons import NOBODY, Attackers
+from scenarios.clients.training import LocalTraining, training_of
+from scenarios.data.dataset import Dataset
+from scenarios.data.partitions import Parts
+from scenarios.frame.digests import salt_of
+
+# Streams of random numbers: [one of these, seed, ...], so that no two are the same.
+_ROWS, _DEAL, SAMPLE, _ORDER, _UPLOAD = 11, 12, 13, 14, 15
+_EXAMPLES, _ATTACKERS, _POISON, _FORGERY = 17, 18, 19, 20
+
+
+@dataclass(frozen=True)
+class FederatedArm:
+    """One arm with one seed: clients of a data set, a model, local training, and a mechanism.
+
+    block: how many clients are trained as one batch, at most. measures: of the last model, beside accuracy
+    (scenarios.federated.measures).
+    """
+
+    arm: str
+    seed: int
+    rows: Rows
+    clients: Clients
+    model: ModelSection
+    train: TrainSection
+    mechanism: MechanismChoice
+    block: int = 32
+    attackers: Attackers = NOBODY
+    measures: tuple[str, ...] = ()
+
+    @property
+    def rounds(self) -> int:
+        """How many it has."""
+        return self.train.rounds
+
+
+@dataclass(frozen=True)
+class ClientWork:
+    """All that training the clients of a cell takes; it can be sent to another process.
+
+    dataset: the rows as they are; taught: as clients train on them, which is the same until they are
+    `prepared`. salt: the arm's.
+    """
+
+    cell: FederatedArm
+    model: nn.Module
+    dataset: Dataset
+    taught: Dataset
+    parts: Parts
+    mechanism: ServerMechanism
+
+    @property
+    def salt(self) -> int:
+        """Of the streams of noise, so that no two arms have the same noise."""
+        return salt_of(self.cell.arm)
+
+    @cached_property
+    def start(self) -> Floats:
+        """The initial model (d,)."""
+        return read_vector(self.model, "*")
+
+    @property
+    def training(self) -> LocalTraining:
+        """Local training as the cell and its mechanism have it."""
+        plain, mechanism = training_of(self.cell.train), self.mechanism
+        grad_clip = plain.grad_clip if mechanism.grad_clip is None else mechanism.grad_clip
+        return replace(plain, proximal_mu=mechanism.proximal, grad_clip=grad_clip)
+
+    def order_seed(self, client: int, number: int) -> tuple[int, ...]:
+        """What the order of a client's rows in a round follows from."""
+        return (_ORDER, self.cell.seed, client, number)
+
+    def upload_words(self, client: int, number: int) -> SeededWords:
+        """What a client's noise in a round follows from."""
+        return SeededWords(np.random.default_rng([_UPLOAD, self.cell.seed, self.salt, client, number]))
+
+    def example_words(self, client: int) -> SeededWords:
+        """What a client's noise on its rows follows from."""
+        return SeededWords(np.random.default_rng([_EXAMPLES, self.cell.seed, self.salt, client]))
+
+    @cached_property
+    def attackers(self) -> frozenset[int]:
+        """The numbers of the dishonest clients: the same in every arm with as many clients."""
+        rng = np.random.default_rng([_ATTACKERS, self.cell.seed])
+        return self.cell.attackers.among(len(self.parts), rng)
+
+    def poisoned(self, client: int, x: Floats, y: Labels) -> tuple[Floats, Labels]:
+        """What a client first makes of its rows x (n, ...) and labels y (n,): nothing, where it is honest."""
+        if client not in self.attackers:
+            return x, y
+        return self.cell.attackers.poisoned(x, y, np.random.default_rng([_POISON, self.cell.seed, client]))
+
+    def said(self, client: int, number: int, weights: Floats, start: Floats) -> Floats:
+        """The weights (d,) that a client says it has trained from `start` (d,) in a round."""
+        if client not in self.attackers:
+            return weights
+        rng = np.random.default_rng([_FORGERY, self.cell.seed, client, number])
+        return self.cell.attackers.forged(weights, start, rng)
+
+    def blocks(self, chosen: Indices) -> list[Indices]:
+        """`chosen` in blocks of clients of about equally many rows."""
+        rows = np.array([len(self.parts[client]) for client in chosen])
+        ordered = chosen[np.argsort(-rows, kind="stable")]
+        return np.array_split(ordered, max(1, -(-len(ordered) // self.cell.block)))
+
+
+def client_work(cell: FederatedArm, dataset: Dataset) -> ClientWork:
+    """The work of a cell: rows dealt out, model initialised, mechanism made. Raises ConfigError."""
+    dataset = cell.rows.scaled(dataset)
+    rows = cell.rows.chosen(dataset, np.random.default_rng([_ROWS, cell.seed]))
+    parts = cell.clients.deal(dataset, rows, np.random.default_rng([_DEAL, cell.seed]))
+    if not cell.train.plain:
+        raise ConfigError(
+            "train.optimizer, train.schedule, train.loss and train.parameters: clients of a server train all "
+            "by plain 'sgd'"
+        )
+    model = build(cell.model, cell.seed, node_rows(dataset, parts[0]))
+    mechanism = cell.mechanism.make(federation_of(cell, model, parts))
+    return ClientWork(cell, model, dataset, dataset, parts, mechanism)
+
+
+def federation_of(cell: FederatedArm, model: nn.Module, parts: Parts) -> Federation:
+    """What the cell's mechanism is made for."""
+    sizes = tuple(prod(shape) for _, shape in shapes(model, "*"))
+    return Federation(tuple(len(part) for part in parts), cell.rounds, sizes)
+
+
+def node_rows(dataset: Dataset, rows: NDArray[np.int64]) -> node_data.Dataset:
+    """What a node's trainer needs of a client with these training `rows` (n,)."""
+    arrays = (dataset.train_x[rows], dataset.train_y[rows], dataset.test_x, dataset.test_y)
+    x, y, test_x, test_y = (torch.from_numpy(array) for array in arrays)
+    return node_data.Dataset(x, y, test_x, test_y, "test", dataset.classes, dataset.description)
+
+
+class Crew(Protocol):
+    """Who trains the clients of one cell."""
+
+    def uploads(self, number: int, model: Floats, chosen: Indices) -> Mapping[int, Floats]:
+        """What each of `chosen` (k,) sends, (d,), after training `model` (d,) in round `number`, from 1.
+
+        A client whose node is gone is missing; a crew without real nodes loses nobody.
+        """
