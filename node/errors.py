@@ -29,7 +29,7 @@ _ADVICE = {
     errno.ENOMEM: "free some memory",
 }
 _KEPT = "what is stored stays, and the same command goes on from there"
-_SHOWN_CHARACTERS = 200
+_PATH_CHARACTERS = 200
 _DISK = ("SQLITE_FULL", "SQLITE_IOERR")
 
 
@@ -85,7 +85,7 @@ def refusal(error: Exception) -> str | None:
 def _ending(path: str) -> str:
     """The path on one line, of a very long one the end: there is its name."""
     line = one_line(path)
-    return line if len(line) <= _SHOWN_CHARACTERS else f"...{line[3 - _SHOWN_CHARACTERS :]}"
+    return line if len(line) <= _PATH_CHARACTERS else f"...{line[3 - _PATH_CHARACTERS :]}"
 
 
 def database_advice(error: sqlite3.Error) -> str:

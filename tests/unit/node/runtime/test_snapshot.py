@@ -41,7 +41,7 @@ async def halted(alone):
     session = node.peer._node
     event = asyncio.create_task(node.peer._shell.feed(lambda now: session.receive(hello, OTHER.public, now)))
     await asyncio.to_thread(known.inside.acquire)
-    assert session._hellos.members.get(OTHER.public) is not None
+    assert session._discovery.members.get(OTHER.public) is not None
 
     async def go_on():
         known.goes_on.release()

@@ -122,7 +122,7 @@ def test_what_is_said_holds_no_machine(shares):
 def chunks_of_a_session() -> tuple[Swarm, list[SomeChunks]]:
     """A session that has ended, and for each of two members all chunks that it held."""
     swarm = Swarm(Schedule(0, 5, REDUCERS)).run()
-    held = [member.machine._masking._summing.chunks for member in swarm.members[:2]]
+    held = [member.machine._rounds._reduction.chunks for member in swarm.members[:2]]
     return swarm, [
         chunks.of(
             (member.participant.me, index)
