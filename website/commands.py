@@ -66,8 +66,8 @@ def page() -> str:
 
 
 _INTRODUCTION = """\
-Made from the commands' own parsers: `--help` says the same. `make help` lists what the repository has beside
-them; [scenarios](../scenarios.md) are run with `python -m scenarios`."""
+This page is generated from the commands' own parsers; `--help` prints the same. `make help` lists the further
+targets of the repository, and `python -m scenarios` runs the [scenarios](../scenarios.md)."""
 
 
 def _command(module: str) -> str:

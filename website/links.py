@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]\((?P<target>[^()\s]+)\)")
+_IMAGE = re.compile(r'(?P<name>\b(?:src|srcset))="docs/')
 PLACES = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "architecture.md",
@@ -38,10 +39,12 @@ def source_of(page: str) -> str:
 def relinked(markdown: str, page: str, pages: Collection[str]) -> str:
     """`markdown` of the page with every link between files made one between pages.
 
-    What is not on the site keeps its words and loses its link.
+    What is not on the site keeps its words and loses its link. Pictures of README.md lie in docs/.
 
     >>> relinked("[a](docs/a.md#x), [b](setup.py), [c](https://c)", "index.md", {"a.md"})
     '[a](a.md#x), b, [c](https://c)'
+    >>> relinked('<img src="docs/images/a.png">', "index.md", ())
+    '<img src="images/a.png">'
     """
     folder = posixpath.dirname(source_of(page))
 
@@ -54,4 +57,5 @@ def relinked(markdown: str, page: str, pages: Collection[str]) -> str:
             return match["text"]
         return f"[{match['text']}]({posixpath.relpath(place, posixpath.dirname(page) or '.')}{mark}{part})"
 
-    return _LINK.sub(changed, markdown)
+    linked = _LINK.sub(changed, markdown)
+    return _IMAGE.sub(r'\g<name>="', linked) if page == "index.md" else linked

@@ -22,16 +22,16 @@ from website.diagrams import drawing
 from website.tables import code, table
 
 _INTRODUCTION = """\
-What a node decides is decided by machines without input or output. Each walks a table that it can not
-leave: for each phase and event that there can be, the next phase, and what is sent or done. The tables and
-drawings below are read from the code when this page is built; so are the words, from the modules that are
-named. [Architecture](../architecture.md#a-round) tells how the machines play together,
-[faults](../faults.md) what was tried against them.
+State machines without input or output take every decision of a node. Each of them is a table: for each phase
+and each event that can occur in it, the next phase, and what the machine sends or does. The tables and
+drawings below are read from the code when this page is built, and so is the text of each section, from the
+docstrings of the modules that it names. [The protocol](../protocol.md) explains how the machines work
+together, and [faults](../faults.md) what was tried against them.
 
-In a drawing each phase is a column and each step an arrow, in the order of the table beside it. A dot marks
-where it begins, a double border a phase that nothing leads out of. The names of [messages](#messages) stand
-in the modules' words in capitals; what is no message (`Spend`, `Keep`, `Failed`) is for the node itself to
-do."""
+In a drawing each phase is a column and each transition an arrow, in the order of the table beside it. A dot
+marks the first phase, a double border a phase that nothing leads out of. The text writes the names of
+[messages](#messages) in capitals; names that are no messages (`Spend`, `Keep`, `Failed`) are actions that the
+machine asks the node to carry out."""
 KINDS: dict[str, type] = {kind.__name__: kind for kind in codec._TYPES}
 _ACTIONS = {kind.__name__ for kind in get_args(actions.Action)}
 
@@ -114,7 +114,7 @@ MACHINES = (
 def page() -> str:
     """Machines, then messages."""
     sections = [machine.text for machine in MACHINES]
-    return "\n\n".join(["# The protocol", _INTRODUCTION, *sections, "## Messages", messages()])
+    return "\n\n".join(["# States and messages", _INTRODUCTION, *sections, "## Messages", messages()])
 
 
 def _told(name: str) -> str:

@@ -11,9 +11,9 @@ from website.tables import code
 
 _EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 _INTRODUCTION = """\
-A node, or a whole swarm, from a program or a notebook. The names below are in the package `node`. In a
-notebook `await` and `async for` stand at the top of a cell; `run()` works there as well. All of
-these were tried in a Jupyter kernel (ipykernel 7.4); so was interrupting a cell, and another swarm then."""
+Run a node, or a whole swarm, from a program or a notebook. The package `node` exports the names below. In a
+notebook, `await` and `async for` work at the top level of a cell, and so does `run()`. All of this was tried
+in a Jupyter kernel (ipykernel 7.4), including interrupting a cell and running another swarm afterwards."""
 _SHOWN = ("Peer", "Swarm", "Results")
 
 

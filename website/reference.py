@@ -18,8 +18,9 @@ from website import words
 from website.tables import code, table
 
 _INTRODUCTION = """\
-Every key of a task file, made from the code that reads it. `--set section.key=value` changes one. Where
-**peers must agree**, a node with another value is told so, with both values, and does not take part."""
+This page lists every key of a task file; it is generated from the code that reads them.
+`--set section.key=value` changes a key. If **peers must agree** on a key, a node with another value reports
+both values and does not take part."""
 
 
 def configuration() -> str:
@@ -68,18 +69,18 @@ def _first_line(thing: object) -> str:
 def files() -> str:
     """What a node writes."""
     about = (
-        "What a node writes into its `--out`, made from the code that writes it; a folder's files are listed "
-        "in [the first pages](../index.md#a-swarm-by-hand)."
+        "The fields that a node writes into its `--out`, generated from the code that writes them; "
+        "[the first page](../index.md#a-swarm-by-hand) lists the files of that folder."
     )
     return "\n\n".join(
         [
             "# History and summary",
             about,
-            "## history.jsonl\n\nA line for each round; `Record` in Python.",
+            "## history.jsonl\n\nOne line per round; `Record` in Python.",
             _fields(Record, words.RECORD),
             "### Reasons for a fallback",
             table(["reason", "meaning"], [[code(one.value), reason_words(one)] for one in Reason]),
-            "## summary.json\n\nThe run as a whole; `Summary` in Python.",
+            "## summary.json\n\nThe whole run; `Summary` in Python.",
             _fields(Summary, words.SUMMARY),
         ]
     )

@@ -88,4 +88,4 @@ def test_the_first_tab_leads_to_the_content(window: Window, site: str):
     page = window.raw(site + PROTOCOL)
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    assert page.url.endswith("#the-protocol")
+    assert page.url.endswith("#states-and-messages")
