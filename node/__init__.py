@@ -29,7 +29,7 @@ _PLACES = {
     "Swarm": "node.api.swarm",
     "Task": "node.task.sections",
     "UserError": "node.errors",
-    "load_task": "node.task.sections",
+    "load_task": "node.task.load",
 }
 __all__ = ["ConfigError", "Peer", "Record", "Results", "Summary", "Swarm", "Task", "UserError", "load_task"]
 

@@ -43,7 +43,7 @@ class End(Enum):
     TOLD = auto()
     """By a signal, or by the program that it runs in."""
     DESERTED = auto()
-    """It came back to a swarm of which nobody is there any more (protocol.swarm.swarm_finished)."""
+    """It came back to a swarm of which nobody is there any more (protocol.swarm.last_rounds)."""
 
 
 def end_of(is_deserted: bool, is_told: bool) -> End:
