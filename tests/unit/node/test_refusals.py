@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from node import key, tracker
+from node import key
 from node.__main__ import main
 from node.app import prepare, run
 from node.cli import exit as how_it_ends
@@ -22,6 +22,7 @@ from node.options import parse_arguments
 from node.storage.database import Database, create_database
 from node.storage.folder_lock import Lock
 from node.system_errors import database_advice, refusal
+from node.tracker import __main__ as tracker
 
 ROOT = Path(__file__).resolve().parents[3]
 QUICK = ("--set", "aggregation.group_timeout_s=0.05", "--set", "train.epochs=1", "--rounds", "1")

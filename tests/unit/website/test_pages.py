@@ -58,8 +58,8 @@ def test_a_key_is_told_with_type_rule_default_and_whether_peers_must_agree():
 def test_every_command_shows_every_flag():
     page = commands.page()
 
-    folders = ("", "agree.", "check.", "init.", "predict.", "rejoin.")
-    commands_of_node = {"node.key", "node.tracker", *(f"node.{folder}__main__" for folder in folders)}
+    folders = ("", "agree.", "check.", "init.", "predict.", "rejoin.", "tracker.")
+    commands_of_node = {"node.key", *(f"node.{folder}__main__" for folder in folders)}
     assert set(commands.command_modules()) == commands_of_node
     for module in commands.command_modules():
         parser = commands.help_of(importlib.import_module(module).main)
