@@ -1,11 +1,7 @@
-"""Audits: for each mechanism a lower bound on its epsilon, and how often planted faults are refuted.
-
-A sound mechanism is refuted once in 20 times (alpha = .05) if its claim is exact, and its bound is near it.
-"""
+"""What an audit finds: the cases of all mechanisms, each judged."""
 
 from __future__ import annotations
 
-import argparse
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +11,7 @@ import numpy as np
 from benchmarks.audit.case import DELTA, EPSILON, FEW, REPEATS, Case
 from benchmarks.audit.offers import gaussian_rows, offer_cases
 from benchmarks.audit.records import record_cases
-from benchmarks.spec import Benchmark, Figure, figure
+from benchmarks.spec import Figure, figure
 from mechanisms.accounting import gaussian
 from mechanisms.audits import one_run
 from mechanisms.audits.audit import EpsilonBound, distinguish, lower_bound
@@ -27,18 +23,13 @@ REFUTED_AT_LEAST = 0.95
 ONE_RUN, CANARIES, GUESSES = "gaussian, one run", 1_000, 100
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
-    parser.add_argument("--only", metavar="TEXT", help="the mechanisms with this in their names")
-
-
-def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """A figure for each case, in the order of the mechanisms."""
+def findings(only: str | None, quick: bool) -> Iterator[Figure]:
+    """Of the mechanisms with `only` in their names, case by case. ConfigError where there is none."""
     names = [*dict.fromkeys(case.mechanism for case in cases()), ONE_RUN]
-    chosen = [name for name in names if arguments.only is None or arguments.only in name]
+    chosen = [name for name in names if only is None or only in name]
     if not chosen:
-        raise ConfigError(f"--only {arguments.only}: allowed is a part of a name: {'; '.join(names)}")
-    return _all(chosen, arguments.quick)
+        raise ConfigError(f"--only {only}: allowed is a part of a name: {'; '.join(names)}")
+    return _all(chosen, quick)
 
 
 def _all(chosen: list[str], quick: bool) -> Iterator[Figure]:
@@ -114,11 +105,3 @@ def canary_guesses(noise_std: float, words: Words) -> one_run.Guesses:
     included = one_run.coins(CANARIES, words)
     scores = gaussian_rows(noise_std)(included[None].astype(np.float64), words)[0]
     return one_run.guess(scores, included, GUESSES, GUESSES)
-
-
-AUDIT = Benchmark(
-    name="audit",
-    summary="lower bounds on every mechanism's epsilon, and the share of planted faults that are refuted",
-    add_options=add_options,
-    run=run,
-)

@@ -1,13 +1,7 @@
-"""Clients trained in blocks against one client after another, in turns; and the memory of 10,000 clients.
-
-100 clients, an equal part of 60,000 rows each, 784-256-10, batches of 10, plain SGD, one epoch (Wei et al.
-2020, section VI, has this model). MNIST where MURMURATION_DATA has it, else random rows of that shape: the
-time is the same. Each form is taken with one thread and with all that torch has, and the faster counts.
-"""
+"""Both forms of training on the same clients, by turns, and the memory of a process with many of them."""
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import time
@@ -22,17 +16,17 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from benchmarks.clients_sequential import train_one_by_one
+from benchmarks.clients.sequential import train_one_by_one
 from benchmarks.memory.residence import resident_bytes
-from benchmarks.spec import Benchmark, Figure, figure
-from node.errors import ConfigError, UserError
+from benchmarks.spec import Figure, figure
+from node.errors import UserError
 from node.models import MLP
 from node.training.trainer import read_vector
 from scenarios.data.sources import data_folder, load
 from scenarios.federated.clients import LocalTraining, best_block, train_clients
 
 MNIST_CLIENTS, MNIST_ROWS = 100, 600
-REPEATS, SAMPLE = 5, 10
+SAMPLE = 10
 RATIO_AT_LEAST = 2.5
 TRAINING = LocalTraining(epochs=1, batch_size=10, learning_rate=0.002)
 MANY, MANY_ROWS, MANY_BYTES = 10_000, 20, 4 << 30
@@ -70,29 +64,12 @@ QUICK = replace(MNIST, clients=16, rows=50)
 DIGITS = Case("64-64-10", (64, 64, 10), MANY, MANY_ROWS)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
-    parser.add_argument("--repeats", type=int, help=f"timings of each form (default {REPEATS})")
-    parser.add_argument("--block", type=int, help="clients at a time (default: by measurement)")
-    parser.add_argument("--momentum", type=float, default=0.0, help="of SGD (default 0)")
+def findings(momentum: float, repeats: int, block: int | None, quick: bool) -> Iterator[Figure]:
+    """Clients a second of both forms, their ratio, memory.
 
-
-def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Clients a second of both forms, their ratio, memory."""
-    for name in ("repeats", "block"):
-        value = getattr(arguments, name)
-        if value is not None and value < 1:
-            raise ConfigError(f"--{name} {value}: allowed are 1 and more")
-    if not 0 <= arguments.momentum < 1:
-        raise ConfigError(f"--momentum {arguments.momentum}: allowed are 0 to below 1")
-    training = replace(TRAINING, momentum=arguments.momentum)
-    repeats = arguments.repeats or (1 if arguments.quick else REPEATS)
-    return _all(QUICK if arguments.quick else MNIST, training, repeats, arguments.block, arguments.quick)
-
-
-def _all(
-    case: Case, training: LocalTraining, repeats: int, block: int | None, quick: bool
-) -> Iterator[Figure]:
+    `block`: clients at a time; None: by measurement.
+    """
+    case, training = QUICK if quick else MNIST, replace(TRAINING, momentum=momentum)
     contest = _Contest(case, training, block)
     rates: dict[tuple[str, int], list[float]] = {}
     for repeat in range(repeats):
@@ -204,11 +181,3 @@ def measure(case: Case, told: Connection) -> None:
     seeds = range(case.clients)
     train_clients(model, start, case.parts(), x, y, functional.cross_entropy, training, seeds, None, block)
     told.send(resident_bytes("self", "VmHWM"))
-
-
-CLIENTS = Benchmark(
-    name="clients",
-    summary="clients a second: local training in blocks against one client after another, and memory",
-    add_options=add_options,
-    run=run,
-)
