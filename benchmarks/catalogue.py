@@ -92,6 +92,11 @@ _ENTRIES = (
         "benchmarks.siege.benchmark:SIEGE",
     ),
     Entry(
+        "starting",
+        "how soon each command shows its help, and says what it begins",
+        "benchmarks.starting:STARTING",
+    ),
+    Entry(
         "tls",
         "what TLS adds to a masked round, with real peers on this machine",
         "benchmarks.tls:TLS",

@@ -25,7 +25,7 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def _run(options: TrackerOptions) -> int:
-    print(f"starting: a tracker at {options.listen}", flush=True)
+    print(f"starting: introductions at {options.listen}", flush=True)
     from node.tracker.serve import serve  # noqa: PLC0415 - loads aiohttp: not before the arguments are right
 
     return serve(options)

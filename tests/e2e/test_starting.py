@@ -46,7 +46,7 @@ MOMENTS = [
 ]
 OPENINGS = [
     (NODE, "torch", "starting: a node with the task digits"),
-    (TRACKER, "aiohttp", "starting: a tracker at 127.0.0.1:0"),
+    (TRACKER, "aiohttp", "starting: introductions at 127.0.0.1:0"),
     (("node.init", "--data", "a.csv"), "pyarrow", "starting: a look at a.csv"),
     (AGREE, "torch", "starting: an agreement for digits-agreed.toml"),
     (PREDICT, "torch", "starting: predictions for a.csv with the model in model.safetensors"),

@@ -16,7 +16,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
     listed = capsys.readouterr().out
     names = {
         *("aggregators", "allocation", "audit", "calibration", "clients", "memory", "noise", "rounds"),
-        *("floor", "page", "secagg", "shares", "siege", "tls"),
+        *("floor", "page", "secagg", "shares", "siege", "starting", "tls"),
     }
     assert set(BENCHMARKS) == names
     assert all(name in helped and name in listed for name in BENCHMARKS)
@@ -47,6 +47,7 @@ def test_help_and_list_name_every_benchmark(capsys: pytest.CaptureFixture[str]) 
         ("secagg --d ,", "--d ,: allowed are 1 to"),
         ("secagg --rounds 0", "--rounds 0: allowed are 1"),
         ("siege --turns 0", "--turn 30 --turns 0: allowed are 1"),
+        ("starting --repeats 0", "--repeats 0: allowed are 1"),
         ("tls --rounds 0", "--rounds 0: allowed are 1"),
         ("secagg --protocols additive", "--protocols additive: allowed are additive-ring, additive-seed,"),
         ("secagg --flwr-python nowhere/python", "--flwr-python nowhere/python: there is no such file"),

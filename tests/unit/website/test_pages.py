@@ -11,6 +11,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from node.cli.commands import COMMANDS
 from node.runtime.artifacts import Record, Summary
 from node.task.rules import key_name
 from node.task.sections import Task
@@ -72,6 +73,13 @@ def test_every_command_shows_every_flag():
         )
     assert "`--shard I/N`" in page
     assert "| 130 | interrupted" in page
+
+
+def test_the_page_of_commands_tells_both_ways_to_start_each():
+    page = commands.page()
+
+    for command in COMMANDS:
+        assert f"| `murmuration {command.name}` | `python -m {command.package}` | {command.summary} |" in page
 
 
 def test_a_command_still_prints_its_help_afterwards(capsys):
