@@ -6,50 +6,19 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
-from benchmarks.aggregators import AGGREGATORS
-from benchmarks.allocation import ALLOCATION
-from benchmarks.audit.benchmark import AUDIT
-from benchmarks.calibration import CALIBRATION
-from benchmarks.clients import CLIENTS
-from benchmarks.floor import FLOOR
+from benchmarks.catalogue import BENCHMARKS
 from benchmarks.machine import machine, versions
-from benchmarks.memory.benchmark import MEMORY
-from benchmarks.noise import NOISE
-from benchmarks.page.benchmark import PAGE
-from benchmarks.rounds import ROUNDS
-from benchmarks.secagg.benchmark import SECAGG
-from benchmarks.shares import SHARES
-from benchmarks.siege.benchmark import SIEGE
 from benchmarks.spec import Figure, Row
-from benchmarks.tls import TLS
+from node.cli.commands import program
 from node.cli.exit import guarded
 from node.cli.sigint import begun, leave
 from node.errors import ConfigError, UserError, reason
 
-BENCHMARKS = {
-    benchmark.name: benchmark
-    for benchmark in (
-        AGGREGATORS,
-        ALLOCATION,
-        AUDIT,
-        CALIBRATION,
-        CLIENTS,
-        FLOOR,
-        MEMORY,
-        NOISE,
-        PAGE,
-        ROUNDS,
-        SECAGG,
-        SHARES,
-        SIEGE,
-        TLS,
-    )
-}
 DEBUG = "--debug"
 
 
@@ -58,7 +27,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise ConfigError instead of printing the usage."""
-        raise ConfigError(f"{message}; see `python -m benchmarks --help`")
+        raise ConfigError(f"{message}; see `{program('benchmarks')} --help`")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,31 +43,39 @@ def _complain(text: str, status: int) -> None:
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The command line as argparse has it. Raises ConfigError."""
-    parser = Parser(prog="python -m benchmarks", description=__doc__, allow_abbrev=False)
+    return command_line([word for word in argv if word in BENCHMARKS][:1]).parse_args(argv)
+
+
+def command_line(with_options: Collection[str] = BENCHMARKS) -> Parser:
+    """The parser. `with_options`: the benchmarks whose options it knows; the others are not loaded."""
+    parser = Parser(prog=program("benchmarks"), description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="name", required=True, metavar="NAME", parser_class=Parser)
     commands.add_parser("list", help="the name and a line for every benchmark")
-    for benchmark in BENCHMARKS.values():
+    for entry in BENCHMARKS.values():
         command = commands.add_parser(
-            benchmark.name, help=benchmark.summary, description=benchmark.summary, allow_abbrev=False
+            entry.name, help=entry.summary, description=entry.summary, allow_abbrev=False
         )
         command.add_argument("--quick", action="store_true", help="smaller, to see that it works")
         command.add_argument(
             "--json", type=Path, metavar="FILE", help="also write a JSON list of all figures"
         )
         command.add_argument(DEBUG, action="store_true", help="tracebacks of errors")
-        benchmark.add_options(command)
-    return parser.parse_args(argv)
+        if entry.name in with_options:
+            entry.load().add_options(command)
+    return parser
 
 
 def _run(arguments: argparse.Namespace, command: str) -> int:
-    begun()
     if arguments.name == "list":
-        for benchmark in BENCHMARKS.values():
-            print(f"{benchmark.name:12} {benchmark.summary}")
+        for entry in BENCHMARKS.values():
+            print(f"{entry.name:12} {entry.summary}")
         return 0
     if arguments.json is not None and not arguments.json.absolute().parent.is_dir():
         raise ConfigError(f"--json {arguments.json}: there is no such folder")
-    found_one_by_one = BENCHMARKS[arguments.name].run(arguments)
+    chosen = BENCHMARKS[arguments.name]
+    print(f"benchmark {chosen.name}: {chosen.summary}", flush=True)
+    found_one_by_one = chosen.load().run(arguments)
+    begun()
     ran_on = {"command": command, "machine": machine(), "versions": versions()}
     print(ran_on["machine"])
     print(", ".join(f"{name} {version}" for name, version in versions().items()))

@@ -95,9 +95,4 @@ def timed(calls: Mapping[str, Call], rows: Updates, repeats: int) -> dict[str, l
     return {name: seconds[1:] for name, seconds in taken.items()}  # without the first: memory, threads
 
 
-AGGREGATORS = Benchmark(
-    name="aggregators",
-    summary="robust aggregators against a plain sort and one distance matrix",
-    add_options=add_options,
-    run=run,
-)
+AGGREGATORS = Benchmark(add_options, run)

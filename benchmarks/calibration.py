@@ -82,9 +82,4 @@ def _timed(calibrate: Callable[[], object], repeats: int) -> list[float]:
     return seconds
 
 
-CALIBRATION = Benchmark(
-    name="calibration",
-    summary="noise of the classic and of the exact calibration at the same stated budget, and their speed",
-    add_options=add_options,
-    run=run,
-)
+CALIBRATION = Benchmark(add_options, run)

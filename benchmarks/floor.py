@@ -136,4 +136,4 @@ def _public_keys(n: int, key: NodeKey) -> None:
             pair_seed(1 << 200, far, _SID, b"1" * 32, b"2" * 32)
 
 
-FLOOR = Benchmark("floor", "a masked round's arithmetic alone, without any message", add_options, run)
+FLOOR = Benchmark(add_options, run)

@@ -142,9 +142,4 @@ def _outcomes(case: str, runs: tuple[PeerRun, ...]) -> Iterator[Figure]:
     yield figure("rounds", case, "different models at the end", "models", [models], 1)
 
 
-ROUNDS = Benchmark(
-    name="rounds",
-    summary="seconds and bytes of a round, by phase, with real peers on this machine",
-    add_options=add_options,
-    run=run,
-)
+ROUNDS = Benchmark(add_options, run)

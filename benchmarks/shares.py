@@ -141,9 +141,4 @@ def _gigabytes_a_second(step: Callable[[], object], size: int, repeats: int) -> 
     return speeds
 
 
-SHARES = Benchmark(
-    name="shares",
-    summary="errors of the sum for each share kind, and GB/s of encoding, masking and decoding on one core",
-    add_options=add_options,
-    run=run,
-)
+SHARES = Benchmark(add_options, run)

@@ -69,9 +69,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark of the command line. `run` judges the options at once, then gives what it finds."""
+    """A benchmark of the command line, as `benchmarks.catalogue` names it.
 
-    name: str
-    summary: str
+    `run` judges the options, loads what it measures, and then gives what it finds, one by one. What takes
+    long to load is loaded there, not by the benchmark's module, so that its options are known at once.
+    """
+
     add_options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], Iterator[Figure] | Iterator[Row]]

@@ -10,19 +10,26 @@ and whatever else passes meanwhile: they say something on a quiet machine only.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.secagg.cells import MASKED, Cell, Taken
-from benchmarks.secagg.processes import Processes, gathered
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError
+
+if TYPE_CHECKING:
+    from benchmarks.secagg.processes import Processes
 
 CELLS = (Cell(MASKED, 10, 100_000), Cell(MASKED, 10, 1_000_000), Cell(MASKED, 4, 1_000_000))
 QUICK_CELLS = (Cell(MASKED, 4, 20_000),)
 ROUNDS, QUICK_ROUNDS = 15, 2
 _DEVICES = Path("/proc/net/dev")
+
+Gather = Callable[[Cell, bool], AbstractContextManager["Processes"]]
+"""A cell's processes, all connected, with TLS or without."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +83,15 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     rounds = (QUICK_ROUNDS if arguments.quick else ROUNDS) if arguments.rounds is None else arguments.rounds
     if rounds < 1:
         raise ConfigError(f"--rounds {rounds}: allowed are 1 and more")
+    from benchmarks.secagg.processes import gathered  # noqa: PLC0415 - loads torch
+
     cells = QUICK_CELLS if arguments.quick else CELLS
-    return (found for cell in cells for found in _figures(cell, *_by_turns(cell, rounds)))
+    return (found for cell in cells for found in _figures(cell, *_by_turns(gathered, cell, rounds)))
 
 
-def _by_turns(cell: Cell, rounds: int) -> tuple[Side, Side]:
+def _by_turns(gathered: Gather, cell: Cell, rounds: int) -> tuple[Side, Side]:
     """A round without TLS, one with, and so on; the first of each is not counted."""
-    with gathered(cell, tls=False) as bare, gathered(cell, tls=True) as covered:
+    with gathered(cell, False) as bare, gathered(cell, True) as covered:
         pairs = [(_round(bare, number), _round(covered, number)) for number in range(rounds + 1)]
         met = [[spent for spent in group.met_cpu_s if spent is not None] for group in (bare, covered)]
     without, under = zip(*pairs[1:], strict=True)
@@ -131,9 +140,4 @@ def _by_round(side: Side) -> list[float]:
     return [sum(sample.cpu_s for sample in one.taken.samples) for one in side.passed]
 
 
-TLS = Benchmark(
-    name="tls",
-    summary="what TLS adds to a masked round, with real peers on this machine",
-    add_options=add_options,
-    run=run,
-)
+TLS = Benchmark(add_options, run)

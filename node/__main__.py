@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from node.cli.exit import guarded, print_error
 from node.cli.sigint import leave
 from node.logs import complain, logging_to
-from node.options import NodeOptions, parse_arguments
+from node.options import NodeOptions, command_line, parse_arguments
+
+__all__ = ["command_line", "main"]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -23,6 +25,8 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def _run(options: NodeOptions) -> int:
+    if not options.json:
+        print(f"starting: a node with the task {options.task.task.name}", flush=True)
     from node.app import run  # noqa: PLC0415 - loads torch, seconds: not before the arguments are right
 
     return run(options)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from node.cli.commands import program
 from node.cli.exit import guarded, print_error
+from node.cli.parser import NodeParser
 from node.cli.sigint import begun, leave
 from node.errors import ConfigError, reason
-from node.options import NodeParser, a_path
+from node.options import a_path
 from node.storage.key_file import new_seed, read_key, write_key
 from protocol.crypto.node_key import NodeKey
 
@@ -24,11 +27,16 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _main(argv: Sequence[str]) -> int:
-    parser = NodeParser(prog="python -m node.key", description=_DESCRIPTION)
-    parser.add_argument("file", metavar="FILE", help="such as runs/a/node.key, for a node with --out runs/a")
-    path = a_path(parser.parse_args(argv).file, "FILE")
+    path = a_path(command_line().parse_args(argv).file, "FILE")
     print((read_key(path) or _new_key(path)).public.hex())
     return 0
+
+
+def command_line() -> argparse.ArgumentParser:
+    """The parser."""
+    parser = NodeParser(prog=program("node.key"), description=_DESCRIPTION)
+    parser.add_argument("file", metavar="FILE", help="such as runs/a/node.key, for a node with --out runs/a")
+    return parser
 
 
 def _new_key(path: Path) -> NodeKey:

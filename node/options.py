@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from node.addresses import PeerAddress, is_loopback, parse_endpoint, parse_key, parse_peer
+from node.cli.commands import program
 from node.cli.layers import Place, add_config, layered
+from node.cli.parser import NodeParser
 from node.data.in_memory import Rows
 from node.errors import ConfigError, reason, shown
 from node.logs import LogOptions, add_log_options, log_options
@@ -78,14 +79,6 @@ class NodeOptions:
     debug: bool
 
 
-class NodeParser(argparse.ArgumentParser):
-    """An argument parser whose complaints are ConfigErrors, so that they are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """One line, with where to read on."""
-        raise ConfigError(f"{message}; {self.prog} --help tells what is allowed")
-
-
 def parse_arguments(argv: Sequence[str]) -> NodeOptions:
     """The options in `argv` (without the program's name), the environment and the --config file.
 
@@ -96,7 +89,7 @@ def parse_arguments(argv: Sequence[str]) -> NodeOptions:
 
 def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions:
     """The same for any environment."""
-    asked = layered(_parser(), argv, environ, ENVIRONMENT)
+    asked = layered(command_line(), argv, environ, ENVIRONMENT)
     given, place = asked.values, asked.place
     tracker = _tracker(given.tracker, place("tracker"))
     options = NodeOptions(
@@ -125,10 +118,10 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
     return options
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
     """The parser; values are read by the functions below, which name option and value."""
     parser = NodeParser(
-        prog="python -m node",
+        prog=program("node"),
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -7,20 +7,19 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from node.cli.commands import program
 from node.cli.exit import guarded
 from node.cli.sigint import INTERRUPTED, begun, leave
 from node.errors import ConfigError
-from scenarios.catalogue import SCENARIOS
-from scenarios.data import downloads
-from scenarios.data.sources import ALL, data_folder
-from scenarios.frame.harness import run
-from scenarios.frame.spec import Request, Scenario
+from scenarios.catalogue import SCENARIOS, Entry
+from scenarios.data.sources import ALL, data_folder, source
+from scenarios.frame.spec import Request
 
 DESCRIPTION = "Runs of whole swarms, judged by the claims that they make."
 RUN_DESCRIPTION = (
@@ -50,18 +49,43 @@ def _complain(text: str, status: int) -> None:
 
 
 def _dispatch(arguments: argparse.Namespace) -> int:
-    begun()
     console = Console()
     match arguments.command:
         case "list":
+            begun()
             console.print(overview())
-        case "data" if arguments.name is None:
-            console.print(downloads.overview(data_folder(arguments.data_dir, os.environ)))
         case "data":
-            downloads.get(arguments.name, data_folder(arguments.data_dir, os.environ), console)
+            _data(arguments, console)
         case _:
-            run(find(arguments.name), request(arguments), console)
+            _run(arguments, console)
     return 0
+
+
+def _run(arguments: argparse.Namespace, console: Console) -> None:
+    entry = find(arguments.name)
+    _say(console, f"scenario {entry.name}: {entry.summary}")
+    from scenarios.frame.harness import run  # noqa: PLC0415 - loads plotly
+
+    scenario = entry.load()
+    begun()
+    run(scenario, request(arguments), console)
+
+
+def _data(arguments: argparse.Namespace, console: Console) -> None:
+    folder, name = data_folder(arguments.data_dir, os.environ), arguments.name
+    _say(console, f"data in {folder}" if name is None else f"data set {name}, in {folder}")
+    from scenarios.data import downloads  # noqa: PLC0415 - loads aiohttp
+
+    begun()
+    if name is None:
+        console.print(downloads.overview(folder))
+    else:
+        downloads.get(name, folder, console)
+
+
+def _say(console: Console, text: str) -> None:
+    """What is begun, before what it takes is loaded: that may take seconds."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 class Parser(argparse.ArgumentParser):
@@ -74,7 +98,12 @@ class Parser(argparse.ArgumentParser):
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The command line as argparse has it. Raises ConfigError."""
-    parser = Parser(prog="python -m scenarios", description=DESCRIPTION, allow_abbrev=False)
+    return command_line().parse_args(argv)
+
+
+def command_line() -> Parser:
+    """The parser; values are judged by the scenario, once it is loaded."""
+    parser = Parser(prog=program("scenarios"), description=DESCRIPTION, allow_abbrev=False)
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="list | run | data", parser_class=Parser
     )
@@ -83,7 +112,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     _add_run(commands)
     for command in commands.choices.values():
         command.add_argument(DEBUG, action="store_true", help="tracebacks of errors")
-    return parser.parse_args(argv)
+    return parser
 
 
 def _add_data(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -93,7 +122,9 @@ def _add_data(commands: argparse._SubParsersAction[Parser]) -> None:
         description=DATA_DESCRIPTION,
         allow_abbrev=False,
     )
-    getter.add_argument("name", nargs="?", metavar="NAME", help=f"one of: {', '.join(ALL)}")
+    getter.add_argument(
+        "name", nargs="?", metavar="NAME", type=_data_set, choices=ALL, help=f"one of: {', '.join(ALL)}"
+    )
     getter.add_argument("--data-dir", type=Path, metavar="DIR", help=DATA_DIR_HELP)
 
 
@@ -101,7 +132,9 @@ def _add_run(commands: argparse._SubParsersAction[Parser]) -> None:
     runner = commands.add_parser(
         "run", help="run a scenario", description=RUN_DESCRIPTION, allow_abbrev=False
     )
-    runner.add_argument("name", metavar="NAME", help=f"one of: {', '.join(SCENARIOS)}")
+    runner.add_argument(
+        "name", metavar="NAME", type=_scenario, choices=SCENARIOS, help=f"one of: {', '.join(SCENARIOS)}"
+    )
     runner.add_argument("--peers", type=int, metavar="N", help="how many peers take part")
     runner.add_argument("--rounds", type=int, metavar="N", help="how many rounds they train")
     runner.add_argument(
@@ -123,6 +156,15 @@ def _add_run(commands: argparse._SubParsersAction[Parser]) -> None:
     )
 
 
+def _scenario(name: str) -> str:
+    """The name, if it is one: the complaint is ours, the choices are for a shell's completion."""
+    return find(name).name
+
+
+def _data_set(name: str) -> str:
+    return source(name).name
+
+
 def request(arguments: argparse.Namespace) -> Request:
     """The arguments of `run` as a value."""
     return Request(
@@ -138,8 +180,8 @@ def request(arguments: argparse.Namespace) -> Request:
     )
 
 
-def find(name: str) -> Scenario[Any, Any]:
-    """The scenario of that name. Raises ConfigError."""
+def find(name: str) -> Entry:
+    """The scenario of that name, not loaded yet. Raises ConfigError."""
     if name not in SCENARIOS:
         raise ConfigError(f"scenario {name!r} is unknown; allowed: {', '.join(SCENARIOS)}")
     return SCENARIOS[name]
@@ -150,8 +192,8 @@ def overview() -> Table:
     table = Table(box=box.SIMPLE)
     for heading in ("name", "source", "what it shows"):
         table.add_column(heading, overflow="fold")
-    for scenario in SCENARIOS.values():
-        table.add_row(scenario.name, scenario.source, scenario.summary)
+    for entry in SCENARIOS.values():
+        table.add_row(entry.name, entry.source, entry.summary)
     return table
 
 

@@ -1,20 +1,84 @@
-"""All scenarios. A new one is a file with a Scenario value, and its line here."""
+"""All scenarios, before any is loaded. A new one is a file with a Scenario value, and its entry here."""
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from scenarios.frame.spec import Scenario
-from scenarios.systems.aldp.claims import ALDP
-from scenarios.systems.attacks.claims import ATTACKS_SCENARIO
-from scenarios.systems.dp_fedavg.claims import DP_FEDAVG
-from scenarios.systems.label_dp.claims import LABEL_DP
-from scenarios.systems.mechanisms.claims import MECHANISMS
-from scenarios.systems.nbafl.claims import NBAFL
-from scenarios.systems.rpfl.study import RPFL
-from scenarios.systems.swarm.claims import SWARM
+if TYPE_CHECKING:
+    from scenarios.frame.spec import Scenario
 
-SCENARIOS: dict[str, Scenario[Any, Any]] = {
-    scenario.name: scenario
-    for scenario in (SWARM, MECHANISMS, ALDP, NBAFL, DP_FEDAVG, RPFL, LABEL_DP, ATTACKS_SCENARIO)
-}
+
+@dataclass(frozen=True)
+class Entry:
+    """What a scenario is called, whose system it replays, and what it shows, in a line each.
+
+    value: where the Scenario is, "package.module:NAME". Its code loads torch, which takes seconds.
+    """
+
+    name: str
+    source: str
+    summary: str
+    value: str
+
+    def load(self) -> Scenario[Any, Any]:
+        """The scenario."""
+        module, _, name = self.value.partition(":")
+        found: Scenario[Any, Any] = getattr(importlib.import_module(module), name)
+        return found
+
+
+_ENTRIES = (
+    Entry(
+        name="swarm",
+        source="Murmuration",
+        summary="Real peers on loopback learn handwritten digits together, against each alone and pooled "
+        "data.",
+        value="scenarios.systems.swarm.claims:SWARM",
+    ),
+    Entry(
+        name="mechanisms",
+        source="all of the systems replayed here, side by side",
+        summary="Every mechanism on one axis of stated epsilon, and what each protects, from whom.",
+        value="scenarios.systems.mechanisms.claims:MECHANISMS",
+    ),
+    Entry(
+        name="aldp",
+        source="DISCO (EPFL), its documentation of privacy",
+        summary="Adaptive local noise in a swarm over epsilon, radius and peers; the error of float shares.",
+        value="scenarios.systems.aldp.claims:ALDP",
+    ),
+    Entry(
+        name="nbafl",
+        source="Wei et al. 2020, IEEE TIFS 15; FederatedScope, page on differential privacy",
+        summary="Noise before aggregation: a table's nine cells as its code and the paper have them.",
+        value="scenarios.systems.nbafl.claims:NBAFL",
+    ),
+    Entry(
+        name="dp-fedavg",
+        source="McMahan et al. 2018, arXiv 1710.06963; Practicing Federated Learning, chapter 15.2",
+        summary="User-level privacy with a server: noise, users, clip and estimator, and a book's settings.",
+        value="scenarios.systems.dp_fedavg.claims:DP_FEDAVG",
+    ),
+    Entry(
+        name="rpfl",
+        source="Shi, Hu, Wang, Zhu & Han, Distributionally Robust Federated Learning for DP Data (RPFL)",
+        summary="attackers, nine defences and RPFL on Adult and loans: accuracy, backdoors, membership",
+        value="scenarios.systems.rpfl.study:RPFL",
+    ),
+    Entry(
+        name="label-dp",
+        source="MindSpore Federated r0.1, vertical learning with label privacy; Ghazi et al. 2021",
+        summary="Two parties with one network: flipped labels, drawn once or afresh, and noisy signs.",
+        value="scenarios.systems.label_dp.claims:LABEL_DP",
+    ),
+    Entry(
+        name="attacks",
+        source="DISCO, its documentation of privacy; RPFL's threat model; Geiping et al. 2020, Melis et al. "
+        "2019, Carlini et al. 2022",
+        summary="What a curious server or peer learns, and what a secure sum and noise prevent.",
+        value="scenarios.systems.attacks.claims:ATTACKS_SCENARIO",
+    ),
+)
+SCENARIOS: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}

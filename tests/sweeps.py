@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 
 from scenarios.__main__ import main
-from scenarios.catalogue import SCENARIOS
+from scenarios.catalogue import SCENARIOS, Entry
 from scenarios.runs.run import scenario_of
 from tests.own_studies import STUDY
 
+SMALL = scenario_of(STUDY)
+
 if __name__ == "__main__":
-    SCENARIOS[STUDY.name] = scenario_of(STUDY)
+    SCENARIOS[STUDY.name] = Entry(STUDY.name, STUDY.source, STUDY.summary, "tests.sweeps:SMALL")
     sys.exit(main())

@@ -9,7 +9,8 @@ from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from node.cli.sigint import INTERRUPTED
+from node.cli.commands import COMMANDS
+from node.cli.sigint import INTERRUPTED, SCRIPT
 from node.errors import ConfigError, UserError
 from website.tables import code, table
 
@@ -62,12 +63,21 @@ def _help_is_caught() -> Iterator[None]:
 def page() -> str:
     """All commands, and how they end."""
     parts = [_command(name) for name in command_modules()]
-    return "\n\n".join(["# Commands", _INTRODUCTION, *parts, _statuses()])
+    return "\n\n".join(["# Commands", _INTRODUCTION, _doors(), *parts, _statuses()])
 
 
 _INTRODUCTION = """\
-This page is generated from the commands' own parsers; `--help` prints the same. `make help` lists the further
-targets of the repository, and `python -m scenarios` runs the [scenarios](../scenarios.md)."""
+Made from the commands' own parsers: `--help` says the same. Each is started in either of two ways, which are
+the same code ([more on that](../operating.md#one-command-for-all)). `make help` lists what the repository has
+beside them; [scenarios](../scenarios.md) have a page of their own."""
+
+
+def _doors() -> str:
+    rows = [
+        [code(f"{SCRIPT} {command.name}"), code(f"python -m {command.package}"), command.summary]
+        for command in COMMANDS
+    ]
+    return table(["command", "the same", "what for"], rows)
 
 
 def _command(module: str) -> str:

@@ -6,25 +6,9 @@ A sound mechanism is refuted once in 20 times (alpha = .05) if its claim is exac
 from __future__ import annotations
 
 import argparse
-import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 
-import numpy as np
-
-from benchmarks.audit.case import DELTA, EPSILON, FEW, REPEATS, Case
-from benchmarks.audit.offers import gaussian_rows, offer_cases
-from benchmarks.audit.records import record_cases
-from benchmarks.spec import Benchmark, Figure, figure
-from mechanisms.accounting import gaussian
-from mechanisms.audits import one_run
-from mechanisms.audits.audit import EpsilonBound, distinguish, lower_bound
-from mechanisms.noise.randomness import SeededWords, Words
-from node.errors import ConfigError
-
-ALPHA = 0.05
-REFUTED_AT_LEAST = 0.95
-ONE_RUN, CANARIES, GUESSES = "gaussian, one run", 1_000, 100
+from benchmarks.spec import Benchmark, Figure
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -34,91 +18,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     """A figure for each case, in the order of the mechanisms."""
-    names = [*dict.fromkeys(case.mechanism for case in cases()), ONE_RUN]
-    chosen = [name for name in names if arguments.only is None or arguments.only in name]
-    if not chosen:
-        raise ConfigError(f"--only {arguments.only}: allowed is a part of a name: {'; '.join(names)}")
-    return _all(chosen, arguments.quick)
+    from benchmarks.audit.findings import findings  # noqa: PLC0415 - loads torch
+
+    return findings(arguments.only, arguments.quick)
 
 
-def _all(chosen: list[str], quick: bool) -> Iterator[Figure]:
-    for case in cases():
-        if case.mechanism in chosen:
-            yield finding(quicker(case) if quick else case)
-    if ONE_RUN in chosen:
-        yield from one_run_findings(1 if quick else REPEATS)
-
-
-def cases() -> list[Case]:
-    """All that are audited by many runs."""
-    return [*offer_cases(), *record_cases()]
-
-
-def quicker(case: Case) -> Case:
-    """Once; a sound mechanism with fewer runs, as no power is needed there."""
-    return replace(case, trials=case.trials if case.fault else min(case.trials, FEW), repeats=1)
-
-
-def bounds(case: Case, alpha: float = ALPHA) -> list[EpsilonBound]:
-    """One for each repeat; the seeds follow from the names."""
-    found = []
-    for repeat in range(case.repeats):
-        words = seeded(case.mechanism, case.fault, repeat)
-        scores = distinguish(
-            case.release, case.pair, case.trials, words, score=case.score, threshold=case.threshold
-        )
-        found.append(lower_bound(scores, case.delta, alpha, case.method))
-    return found
-
-
-def seeded(*names: object) -> Words:
-    """Words that the names fix."""
-    return SeededWords(np.random.default_rng(zlib.crc32(repr(names).encode())))
-
-
-def finding(case: Case) -> Figure:
-    """For a sound mechanism its lower bound, at most the claim; for a faulty one how often it is refuted."""
-    epsilons = [bound.epsilon for bound in bounds(case)]
-    return _figure(
-        case.mechanism, case.fault, epsilons, case.claim, f"n = {case.trials} a side, {case.method}"
-    )
-
-
-def _figure(mechanism: str, fault: str, epsilons: list[float], claim: float, how: str) -> Figure:
-    refuted = sum(epsilon > claim for epsilon in epsilons)
-    note = f"claim {claim:.4g} refuted {refuted}/{len(epsilons)}; {how}"
-    if not fault:
-        return figure("audit", mechanism, "epsilon is at least", "", epsilons, claim, note)
-    share = [refuted / len(epsilons)]
-    note = f"epsilon is at least {np.median(epsilons):.4g}; {note}"
-    return figure("audit", mechanism, fault, "refuted", share, note=note, at_least=REFUTED_AT_LEAST)
-
-
-# -- one run of many canaries ------------------------------------------------------------------------
-
-
-def one_run_findings(repeats: int) -> Iterator[Figure]:
-    """A sum of canaries of norm 1, each a coordinate of its own: adding or removing one moves it by 1."""
-    multiplier = gaussian.noise_multiplier(EPSILON, DELTA)
-    for fault, share in (("", 1.0), ("a quarter of the noise", 0.25)):
-        epsilons = [
-            one_run.epsilon_lower_bound(canary_guesses(share * multiplier, words), DELTA, ALPHA)
-            for words in (seeded(ONE_RUN, fault, repeat) for repeat in range(repeats))
-        ]
-        how = f"{CANARIES} canaries, {2 * GUESSES} guesses"
-        yield _figure(ONE_RUN, fault, epsilons, EPSILON, how)
-
-
-def canary_guesses(noise_std: float, words: Words) -> one_run.Guesses:
-    """What is right of the guesses in for the largest coordinates of one noised sum, out for the smallest."""
-    included = one_run.coins(CANARIES, words)
-    scores = gaussian_rows(noise_std)(included[None].astype(np.float64), words)[0]
-    return one_run.guess(scores, included, GUESSES, GUESSES)
-
-
-AUDIT = Benchmark(
-    name="audit",
-    summary="lower bounds on every mechanism's epsilon, and the share of planted faults that are refuted",
-    add_options=add_options,
-    run=run,
-)
+AUDIT = Benchmark(add_options, run)

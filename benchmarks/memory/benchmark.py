@@ -125,9 +125,4 @@ def _result(results: Connection, cell: Cell) -> int:
     return int(above_rest)
 
 
-MEMORY = Benchmark(
-    name="memory",
-    summary="peak of resident memory above rest: a member of a session, and a whole node",
-    add_options=add_options,
-    run=run,
-)
+MEMORY = Benchmark(add_options, run)

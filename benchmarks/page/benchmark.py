@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 
-from benchmarks.page.browser import in_browser
-from benchmarks.page.overhead import logging_cost, overhead
 from benchmarks.spec import Benchmark, Figure, figure
 from node.errors import ConfigError
-from node.observe.page import FRONT, PARTS
 
 SIZE_AT_MOST_KB = 500.0
 LEAST_PEERS, MOST_PEERS = 3, 64
@@ -32,26 +29,24 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
         raise ConfigError(f"--history {arguments.history}: allowed are 1 and more")
     if not LEAST_PEERS <= arguments.nodes <= MOST_PEERS:
         raise ConfigError(f"--nodes {arguments.nodes}: allowed are {LEAST_PEERS} to {MOST_PEERS}")
-    return _all(arguments)
+    from benchmarks.page.browser import in_browser  # noqa: PLC0415 - loads playwright and aiohttp
+    from benchmarks.page.overhead import logging_cost, overhead  # noqa: PLC0415
+    from node.observe.page import FRONT, PARTS  # noqa: PLC0415
+
+    def findings() -> Iterator[Figure]:
+        yield _size([FRONT, *PARTS])
+        yield from in_browser(arguments.peers, arguments.history, arguments.quick)
+        yield logging_cost()
+        yield overhead(arguments.nodes, QUICK_ROUNDS if arguments.quick else MANY_ROUNDS)
+
+    return findings()
 
 
-def _all(arguments: argparse.Namespace) -> Iterator[Figure]:
-    yield _size()
-    yield from in_browser(arguments.peers, arguments.history, arguments.quick)
-    yield logging_cost()
-    yield overhead(arguments.nodes, QUICK_ROUNDS if arguments.quick else MANY_ROUNDS)
-
-
-def _size() -> Figure:
+def _size(names: Sequence[str]) -> Figure:
     assets = resources.files("node").joinpath("assets")
-    own = [name for name in (FRONT, *PARTS) if not name.startswith("uPlot")]
+    own = [name for name in names if not name.startswith("uPlot")]
     kilobytes = sum(len(assets.joinpath(name).read_bytes()) for name in own) / 1000
     return figure("page", "files", "size besides the library", "kB", [kilobytes], SIZE_AT_MOST_KB)
 
 
-PAGE = Benchmark(
-    name="page",
-    summary="the page: first paint, news, many rounds, and what watching costs a round",
-    add_options=add_options,
-    run=run,
-)
+PAGE = Benchmark(add_options, run)

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from benchmarks.secagg.cells import CLIP, GLOO, MASKED, PROTOCOLS, RING, Cell, Exponents, Result, exponents
 from benchmarks.secagg.flower import flower_cpu_s
-from benchmarks.secagg.processes import measure
 from benchmarks.spec import Benchmark, Row
 from node.errors import ConfigError, UserError
 from protocol.aggregation.masked.thresholds import LEAST_MEMBERS
@@ -61,7 +60,9 @@ def run(arguments: argparse.Namespace) -> Iterator[Row]:
     flower = arguments.flwr_python
     if flower is not None and not flower.is_file():
         raise ConfigError(f"--flwr-python {flower}: there is no such file")
-    return _all(cells(protocols, sizes, dimensions), rounds, flower)
+    from benchmarks.secagg.processes import measure  # noqa: PLC0415 - loads torch
+
+    return _all(measure, cells(protocols, sizes, dimensions), rounds, flower)
 
 
 def _numbers(option: str, text: str | None, default: Sequence[int], least: int, most: int) -> Sequence[int]:
@@ -88,7 +89,9 @@ def _is_for(cell: Cell) -> bool:
     return cell.protocol != RING or cell.n * cell.d < RING_WORDS_END
 
 
-def _all(wanted: Sequence[Cell], rounds: int, flower: Path | None) -> Iterator[Row]:
+def _all(
+    measure: Callable[[Cell, int], Result], wanted: Sequence[Cell], rounds: int, flower: Path | None
+) -> Iterator[Row]:
     yield Row(header(flower is not None))
     results: list[Result] = []
     failed: list[str] = []
@@ -173,9 +176,4 @@ TARGETS = (
     Target(4, 10_000_000, "wall / gloo's", lambda result: result.wall_s, 12, True),
     Target(4, 10_000_000, "peak in vectors of 4 d", lambda result: result.peak_vectors, 6),
 )
-SECAGG = Benchmark(
-    name="secagg",
-    summary="secure sums with real peers on this machine, and gloo's all_reduce beside them",
-    add_options=add_options,
-    run=run,
-)
+SECAGG = Benchmark(add_options, run)

@@ -270,9 +270,4 @@ def _ask_some(endpoint: str, gets: int) -> None:
         asked.close()
 
 
-SIEGE = Benchmark(
-    name="siege",
-    summary="what thousands of strangers at one node's door cost its swarm, and what they leave behind",
-    add_options=add_options,
-    run=run,
-)
+SIEGE = Benchmark(add_options, run)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from node.cli.commands import usage
 from node.cli.exit import guarded, print_error, task_comes_first
 from node.cli.sigint import leave
-from node.errors import ConfigError, shown
+from node.errors import ConfigError, one_line, shown
 from node.logs import complain, logging_to
 from node.options import NodeOptions, parse_arguments, reachable_path
+from node.options import command_line as node_command_line
 
-_USAGE = """\
-usage: python -m node.agree TASK --data PATH (--peers HOST:PORT,... | --tracker KEY@URL)
-                            [--write FILE.toml] [--force] [any other option of python -m node]
-
+_CALL = (
+    "TASK --data PATH (--peers HOST:PORT,... | --tracker KEY@URL)",
+    "[--write FILE.toml] [--force] [any other option of python -m node]",
+)
+_HELP = """\
 Peers agree on means, spreads and category lists over the rows of all of them, by one secure sum of counts,
 sums and squares: nobody sees another's. TASK is a FILE.toml with public ranges, the same at every peer, as
 python -m node.init --agree writes it. With privacy on, every peer's sums have noise, for one row; a share of
@@ -37,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _main(argv: Sequence[str]) -> int:
-    if not task_comes_first(argv, _USAGE):
+    if not task_comes_first(argv, f"{usage('node.agree', *_CALL)}\n\n{_HELP}"):
         return 0 if argv else 2
     written, rest = _written(argv[0], argv[1:])
     options = parse_arguments(["--task", argv[0], *rest])
@@ -45,7 +49,17 @@ def _main(argv: Sequence[str]) -> int:
         return guarded(lambda: _agree(options, written), options.debug, complain(options.log, "node"))
 
 
+def command_line() -> argparse.ArgumentParser:
+    """What may follow the task: a node's options, and the two that `_written` reads."""
+    parser = node_command_line()
+    parser.add_argument("--write", metavar="FILE.toml")
+    parser.add_argument("--force", action="store_true")
+    return parser
+
+
 def _agree(options: NodeOptions, written: Path) -> int:
+    if not options.json:
+        print(f"starting: an agreement for {one_line(str(written))}", flush=True)
     from node.agree.run import agree  # noqa: PLC0415 - loads torch: not before the arguments are right
 
     return agree(options, written)

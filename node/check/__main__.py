@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 
+from node.cli.commands import usage
 from node.cli.exit import guarded, print_error, task_comes_first
 from node.cli.sigint import leave
-from node.errors import ConfigError, UserError
+from node.errors import ConfigError, UserError, one_line
 from node.options import NodeOptions, parse_arguments
+from node.options import command_line as node_command_line
 
-_USAGE = """\
-usage: python -m node.check TASK [--data PATH | --shard I/N] [--peers HOST:PORT,... | --tracker KEY@URL]
-                            [any other option of python -m node]
-
+_CALL = (
+    "TASK [--data PATH | --shard I/N] [--peers HOST:PORT,... | --tracker KEY@URL]",
+    "[any other option of python -m node]",
+)
+_HELP = """\
 Tells before a run what would fail: data against task, model, privacy budget against rounds, memory, ports,
 keys, allow-list, peers that answer and their clocks. Takes the very options that the node is to get; nothing
 is written, and no round is begun. TASK is a built-in task or a FILE.toml.
@@ -34,10 +38,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _main(argv: Sequence[str]) -> int:
-    if not task_comes_first(argv, _USAGE):
+    if not task_comes_first(argv, f"{usage('node.check', *_CALL)}\n\n{_HELP}"):
         return 0 if argv else 2
     named = {part.partition("=")[0] for part in argv[1:]} & {"--peers", "--tracker"}
     options = _options(argv, bool(named))
+    # Not beside the findings, each of which begins with its level.
+    print(f"starting: checks of {one_line(argv[0])}", file=sys.stderr, flush=True)
     from node.check.checks import check_all  # noqa: PLC0415 - loads torch: not before the arguments are right
 
     problems = 0
@@ -48,6 +54,11 @@ def _main(argv: Sequence[str]) -> int:
         f"{problems} problem{'' if problems == 1 else 's'}" if problems else "nothing found that would fail"
     )
     return 2 if problems else 0
+
+
+def command_line() -> argparse.ArgumentParser:
+    """What may follow the task: a node's options."""
+    return node_command_line()
 
 
 def _options(argv: Sequence[str], met: bool) -> NodeOptions:

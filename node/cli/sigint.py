@@ -14,17 +14,26 @@ from types import FrameType
 from typing import NoReturn
 
 INTERRUPTED = 130
-COMMANDS = ("node", "scenarios", "benchmarks")
+PACKAGES = ("node", "scenarios", "benchmarks")
+SCRIPT = "murmuration"
+
+
+def is_script(argv: Sequence[str]) -> bool:
+    """Whether `argv`, which is sys.argv, is that of the installed command."""
+    return bool(argv) and argv[0].rpartition("/")[2] == SCRIPT
 
 
 def is_command(argv: Sequence[str], whole: Sequence[str]) -> bool:
     """Whether Python is loading a command of this project.
 
     `argv` is sys.argv, which begins with "-m" until the command's module is found; `whole` is
-    sys.orig_argv, where the module's name has that place.
+    sys.orig_argv, where the module's name has that place. The installed command has its path in both; a
+    child process has in its sys.argv what its parent was started with.
     """
-    name = whole[-len(argv)].removeprefix("-m") if argv[:1] == ["-m"] else ""
-    return name.partition(".")[0] in COMMANDS
+    begins = whole[-len(argv) :][:1] if argv else []
+    if argv[:1] == ["-m"]:
+        return bool(begins) and begins[0].removeprefix("-m").partition(".")[0] in PACKAGES
+    return is_script(argv) and begins == argv[:1]
 
 
 def loading() -> None:

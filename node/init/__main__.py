@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, cast
 
 from node.cli.exit import guarded, print_error
 from node.cli.sigint import leave
-from node.init.options import InitOptions, parse_init
+from node.errors import one_line
+from node.init.options import InitOptions, command_line, parse_init
 
 if TYPE_CHECKING:
     from node.init.guess import TargetKind
     from node.init.look import Look
+
+
+__all__ = ["command_line", "main"]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -22,6 +26,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _main(argv: Sequence[str]) -> int:
     options = parse_init(argv, asking=sys.stdin.isatty())
+    print(f"starting: a look at {one_line(str(options.data))}", flush=True)
     found = _looked(options)
     from node.init.write import write_task  # noqa: PLC0415 - loads torch: not before the data are right
 

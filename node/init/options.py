@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from node.cli.commands import program
+from node.cli.parser import NodeParser
 from node.data.cells import number
 from node.errors import ConfigError, shown
-from node.options import NodeParser, reachable_path, whole_number
+from node.options import reachable_path, whole_number
 
 _DESCRIPTION = """\
 Looks at your data and writes a task file with comments, which runs at once: columns and how they become
@@ -45,7 +47,7 @@ class InitOptions:
 
 def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
     """The options; with `asking`, what is missing is asked for on the terminal. Raises ConfigError."""
-    given = _parser().parse_args(argv)
+    given = command_line().parse_args(argv)
     wanted = _wanted(given.data, "--data", "your data (CSV, Parquet, npz, or a folder of images)", asking)
     data = reachable_path(wanted, "--data")
     target = given.target
@@ -73,9 +75,10 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """The parser; `parse_init` judges the values."""
     parser = NodeParser(
-        prog="python -m node.init",
+        prog=program("node.init"),
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

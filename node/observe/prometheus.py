@@ -10,7 +10,6 @@ import re
 from collections import Counter as Tally
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Generic, TypeVar
 
 from aiohttp import web
@@ -21,6 +20,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from node.distribution import installed_version
 from node.net.routes import Shared
 from node.observe.access import Access
 from node.observe.views import NodeView, TrackerView
@@ -45,15 +45,9 @@ def new_registry() -> CollectorRegistry:
     """Not the library's global one, with the process's own figures and the version in it."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
-    Info("murmuration_build", "The installed version.", registry=registry).info({"version": _version()})
+    build = Info("murmuration_build", "The installed version.", registry=registry)
+    build.info({"version": installed_version() or "unknown"})
     return registry
-
-
-def _version() -> str:
-    try:
-        return version("murmuration")
-    except PackageNotFoundError:  # run from a folder, not installed
-        return "unknown"
 
 
 class Figures(Generic[V]):

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from node.cli.commands import program
 from node.cli.exit import guarded, print_error
+from node.cli.parser import NodeParser
 from node.cli.sigint import begun, leave
 from node.errors import ConfigError, one_line, reason, shown
-from node.options import NodeParser, reachable_path
+from node.options import reachable_path
 
 _BEGINNING = b"row,prediction"
 """Of a file that this command wrote: it may be replaced."""
@@ -29,9 +31,10 @@ def main(argv: Sequence[str]) -> int:
     return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """The parser."""
     parser = NodeParser(
-        prog="python -m node.predict",
+        prog=program("node.predict"),
         description="Predict with the model of a run; with the target in the data, say how good it is.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -52,10 +55,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _main(argv: Sequence[str]) -> int:
-    given = _parser().parse_args(argv)
+    given = command_line().parse_args(argv)
     model, data = reachable_path(given.model, "--model"), reachable_path(given.data, "--data")
     out = reachable_path(given.out, "--out")
     _check_out(out)
+    if not given.json:
+        told = f"predictions for {given.data} with the model in {given.model}"
+        print(f"starting: {one_line(told)}", flush=True)
     from node.predict.model import answer, figures, open_model, written  # noqa: PLC0415 - loads torch, seconds
     from node.predict.rows import read_rows  # noqa: PLC0415
 

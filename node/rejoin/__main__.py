@@ -6,9 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from node.cli.commands import program
 from node.cli.exit import guarded, print_error
+from node.cli.parser import NodeParser
 from node.cli.sigint import begun, leave
-from node.options import NodeParser, reachable_path
+from node.options import reachable_path
 
 _DESCRIPTION = """\
 For the owner of a stopped node whose swarm waits for somebody. Without --gone: shows who decides on the next
@@ -32,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _main(argv: Sequence[str]) -> int:
-    given = _parser().parse_args(argv)
+    given = command_line().parse_args(argv)
     out = reachable_path(given.out, "--out")
     from node.rejoin.run import rejoin  # noqa: PLC0415 - loads numpy: not before the arguments are right
 
@@ -41,9 +43,10 @@ def _main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """The parser."""
     parser = NodeParser(
-        prog="python -m node.rejoin",
+        prog=program("node.rejoin"),
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -16,13 +16,13 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from node.distribution import installed_version
 from node.errors import ConfigError
 from scenarios.frame.folder import claimed, fresh_folder, write_json, write_text
 from scenarios.frame.report import Ended, numbers, render
 from scenarios.frame.spec import Judged, Request, Scenario, Table, is_figures, judge
 
 PACKAGES = (
-    "murmuration",
     "torch",
     "numpy",
     "scikit-learn",
@@ -33,6 +33,7 @@ PACKAGES = (
     "plotly",
     "ray",
 )
+NOT_INSTALLED = "not installed as a package"
 QUICK_NOTE = "A quick run: the claims are stated for a full one."
 FLAGS = {"data_dir": "--data-dir", "overrides": "--set"}
 
@@ -95,11 +96,12 @@ def flag(field: str) -> str:
 def versions() -> dict[str, str]:
     """What the run ran on: Python, the platform, and every package that the figures depend on."""
     found = {"python": platform.python_version(), "platform": platform.platform()}
+    found["murmuration"] = installed_version() or NOT_INSTALLED
     for package in PACKAGES:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = "not installed as a package"
+            found[package] = NOT_INSTALLED
     return found
 
 

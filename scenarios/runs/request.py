@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from node.distribution import NAME as DISTRIBUTION
 from node.errors import ConfigError, shown
 from node.task.load import overridden
 from node.task.rules import Rule, key, plain_table, read_section, text, whole
@@ -113,7 +114,8 @@ def _engine(request: Request, ray: RaySection) -> EngineChoice:
 def _check_ray(section: RaySection) -> None:
     if find_spec("ray") is None:
         raise ConfigError(
-            "--engine ray: Ray is not installed; `pip install 'murmuration[ray]'`, or take --engine inline"
+            f"--engine ray: Ray is not installed; `pip install '{DISTRIBUTION}[ray]'`, "
+            "or take --engine inline"
         )
     if section.working_dir is not None and not Path(section.working_dir).is_dir():
         raise ConfigError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,11 +14,25 @@ from tests.e2e.namespaces import Conditions, NotPossible, Wire
 from tests.e2e.processes import ROOT, Nursery, Process
 from tests.e2e.swarm import Swarm
 
+COMMANDS = ("node.__main__", "node.tracker.__main__", "node.tracker.serve")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _warm() -> None:
     os.environ["PYTHONPATH"] = str(ROOT)  # the fork-server takes the packages from this tree
-    warm_up((*PRELOAD, "pytest", "pytest.__main__", "node.tracker", "node.__main__", "tests.e2e.dying_peer"))
+    warm_up((*PRELOAD, "pytest", "pytest.__main__", *COMMANDS, "tests.e2e.dying_peer"))
+
+
+@pytest.fixture(scope="session")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What an installation makes of pyproject.toml's entry."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+    ((name, place),) = declared.items()
+    module, _, function = place.partition(":")
+    path = tmp_path_factory.mktemp("bin") / name
+    guarded = f'if __name__ == "__main__":\n    sys.exit({function}())\n'
+    path.write_text(f"import sys\nfrom {module} import {function}\n{guarded}", "utf-8")
+    return path
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """From a clone to a first swarm on one's own CSV: README.md's five commands, as they stand there.
 
 `.ci/run` runs this with the wheel that it has built, and leaves out any other test of the installation:
-MURMURATION_WHEEL=dist/murmuration-0.1.0-py3-none-any.whl pytest -s tests/e2e/test_five_commands.py
+MURMURATION_WHEEL=dist/murmuration_node-0.1.0-py3-none-any.whl pytest -s tests/e2e/test_five_commands.py
 
 What is installed is that wheel instead of the tree that it was built from, so that nothing can be found
 that it lacks. The Adult file is cut into three. All owners are on one machine: one installs, all three learn.

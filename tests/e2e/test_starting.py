@@ -9,14 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.catalogue import BENCHMARKS
+from scenarios.catalogue import SCENARIOS
 from tests.e2e.processes import ENOUGH_S, ROOT
 
 AT_IMPORT = Path(__file__).parent / "at_import"
 NODE = ("node", "--peers", "127.0.0.1:1", "--shard", "0/3")
 CHECK = ("node.check", "digits", "--shard", "0/3")
+AGREE = ("node.agree", "digits", "--shard", "0/3", "--peers", "127.0.0.1:1")
 PREDICT = ("node.predict", "--model", "model.safetensors", "--data", "a.csv")
 TRACKER = ("node.tracker", "--listen", "127.0.0.1:0")
 LIST = ("scenarios", "list")
+LABELS = ("scenarios", "run", "label-dp")
 WARM = """
 from pathlib import Path
 from scenarios.frame.children import Children, warm_up
@@ -30,14 +34,33 @@ MOMENTS = [
     # the first module, one in the middle, one of the last
     *((NODE, module) for module in ("node.cli.exit", "numpy", "torch.nn", "node.app")),
     *((("node.init", "--data", "a.csv"), module) for module in ("argparse", "numpy")),
-    *((CHECK, module) for module in ("node.cli.exit", "numpy", "node.check.checks")),
+    *((CHECK, module) for module in ("node.cli.exit", "numpy")),
     *((PREDICT, module) for module in ("argparse", "numpy", "node.predict.model")),
     *((("node.key", "node.key"), module) for module in ("node.cli.exit", "numpy")),
     *((TRACKER, module) for module in ("asyncio", "aiohttp", "node.net.routes")),
-    *((LIST, module) for module in ("argparse", "rich", "scenarios.vertical.wide_deep")),
+    *((LIST, module) for module in ("argparse", "rich")),
+    *((LABELS, module) for module in ("torch.nn", "scenarios.vertical.wide_deep")),
     (("node.agree", "--data", "a.csv", "--peers", "127.0.0.1:1"), "numpy"),
     (("benchmarks", "list"), "argparse"),
+    (("benchmarks", "noise", "--quick"), "torch.nn"),
 ]
+OPENINGS = [
+    (NODE, "torch", "starting: a node with the task digits"),
+    (TRACKER, "aiohttp", "starting: introductions at 127.0.0.1:0"),
+    (("node.init", "--data", "a.csv"), "pyarrow", "starting: a look at a.csv"),
+    (AGREE, "torch", "starting: an agreement for digits-agreed.toml"),
+    (PREDICT, "torch", "starting: predictions for a.csv with the model in model.safetensors"),
+    (LABELS, "torch", f"scenario label-dp: {SCENARIOS['label-dp'].summary}"),
+    (("scenarios", "data", "mnist", "--data-dir", "."), "aiohttp", "data set mnist, in ."),
+    *(
+        (("benchmarks", name, "--quick"), module, f"benchmark {name}: {BENCHMARKS[name].summary}")
+        for name, module in (
+            *((name, "torch") for name in ("allocation", "audit", "clients", "noise", "secagg", "tls")),
+            ("page", "playwright"),
+        )
+    ),
+]
+"""What a command says on standard output before it loads what takes seconds."""
 NOBODY = "error: the output can not be written: what reads it has ended; let it run, or write to a file\n"
 HELPS = [
     (("node", "--help"), NOBODY),
@@ -54,11 +77,13 @@ def words(value: object) -> str | None:
     return " ".join(value) if isinstance(value, tuple) else "line" if value == NOBODY else None
 
 
-def ended(command: tuple[str, ...], cwd: Path, stdout: int, **more: str) -> tuple[int, str]:
-    """`python -m ...`: its exit status, and what it said on standard error."""
+def done(
+    words: tuple[str | Path, ...], cwd: Path, stdout: int, **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Python with these words and these variables."""
     folders = os.pathsep.join((str(AT_IMPORT), str(ROOT)))
-    done = subprocess.run(
-        [sys.executable, "-m", *command],
+    return subprocess.run(
+        [sys.executable, *words],
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=stdout,
@@ -68,7 +93,18 @@ def ended(command: tuple[str, ...], cwd: Path, stdout: int, **more: str) -> tupl
         timeout=ENOUGH_S,
         check=False,
     )
-    return done.returncode, done.stderr
+
+
+def ended(command: tuple[str, ...], cwd: Path, stdout: int, **more: str) -> tuple[int, str]:
+    """`python -m ...`: its exit status, and what it said on standard error."""
+    process = done(("-m", *command), cwd, stdout, **more)
+    return process.returncode, process.stderr
+
+
+def said_before(words: tuple[str | Path, ...], cwd: Path, module: str) -> tuple[int, str, str]:
+    """Its exit status and what it had said, on both streams, when it came to import the module."""
+    process = done(words, cwd, subprocess.PIPE, INTERRUPTED_AT=module)
+    return process.returncode, process.stdout, process.stderr
 
 
 def unread(command: tuple[str, ...], cwd: Path, *, unbuffered: str) -> tuple[int, str]:
@@ -88,6 +124,37 @@ def test_ctrl_c_at_an_import_ends_a_command_at_once(tmp_path, command, module):
     before = set(tmp_path.iterdir())
     assert ended(command, tmp_path, subprocess.DEVNULL, INTERRUPTED_AT=module) == (130, "")
     assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("argv", "module"),
+    [
+        (("node", *NODE[1:]), "node.cli.murmuration"),
+        (("node", *NODE[1:], "--json"), "torch.nn"),
+        (("init", "--data", "a.csv"), "argparse"),
+        (("scenarios", "list"), "rich"),
+    ],
+    ids=words,
+)
+def test_ctrl_c_ends_the_installed_command_at_once_too(script, tmp_path, argv, module):
+    assert said_before((script, *argv), tmp_path, module) == (130, "", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("command", "module", "line"), OPENINGS, ids=words)
+def test_a_command_says_what_it_begins_before_it_loads_what_takes_seconds(tmp_path, command, module, line):
+    (tmp_path / "a.csv").write_text("x,y\n1,0\n2,1\n")
+    assert said_before(("-m", *command), tmp_path, module) == (130, f"{line}\n", "")
+
+
+def test_check_says_it_beside_its_findings(tmp_path):
+    line = "starting: checks of digits\n"
+    assert said_before(("-m", *CHECK), tmp_path, "torch") == (130, "", line)
+
+
+@pytest.mark.parametrize("command", [NODE, AGREE, PREDICT], ids=words)
+def test_what_a_program_reads_has_no_such_line(tmp_path, command):
+    assert said_before(("-m", *command, "--json"), tmp_path, "torch") == (130, "", "")
 
 
 @pytest.mark.parametrize(("command", "line"), HELPS, ids=words)

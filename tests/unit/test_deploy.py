@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from node import options, tracker
+from node import options
+from node.tracker import options as tracker
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 ETC = "/etc/murmuration"

@@ -11,6 +11,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from setuptools import find_packages
 
+from node.distribution import NAME
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("node", "protocol", "mechanisms", "scenarios")
 
@@ -41,6 +43,16 @@ def test_exactly_the_packages_that_exist_are_in_the_wheel(pyproject):
 
     assert on_disk == set(found)
     assert {name.partition(".")[0] for name in found} == set(PACKAGES)
+
+
+def test_the_installed_version_is_looked_up_under_the_declared_name(pyproject):
+    assert pyproject["project"]["name"] == NAME
+
+
+def test_ci_finds_the_wheel_by_the_declared_name(pyproject):
+    wheel = f"{pyproject['project']['name'].replace('-', '_')}-*.whl"
+
+    assert f"/dist/{wheel})" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
 def test_every_package_ships_its_type_marker_and_its_data(pyproject):

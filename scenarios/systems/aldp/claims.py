@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
 from scenarios.study.claims import CLOSE, largest_rise, rise
@@ -307,10 +308,11 @@ STANDS_IN = (
     ("the sum of updates", "their mean, as its code takes it"),
 )
 
+ENTRY = SCENARIOS["aldp"]
 STUDY = Study(
-    name="aldp",
-    source="DISCO (EPFL), its documentation of privacy",
-    summary="Adaptive local noise in a swarm over epsilon, radius and peers; the error of float shares.",
+    name=ENTRY.name,
+    source=ENTRY.source,
+    summary=ENTRY.summary,
     stands_in=STANDS_IN,
     data_sets=(),
     arms=ARMS,

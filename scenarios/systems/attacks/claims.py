@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.inference.inversion import RECOVERED
 from scenarios.inference.membership import ATTACKS
@@ -296,11 +297,11 @@ HEADLINE_INVERSIONS = {
 HEADLINE_PROPERTIES = {property_sum(1): "from a bare update", property_sum(10): "from a sum of ten"}
 HEADLINE_MEMBERSHIPS = {membership_noise(0): "without noise", membership_noise(1): "at epsilon 1"}
 
+ENTRY = SCENARIOS["attacks"]
 STUDY = Study(
-    name="attacks",
-    source="DISCO, its documentation of privacy; RPFL's threat model; Geiping et al. 2020, Melis et al. "
-    "2019, Carlini et al. 2022",
-    summary="What a curious server or peer learns, and what a secure sum and noise prevent.",
+    name=ENTRY.name,
+    source=ENTRY.source,
+    summary=ENTRY.summary,
     stands_in=(
         (
             "inversion: ImageNet and CIFAR-10, residual networks",

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from mechanisms.accounting.ledger import Gaussian, Ledger, SampledGaussian, spent
 from mechanisms.servers.dp_fedavg import ONE_USER, ZEROED_USER
+from scenarios.catalogue import SCENARIOS
 from scenarios.federated.cell import FederatedCell
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
@@ -256,10 +257,11 @@ def _usual_in_words(sweep: Sweep, arms: Sequence[str]) -> str:
     return f"At epsilon {sweep.number(arms[0], 'epsilon'):.2g} for a user, {reached}{beside}."
 
 
+ENTRY = SCENARIOS["dp-fedavg"]
 STUDY = Study(
-    name="dp-fedavg",
-    source="McMahan et al. 2018, arXiv 1710.06963; Practicing Federated Learning, chapter 15.2",
-    summary="User-level privacy with a server: noise, users, clip and estimator, and a book's settings.",
+    name=ENTRY.name,
+    source=ENTRY.source,
+    summary=ENTRY.summary,
     stands_in=(
         ("the paper: text of hundreds of thousands of users", "MNIST dealt at random, 60 images a user"),
         ("the paper: an LSTM of 1.35 million parameters", "a perceptron 784-32-10 of 25,450"),

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from mechanisms.labels.flips import LabelDP
+from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
 from scenarios.study.claims import CLOSE, largest_rise, rise
@@ -295,10 +296,11 @@ def _cost(sweep: Sweep, arm: str) -> str:
     return f" (epsilon {stated:g} stated, {true:g} spent on a label)"
 
 
+ENTRY = SCENARIOS["label-dp"]
 STUDY = Study(
-    name="label-dp",
-    source="MindSpore Federated r0.1, vertical learning with label privacy; Ghazi et al. 2021",
-    summary="Two parties with one network: flipped labels, drawn once or afresh, and noisy signs.",
+    name=ENTRY.name,
+    source=ENTRY.source,
+    summary=ENTRY.summary,
     stands_in=(
         ("Criteo, 41 million rows in batches of 16,000", "8,000 of them: 7,200 to train on, batches of 256"),
         ("categories seen more than 100 times", "more than 10 times"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
 from scenarios.study.claims import CLOSE, largest_rise, rise
@@ -235,10 +236,11 @@ STANDS_IN = (
     ("embedding DP", "not drawn: it is for embeddings of a vertical split, where parties share rows"),
 )
 
+ENTRY = SCENARIOS["mechanisms"]
 STUDY = Study(
-    name="mechanisms",
-    source="all of the systems replayed here, side by side",
-    summary="Every mechanism on one axis of stated epsilon, and what each protects, from whom.",
+    name=ENTRY.name,
+    source=ENTRY.source,
+    summary=ENTRY.summary,
     stands_in=STANDS_IN,
     data_sets=("digits",),
     arms=ARMS,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Verdict
 from scenarios.runs.run import scenario_of
 from scenarios.study.claims import CLOSE, largest_rise, rise
@@ -178,10 +179,11 @@ def _table_in_words(sweep: Sweep, kind: str) -> str:
     return f"As {KINDS[kind]} has it, accuracy falls from {fall} at {arms[last]:g}."
 
 
+ENTRY = SCENARIOS["nbafl"]
 STUDY = Study(
-    name="nbafl",
-    source="Wei et al. 2020, IEEE TIFS 15; FederatedScope, page on differential privacy",
-    summary="Noise before aggregation: a table's nine cells as its code and the paper have them.",
+    name=ENTRY.name,
+    source=ENTRY.source,
+    summary=ENTRY.summary,
     stands_in=(
         ("FEMNIST, 62 classes", "its ten digits"),
         ("about 200 writers of about 200 images", "12 writers cut into 120 clients of about 40 images"),

@@ -7,6 +7,7 @@ size of the radius; what stands in for them is said in every report.
 
 from __future__ import annotations
 
+from scenarios.catalogue import SCENARIOS
 from scenarios.federated.measures import BACKDOOR as SUCCESS
 from scenarios.frame.spec import Claim
 from scenarios.runs.run import scenario_of
@@ -120,10 +121,11 @@ CLAIMS: tuple[Claim[Sweep], ...] = (
 SHORT = (FEDAVG, *RPFLS, GM, TM)
 """Defences of the short form."""
 
+ENTRY = SCENARIOS["rpfl"]
 STUDY = Study(
-    name="rpfl",
-    source="Shi, Hu, Wang, Zhu & Han, Distributionally Robust Federated Learning for DP Data (RPFL)",
-    summary="attackers, nine defences and RPFL on Adult and loans: accuracy, backdoors, membership",
+    name=ENTRY.name,
+    source=ENTRY.source,
+    summary=ENTRY.summary,
     stands_in=STANDS_IN,
     data_sets=("adult", "loan"),
     arms=ARMS,

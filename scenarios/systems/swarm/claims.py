@@ -16,6 +16,7 @@ from rich.console import Console
 from node.errors import ConfigError
 from node.task.load import load_task
 from node.task.sections import Task
+from scenarios.catalogue import SCENARIOS
 from scenarios.frame.spec import Claim, Json, Request, Scenario, Table, Verdict
 from scenarios.swarms.baselines import Curve, run_baselines, run_replays
 from scenarios.swarms.history import AGGREGATED, PHASES
@@ -261,10 +262,11 @@ def arms(results: SwarmResults) -> dict[str, Json]:
     return {name: figures(results) for name, figures in ARMS.items()}
 
 
+ENTRY = SCENARIOS["swarm"]
 SWARM: Scenario[SwarmConfiguration, SwarmResults] = Scenario(
-    name="swarm",
-    source="Murmuration",
-    summary="Real peers on loopback learn handwritten digits together, against each alone and pooled data.",
+    name=ENTRY.name,
+    source=ENTRY.source,
+    summary=ENTRY.summary,
     options=frozenset({"peers", "rounds", "seed", "engine", "out", "quick", "overrides"}),
     engines=("processes",),
     plan=plan,

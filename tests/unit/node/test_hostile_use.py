@@ -19,6 +19,7 @@ from node.init import __main__ as init
 from node.options import parse_arguments
 from node.predict import __main__ as predict
 from node.training.model_file import KEY
+from tests.openings import after_opening
 from tests.own_data import ward
 
 ALONE = ("--peers", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--set", "aggregation.group_timeout_s=0.05")
@@ -58,11 +59,11 @@ def here(trained, tmp_path, monkeypatch):
 
 
 def told(capsys, command, *argv):
-    """The one line of a command that ends with status 2 and prints nothing else."""
+    """The one line of a command that ends with status 2 and prints no other, but for what it begins."""
     capsys.readouterr()
     assert command.main([str(part) for part in argv]) == 2
     said = capsys.readouterr()
-    assert said.out == ""
+    assert after_opening(said.out) == ""
     lines = said.err.splitlines()
     assert len(lines) == 1, lines
     return lines[0]
@@ -117,7 +118,7 @@ def test_paths_that_init_can_not_use(here, capsys, argv, line):
 def test_data_that_check_can_not_read_is_a_problem(here, capsys, data, line):
     assert check.main(["task.toml", "--data", data]) == 2
     said = capsys.readouterr()
-    assert (said.err, said.out.splitlines()[1]) == ("", f"problem  data: {line}")
+    assert (after_opening(said.err), said.out.splitlines()[1]) == ("", f"problem  data: {line}")
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -232,7 +233,7 @@ def test_a_model_file_says_nothing_to_the_terminal_but_words(here, capsys):
     path = spoilt(lambda about: about.update(generation="1\n\x1b[31m", participants="\x07"))
     capsys.readouterr()
     assert predict.main(["--model", path, "--data", "ward.csv"]) == 0
-    first = capsys.readouterr().out.splitlines()[0]
+    first = after_opening(capsys.readouterr().out).splitlines()[0]
     assert first.endswith(" of generation 1 ?[31m, the mean of ? updates")
 
 

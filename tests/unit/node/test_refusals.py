@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from node import key, tracker
+from node import key
 from node.__main__ import main
 from node.app import prepare, run
 from node.cli import exit as how_it_ends
@@ -21,6 +21,7 @@ from node.net.listening import listen
 from node.options import parse_arguments
 from node.storage.database import Database, create_database
 from node.storage.folder_lock import Lock
+from node.tracker import __main__ as tracker
 
 ROOT = Path(__file__).resolve().parents[3]
 QUICK = ("--set", "aggregation.group_timeout_s=0.05", "--set", "train.epochs=1", "--rounds", "1")

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.catalogue import BENCHMARKS
+from node.cli.commands import COMMANDS
+
 ROOT = Path(__file__).parents[3]
 HEAVY = ("torch", "scipy", "sklearn", "dp_accounting", "pyarrow", "plotly", "PIL")
-HELP = {
-    "node.__main__": HEAVY,
-    "node.init.__main__": HEAVY,
-    "node.check.__main__": HEAVY,
-    "node.predict.__main__": HEAVY,
-    "node.key": HEAVY,
-    "scenarios.__main__": ("sklearn", "dp_accounting", "pyarrow", "ray"),
-    "node.tracker": ("torch", "sklearn", "dp_accounting", "pyarrow", "plotly", "PIL"),
+NETWORK = ("aiohttp", "prometheus_client", "ray", "playwright")
+BELOW = {
+    "scenarios.__main__": [("list",), ("run",), ("data",)],
+    "benchmarks.__main__": [(name,) for name in BENCHMARKS],
 }
+"""Commands of commands. A benchmark may load what it takes no second to import."""
 
 
 def loaded(code: str, names: tuple[str, ...], cwd: Path) -> list[str]:
@@ -36,15 +36,36 @@ def loaded(code: str, names: tuple[str, ...], cwd: Path) -> list[str]:
     return eval(ended.stderr.splitlines()[-1])
 
 
-@pytest.mark.parametrize("module", HELP)
-def test_help_loads_nothing_heavy(tmp_path, module):
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+def test_help_loads_nothing_heavy(tmp_path, name):
+    code = f"""
+        from contextlib import suppress
+        from node.cli.murmuration import main
+        with suppress(SystemExit):
+            main([{name!r}, "--help"])
+    """
+    assert loaded(code, (*HEAVY, *NETWORK), tmp_path) == []
+
+
+@pytest.mark.parametrize("module", BELOW)
+def test_help_of_what_a_command_offers_does_not_load_torch(tmp_path, module):
     code = f"""
         from contextlib import suppress
         from {module} import main
-        with suppress(SystemExit):
-            main(["--help"])
+        for words in {BELOW[module]!r}:
+            with suppress(SystemExit):
+                main([*words, "--help"])
     """
-    assert loaded(code, HELP[module], tmp_path) == []
+    assert loaded(code, ("torch", "sklearn", "dp_accounting", "pyarrow", *NETWORK[1:]), tmp_path) == []
+
+
+def test_the_list_of_commands_and_their_completion_load_no_torch(tmp_path):
+    code = """
+        from node.cli.murmuration import main
+        for argv in ([], ["--help"], ["--version"], ["completion", "bash"]):
+            main(argv)
+    """
+    assert loaded(code, ("torch", "sklearn", "dp_accounting", "pyarrow"), tmp_path) == []
 
 
 @pytest.mark.parametrize(

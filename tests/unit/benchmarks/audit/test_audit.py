@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.audit.benchmark import cases, quicker
+from benchmarks.audit.findings import cases, quicker
 
 
 def test_quick_audits_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.secagg import benchmark
+from benchmarks.secagg import benchmark, processes
 from benchmarks.secagg.cells import GLOO, MASKED, RING, SEED, Cell, Result, Sample, Taken, exponents, slope
 from benchmarks.secagg.gloo import ring_bytes
 from node.errors import UserError
@@ -110,7 +110,7 @@ def test_the_file_grows_with_each_cell_and_a_failed_one_does_not_end_the_run(
             raise UserError("peer 3 ended with exit status 1: no memory")
         return result(cell, 0.02 if cell.protocol == GLOO else 0.21)
 
-    monkeypatch.setattr(benchmark, "measure", measured)
+    monkeypatch.setattr(processes, "measure", measured)
     assert main(["secagg", "--n", "4,10", "--d", "1000000", "--json", str(file)]) == 1
     assert seen == [0, 0, 1, 2, 3, 3, 4, 5]
     said = capsys.readouterr()

@@ -17,6 +17,7 @@ from node.runtime.privacy_budget import make_mechanism
 from node.storage.key_file import new_seed, write_key
 from node.task.load import load_task
 from protocol.crypto.node_key import NodeKey
+from tests.openings import after_opening
 from tests.own_data import IMAGES, TABLE, picture, ward
 
 HERE, THERE, YONDER = "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"
@@ -57,7 +58,7 @@ def run(capsys):
             status,
             {text.split(": ")[0]: (level, text) for level, text in found},
             lines,
-            said.err.splitlines(),
+            after_opening(said.err).splitlines(),
         )
 
     return run

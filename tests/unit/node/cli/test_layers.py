@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from node import tracker
 from node.errors import ConfigError
 from node.options import read_options
+from node.tracker import options as tracker
 
 HERE = "127.0.0.1:9001"
 PEERS = {"MURMURATION_NODE_PEERS": HERE}

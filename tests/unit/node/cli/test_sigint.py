@@ -23,6 +23,11 @@ from node.cli.sigint import begun, is_command, loading
         (["-c"], ["python", "-c", "import node"], False),
         ([""], ["python"], False),
         ([], ["python"], False),
+        (["/v/bin/murmuration", "init"], ["python", "-u", "/v/bin/murmuration", "init"], True),
+        (["/v/bin/murmuration"], ["python", "/v/bin/murmuration"], True),
+        # a child that multiprocessing has started
+        (["/v/bin/murmuration", "scenarios", "run", "swarm"], ["python", "-c", "spawn_main()"], False),
+        (["/v/bin/murmurations"], ["python", "/v/bin/murmurations"], False),
     ],
 )
 def test_a_command_is_told_from_a_program_that_imports_this_one(argv, whole, expected):

@@ -12,6 +12,7 @@ from node.task.load import load_task
 from node.task.rules import key_name
 from node.task.sections import TrainSection
 from node.training.build import build_model
+from tests.openings import after_opening
 from tests.own_data import IMAGES, TABLE, picture, schema, told, toml, ward
 
 
@@ -26,7 +27,7 @@ def run(capsys, *argv):
     """(status, lines of standard output, lines of standard error)."""
     status = main(list(argv))
     said = capsys.readouterr()
-    return status, said.out.splitlines(), said.err.splitlines()
+    return status, after_opening(said.out).splitlines(), said.err.splitlines()
 
 
 def test_a_task_that_runs_at_once(data, capsys):

@@ -8,7 +8,7 @@ from node.net.traffic import Counts
 from node.observe.view_sources import TrackerViewSource
 from node.observe.views import Swarm, Visitor
 from node.runtime.shell import Shell
-from node.tracker import parse_arguments
+from node.tracker.options import parse_arguments
 from protocol.swarm.meeting.tracker import Tracker
 from protocol.wire.codec import parameters_hash
 from protocol.wire.messages import Hello

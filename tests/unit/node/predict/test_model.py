@@ -21,6 +21,7 @@ from node.training.build import build_model
 from node.training.model_file import Card, task_table
 from node.training.trainer import Trainer
 from protocol.wire.messages import Base
+from tests.openings import after_opening
 
 BASE = Base(3, bytes(range(32)), 4, bytes(32))
 LEDGER = {
@@ -86,7 +87,7 @@ class Run:
         status = predict.main(argv)
         said = self.capsys.readouterr()
         written = list(csv.reader(out.read_text().splitlines())) if out.exists() else []
-        return status, said.out, said.err, written
+        return status, after_opening(said.out), said.err, written
 
     def refused(self, data, *more):
         status, out, err, _ = self.predict(data, *more)

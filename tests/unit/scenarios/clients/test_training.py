@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
-from benchmarks.clients import train_one_by_one
+from benchmarks.clients.sequential import train_one_by_one
 from mechanisms.noise.randomness import SystemWords
 from node.data.dataset import Dataset
 from node.models import MLP

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from benchmarks.clients import train_one_by_one
+from benchmarks.clients.sequential import train_one_by_one
 from node.data.dataset import Dataset
 from node.task.sections import ModelSection
 from node.training.build import build

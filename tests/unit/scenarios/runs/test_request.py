@@ -118,7 +118,7 @@ def test_what_can_not_be_asked_for_is_one_line(
 
 def test_without_ray_the_line_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ConfigError, match=r"Ray is not installed; `pip install 'murmuration\[ray\]'`"):
+    with pytest.raises(ConfigError, match=r"Ray is not installed; `pip install 'murmuration-node\[ray\]'`"):
         run(engine="ray")
 
 

@@ -358,4 +358,4 @@ def test_a_run_ends_with_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_the_command_line_has_it() -> None:
     assert SCENARIOS["aldp"].name == "aldp"
-    assert SCENARIOS["aldp"].engines == ("inline", "processes", "ray")
+    assert SCENARIOS["aldp"].load().engines == ("inline", "processes", "ray")

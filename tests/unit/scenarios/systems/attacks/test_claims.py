@@ -121,7 +121,7 @@ def failing(sweep: Sweep) -> set[str]:
 
 
 def test_it_is_in_the_catalogue() -> None:
-    assert SCENARIOS["attacks"] is ATTACKS_SCENARIO
+    assert SCENARIOS["attacks"].load() is ATTACKS_SCENARIO
 
 
 def test_every_arm_has_a_name_of_its_own_and_a_made_up_figure() -> None:

@@ -118,7 +118,7 @@ def failing(sweep: Sweep) -> set[str]:
 
 
 def test_it_is_in_the_catalogue():
-    assert SCENARIOS["dp-fedavg"] is DP_FEDAVG
+    assert SCENARIOS["dp-fedavg"].load() is DP_FEDAVG
 
 
 def test_every_arm_has_a_name_of_its_own_and_a_made_up_figure():

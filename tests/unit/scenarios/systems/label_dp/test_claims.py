@@ -104,7 +104,7 @@ def failing(sweep: Sweep) -> list[int]:
 
 
 def test_it_is_in_the_catalogue() -> None:
-    assert SCENARIOS["label-dp"] is LABEL_DP
+    assert SCENARIOS["label-dp"].load() is LABEL_DP
 
 
 def test_every_arm_has_a_name_of_its_own_and_a_made_up_figure() -> None:

@@ -124,7 +124,7 @@ def failing(sweep: Sweep) -> set[str]:
 
 
 def test_it_is_in_the_catalogue() -> None:
-    assert SCENARIOS["mechanisms"] is MECHANISMS
+    assert SCENARIOS["mechanisms"].load() is MECHANISMS
 
 
 def test_every_arm_has_a_name_of_its_own_and_a_made_up_figure() -> None:

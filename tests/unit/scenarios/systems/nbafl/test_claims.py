@@ -99,7 +99,7 @@ def failing(sweep: Sweep) -> set[str]:
 
 
 def test_it_is_in_the_catalogue():
-    assert SCENARIOS["nbafl"] is NBAFL
+    assert SCENARIOS["nbafl"].load() is NBAFL
 
 
 def test_every_arm_has_a_name_of_its_own_and_a_made_up_figure():

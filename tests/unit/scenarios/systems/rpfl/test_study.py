@@ -110,7 +110,7 @@ def failing(sweep: Sweep) -> set[str]:
 
 
 def test_it_is_in_the_catalogue() -> None:
-    assert SCENARIOS["rpfl"] is RPFL
+    assert SCENARIOS["rpfl"].load() is RPFL
 
 
 def test_every_arm_has_a_name_of_its_own_that_a_file_can_have() -> None:

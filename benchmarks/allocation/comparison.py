@@ -1,8 +1,7 @@
-"""RPFL's allocation of a budget: how near to a convex solver's, and how long it takes for many clients."""
+"""RPFL's allocation beside a convex solver's, and its times."""
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator
 
@@ -10,34 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from benchmarks.spec import Benchmark, Figure, figure
+from benchmarks.spec import Figure, figure
 from mechanisms.servers.rpfl import allocate
-from node.errors import ConfigError
 
-CASES, QUICK_CASES, MOST_CLIENTS = 200, 20, 8
+MOST_CLIENTS = 8
 EXCESS_AT_MOST = 1e-6
 MANY, MS_AT_MOST = 1000, 5.0
-REPEATS = 200
 
 Doubles = NDArray[np.float64]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
-    parser.add_argument("--cases", type=int, help=f"random cases beside the solver (default {CASES})")
-
-
-def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Excess costs over the solver's, then times."""
-    if arguments.cases is not None and arguments.cases < 1:
-        raise ConfigError(f"--cases {arguments.cases}: allowed are 1 and more")
-    cases = arguments.cases or (QUICK_CASES if arguments.quick else CASES)
+def findings(cases: int, repeats: int) -> Iterator[Figure]:
+    """Excess costs of so many random cases, then so many times of each number of clients."""
     excesses = [excess(*drawn(seed, 1 + seed % MOST_CLIENTS)) for seed in range(cases)]
     note = f"{cases} random cases of 1 to {MOST_CLIENTS} clients, SLSQP"
     worst = max(excesses)
     name = "excess over the solver"
     yield figure("allocation", "cost", name, "", [worst], at_most=EXCESS_AT_MOST, note=note)
-    repeats = REPEATS // 10 if arguments.quick else REPEATS
     for clients in (MANY, 100 * MANY):
         weights, caps, _ = drawn(clients, clients)
         taken = [1000 * _seconds(weights, caps, float(caps.sum()) / 2) for _ in range(repeats)]
@@ -83,11 +71,3 @@ def _seconds(weights: Doubles, caps: Doubles, budget: float) -> float:
     begun = time.perf_counter()
     allocate(weights, caps, budget)
     return time.perf_counter() - begun
-
-
-ALLOCATION = Benchmark(
-    name="allocation",
-    summary="RPFL's budget beside a convex solver's, and for many clients",
-    add_options=add_options,
-    run=run,
-)

@@ -1,12 +1,7 @@
-"""Noise: GB/s of float32 on one core, beside what torch and numpy draw in the same run, and the memory.
-
-Theirs is float32 of 24 bits from a Mersenne twister or PCG64 (no cryptographic generator), whose low digits
-tell of the summand; it is here for the speed alone.
-"""
+"""Noise of three kinds, drawn by turns, and what ours takes of memory."""
 
 from __future__ import annotations
 
-import argparse
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -16,33 +11,18 @@ from statistics import median
 import numpy as np
 import torch
 
-from benchmarks.spec import Benchmark, Figure, figure
+from benchmarks.spec import Figure, figure
 from mechanisms.noise.noise import noised
 from mechanisms.noise.randomness import SystemWords
-from node.errors import ConfigError
 
-DIMENSION, QUICK_DIMENSION = 10_000_000, 200_000
-REPEATS, QUICK_REPEATS = 9, 3
 NOISE_STD, RADIUS = 2.0, 1.0
 VECTORS_AT_MOST, BUFFERS_BYTES = 1.0, 2 << 20
 GOAL_GB_PER_S = 0.5
 OURS, RIVAL = "clipped vector + noise", "torch.randn std + vector"
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
-    parser.add_argument("--repeats", type=int, help=f"timings of each (default {REPEATS})")
-
-
-def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Speeds, taken in turn; their ratio; memory."""
-    if arguments.repeats is not None and arguments.repeats < 1:
-        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
-    repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
-    return _all(QUICK_DIMENSION if arguments.quick else DIMENSION, repeats)
-
-
-def _all(dimension: int, repeats: int) -> Iterator[Figure]:
+def findings(dimension: int, repeats: int) -> Iterator[Figure]:
+    """Speeds, their ratios, memory."""
     case = f"d={dimension / 1e6:g}M"
     vector = np.full(dimension, RADIUS / (2 * dimension**0.5), dtype=np.float32)
     with _one_torch_thread():
@@ -124,11 +104,3 @@ def _memory(case: str, vector: np.ndarray) -> Figure:
         most,
         "one vector and 2 MiB",
     )
-
-
-NOISE = Benchmark(
-    name="noise",
-    summary="GB/s of Gaussian noise on a grid beside torch's and numpy's own, and the memory it takes",
-    add_options=add_options,
-    run=run,
-)

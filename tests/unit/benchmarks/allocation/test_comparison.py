@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.allocation import EXCESS_AT_MOST, drawn, excess
+from benchmarks.allocation.comparison import EXCESS_AT_MOST, drawn, excess
 from mechanisms.servers import rpfl
 
 
@@ -24,7 +24,7 @@ def test_a_worse_allocation_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     weights, caps, budget = drawn(6, 7)
     assert excess(weights, caps, budget) < EXCESS_AT_MOST
     even = rpfl.allocate([1.0] * 7, caps, budget)
-    monkeypatch.setattr("benchmarks.allocation.allocate", lambda *given: even)
+    monkeypatch.setattr("benchmarks.allocation.comparison.allocate", lambda *given: even)
     assert excess(weights, caps, budget) > 1e-3
 
 

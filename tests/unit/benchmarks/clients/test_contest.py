@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import clients
 from benchmarks.__main__ import main
+from benchmarks.clients import contest
 
 
 def test_quick_clients_gives_rates_a_ratio_and_memory(
@@ -34,7 +34,7 @@ def test_a_chosen_block_is_kept_to(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_measured_process_tells_its_peak() -> None:
     results, told = Pipe(duplex=False)
-    clients.measure(replace(clients.DIGITS, clients=20), told)
+    contest.measure(replace(contest.DIGITS, clients=20), told)
     assert results.recv() > 0
     for end in (results, told):
         end.close()
@@ -42,7 +42,7 @@ def test_the_measured_process_tells_its_peak() -> None:
 
 @pytest.mark.skipif(not os.environ.get("MURMURATION_DATA"), reason="MURMURATION_DATA is not set")
 def test_real_rows_have_the_shape_of_random_ones() -> None:
-    real, made = clients._real(clients.QUICK), clients.QUICK.random_rows()
+    real, made = contest._real(contest.QUICK), contest.QUICK.random_rows()
     for values, expected in zip(real, made, strict=True):
         assert values.shape == expected.shape
         assert values.dtype == expected.dtype

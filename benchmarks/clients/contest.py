@@ -1,19 +1,12 @@
-"""Clients trained in blocks against one client after another, in turns; and the memory of 10,000 clients.
-
-100 clients, an equal part of 60,000 rows each, 784-256-10, batches of 10, plain SGD, one epoch (Wei et al.
-2020, section VI, has this model). MNIST where MURMURATION_DATA has it, else random rows of that shape: the
-time is the same. Each form is taken with one thread and with all that torch has, and the faster counts.
-"""
+"""Both forms of training on the same clients, by turns, and the memory of a process with many of them."""
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from statistics import median
@@ -21,117 +14,23 @@ from statistics import median
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 from torch.nn import functional
-from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
 
+from benchmarks.clients.sequential import train_one_by_one
 from benchmarks.memory.residence import resident_bytes
-from benchmarks.spec import Benchmark, Figure, figure
-from mechanisms.gradients.per_example import Loss
-from node.errors import ConfigError, UserError
+from benchmarks.spec import Figure, figure
+from node.errors import UserError
 from node.models import MLP
 from node.training.trainer import read_vector
-from scenarios.clients.training import (
-    AfterBatch,
-    Floats,
-    LocalTraining,
-    Rows,
-    Seed,
-    best_block,
-    train_clients,
-)
+from scenarios.clients.training import LocalTraining, best_block, train_clients
 from scenarios.data.sources import data_folder, load
 
-AfterOwn = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""One client's: weights (1, d) and the start (d,) to the weights (1, d) to go on with."""
-
 MNIST_CLIENTS, MNIST_ROWS = 100, 600
-REPEATS, SAMPLE = 5, 10
+SAMPLE = 10
 RATIO_AT_LEAST = 2.5
 TRAINING = LocalTraining(epochs=1, batch_size=10, learning_rate=0.002)
 MANY, MANY_ROWS, MANY_BYTES = 10_000, 20, 4 << 30
 _PATIENCE_S = 600.0
-
-
-def train_one_by_one(
-    model: nn.Module,
-    start: Floats,
-    rows_of_clients: Sequence[Rows],
-    x: Floats,
-    y: NDArray[np.generic],
-    loss: Loss,
-    training: LocalTraining,
-    seeds: Sequence[Seed],
-    after_batch: AfterBatch | None,
-) -> tuple[Floats, Floats]:
-    """What `scenarios.clients.training.train_clients` gives, by autograd and torch.optim.SGD."""
-    worker = _Worker(
-        model, torch.from_numpy(start), (torch.from_numpy(x), torch.from_numpy(y)), loss, training
-    )
-    weights, losses = np.empty((len(seeds), len(start)), start.dtype), np.empty(len(seeds), start.dtype)
-    for client, (rows, seed) in enumerate(zip(rows_of_clients, seeds, strict=True)):
-        own = None if after_batch is None else _of_one(after_batch, client)
-        weights[client], losses[client] = worker.train(np.asarray(rows), seed, own)
-    return weights, losses
-
-
-def _of_one(after_batch: AfterBatch, client: int) -> AfterOwn:
-    return lambda weights, start: after_batch(weights, start, np.array([client]))
-
-
-class _Worker:
-    def __init__(
-        self,
-        model: nn.Module,
-        start: torch.Tensor,
-        data: tuple[torch.Tensor, torch.Tensor],
-        loss: Loss,
-        training: LocalTraining,
-    ) -> None:
-        self._model = deepcopy(model).to(start.dtype).train()
-        self._parameters = [value for value in self._model.parameters() if value.requires_grad]
-        self._start, self._data, self._loss, self._training = start, data, loss, training
-
-    def train(
-        self, rows: NDArray[np.integer], seed: Seed, after_batch: AfterOwn | None
-    ) -> tuple[NDArray[np.floating], float]:
-        training, rng = self._training, np.random.default_rng(seed)
-        vector_to_parameters(self._start.clone(), self._parameters)
-        rate, momentum, decay = training.learning_rate, training.momentum, training.weight_decay
-        optimizer = torch.optim.SGD(self._parameters, rate, momentum, weight_decay=decay)
-        loss = 0.0
-        for _ in range(training.epochs):
-            order = torch.from_numpy(rows[rng.permutation(len(rows))])
-            batches = list(torch.split(order, training.batch_size))
-            if training.batch_size > 1 and len(batches) > 1 and len(batches[-1]) == 1:
-                batches[-2:] = [torch.cat(batches[-2:])]
-            loss = sum(self._step(optimizer, batch, after_batch) for batch in batches) / len(rows)
-        with torch.no_grad():
-            return parameters_to_vector(self._parameters).numpy(), loss
-
-    def _step(
-        self, optimizer: torch.optim.Optimizer, rows: torch.Tensor, after_batch: AfterOwn | None
-    ) -> float:
-        """The sum of the rows' losses."""
-        x, y = self._data
-        mean = self._loss(self._model(x[rows]), y[rows])
-        whole = mean
-        if self._training.proximal_mu:
-            away = parameters_to_vector(self._parameters) - self._start
-            whole = mean + self._training.proximal_mu / 2 * away.square().sum()
-        whole.backward()  # type: ignore[no-untyped-call]
-        if self._training.grad_clip is not None:
-            clip_grad_norm_(self._parameters, self._training.grad_clip)
-        optimizer.step()
-        optimizer.zero_grad()
-        if after_batch is not None:
-            self._replace(after_batch)
-        return mean.item() * len(rows)
-
-    def _replace(self, after_batch: AfterOwn) -> None:
-        with torch.no_grad():
-            weights = after_batch(parameters_to_vector(self._parameters).unsqueeze(0), self._start)
-            vector_to_parameters(weights[0].clone(), self._parameters)
 
 
 @dataclass(frozen=True)
@@ -165,29 +64,12 @@ QUICK = replace(MNIST, clients=16, rows=50)
 DIGITS = Case("64-64-10", (64, 64, 10), MANY, MANY_ROWS)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """What can be chosen."""
-    parser.add_argument("--repeats", type=int, help=f"timings of each form (default {REPEATS})")
-    parser.add_argument("--block", type=int, help="clients at a time (default: by measurement)")
-    parser.add_argument("--momentum", type=float, default=0.0, help="of SGD (default 0)")
+def findings(momentum: float, repeats: int, block: int | None, quick: bool) -> Iterator[Figure]:
+    """Clients a second of both forms, their ratio, memory.
 
-
-def run(arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Clients a second of both forms, their ratio, memory."""
-    for name in ("repeats", "block"):
-        value = getattr(arguments, name)
-        if value is not None and value < 1:
-            raise ConfigError(f"--{name} {value}: allowed are 1 and more")
-    if not 0 <= arguments.momentum < 1:
-        raise ConfigError(f"--momentum {arguments.momentum}: allowed are 0 to below 1")
-    training = replace(TRAINING, momentum=arguments.momentum)
-    repeats = arguments.repeats or (1 if arguments.quick else REPEATS)
-    return _all(QUICK if arguments.quick else MNIST, training, repeats, arguments.block, arguments.quick)
-
-
-def _all(
-    case: Case, training: LocalTraining, repeats: int, block: int | None, quick: bool
-) -> Iterator[Figure]:
+    `block`: clients at a time; None: by measurement.
+    """
+    case, training = QUICK if quick else MNIST, replace(TRAINING, momentum=momentum)
     contest = _Contest(case, training, block)
     rates: dict[tuple[str, int], list[float]] = {}
     for repeat in range(repeats):
@@ -244,17 +126,8 @@ class _Contest:
         return count / _seconds(lambda: self._train_one_by_one(parts, chosen))
 
     def _train_one_by_one(self, parts: Sequence[NDArray[np.int64]], seeds: Sequence[int]) -> None:
-        train_one_by_one(
-            model=self._model,
-            start=self._start,
-            rows_of_clients=parts,
-            x=self._x,
-            y=self._y,
-            loss=functional.cross_entropy,
-            training=self._training,
-            seeds=seeds,
-            after_batch=None,
-        )
+        common = (self._x, self._y, functional.cross_entropy, self._training)
+        train_one_by_one(self._model, self._start, parts, *common, seeds, None)
 
 
 def _seconds(train: Callable[[], object]) -> float:
@@ -308,11 +181,3 @@ def measure(case: Case, told: Connection) -> None:
     seeds = range(case.clients)
     train_clients(model, start, case.parts(), x, y, functional.cross_entropy, training, seeds, None, block)
     told.send(resident_bytes("self", "VmHWM"))
-
-
-CLIENTS = Benchmark(
-    name="clients",
-    summary="clients a second: local training in blocks against one client after another, and memory",
-    add_options=add_options,
-    run=run,
-)

@@ -1,31 +1,20 @@
-"""`python -m node.tracker`: introduces peers to each other and closes groups; it never sees a share.
-
-It may be restarted at any time: the peers announce themselves again. On disk it keeps its key, and whom it
-named as electors of each swarm's first model (node.named_electors).
-"""
+"""A tracker at work: its machine, its transport, its page, its end."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from functools import partial
-from pathlib import Path
 
-from node.addresses import is_loopback, parse_endpoint
-from node.cli.exit import guarded, print_error
-from node.cli.layers import Place, add_config, layered
-from node.cli.sigint import begun, leave
-from node.errors import ConfigError, shown
-from node.logs import Log, LogOptions, add_log_options, complain, log_options, logging_to
+from node.cli.sigint import begun
+from node.logs import Log
 from node.named_electors import file_beside, read_named, write_named
 from node.net.listening import endpoint_of, listen
 from node.net.routes import answers
-from node.net.tls import add_tls, make_tls, protection, url
+from node.net.tls import make_tls, protection, url
 from node.net.transport import Transport
 from node.observe.access import Access, access_of, kept_token, new_token
 from node.observe.health import health, missing_unless_ending
@@ -34,125 +23,19 @@ from node.observe.page import Page
 from node.observe.prometheus import Figures, TrackerTally, new_registry, tracker_families
 from node.observe.sd_notify import READY, STOPPING, notify
 from node.observe.view_sources import TrackerViewSource
-from node.options import NodeParser, a_path, path_of, whole_number
 from node.runtime import wall_clock
 from node.runtime.notices import notice_text
 from node.runtime.shell import Shell
 from node.storage.allow_list import read_allow_list
 from node.storage.key_file import own_key
+from node.tracker.options import TrackerOptions
 from protocol.actions import Action, Named, Notice, Send
 from protocol.crypto.node_key import NodeKey
 from protocol.swarm.meeting.tracker import Tracker
-from protocol.wire.limits import MAX_MEMBERS
-
-_DESCRIPTION = """\
-Introduces peers to each other. It sees who is there and who is ready, signed by each; it never sees
-data, updates or shares. Peers come with: python -m node --tracker KEY@https://HOST:PORT (http:// without
-TLS), KEY being its public key; it prints the whole at its start."""
-ENVIRONMENT = "MURMURATION_TRACKER"
-KEY_FILE = Path("runs") / "tracker" / "tracker.key"
-_FLOOR = 3
 
 
-@dataclass(frozen=True)
-class TrackerOptions:
-    """What a tracker was asked to do. `min_peers`: no group is smaller, whatever the task says."""
-
-    listen: str
-    min_peers: int
-    key: Path
-    allow: Path | None
-    page_token: Path | None
-    open: bool
-    tls: str
-    log: LogOptions
-    debug: bool
-
-
-def parse_arguments(argv: Sequence[str]) -> TrackerOptions:
-    """The options in `argv`, the environment and the --config file; raises ConfigError."""
-    return read_options(argv, os.environ)
-
-
-def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> TrackerOptions:
-    """The same for any environment."""
-    asked = layered(_parser(), argv, environ, ENVIRONMENT)
-    given, place = asked.values, asked.place
-    if given.listen is None:
-        raise ConfigError("--listen HOST:PORT is missing: say where peers reach this tracker")
-    options = TrackerOptions(
-        listen=parse_endpoint(given.listen, place("listen"), any_port=True),
-        min_peers=whole_number(given.min_peers, place("min_peers"), _FLOOR, MAX_MEMBERS),
-        key=a_path(given.key, place("key")),
-        allow=path_of(given.allow, place("allow")),
-        page_token=path_of(given.page_token, place("page_token")),
-        open=given.open,
-        tls=given.tls,
-        log=log_options(asked),
-        debug=given.debug,
-    )
-    _check_trust(options, place)
-    return options
-
-
-def _parser() -> NodeParser:
-    parser = NodeParser(prog="python -m node.tracker", description=_DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("--listen", metavar="HOST:PORT", help="where peers reach it; port 0 takes a free one")
-    parser.add_argument(
-        "--min-peers",
-        default="3",
-        metavar="N",
-        help="no group is smaller (3 to 64; a task may ask for more). Default: 3",
-    )
-    parser.add_argument(
-        "--key",
-        default=str(KEY_FILE),
-        metavar="FILE",
-        help="this tracker's private key, made at the first start: nodes know it by that, so keep it. "
-        f"Default: {KEY_FILE}",
-    )
-    parser.add_argument(
-        "--allow", metavar="FILE", help="introduce only the public keys in FILE, one a line. Default: no list"
-    )
-    parser.add_argument("--open", action="store_true", help="introduce anyone, off loopback too. Default: no")
-    add_tls(parser)
-    add_log_options(parser)
-    add_config(parser, ENVIRONMENT)
-    parser.add_argument(
-        "--debug", action="store_true", help="log dropped messages, and tracebacks. Default: no"
-    )
-    parser.add_argument(
-        "--page-token",
-        metavar="FILE",
-        help="off loopback the page asks for the token in FILE, made at the first start. "
-        "Default: a new one at each start, shown on the terminal alone",
-    )
-    return parser
-
-
-def _check_trust(options: TrackerOptions, place: Place) -> None:
-    """Off loopback a tracker starts only when it is said who may come."""
-    if options.allow is not None and options.open:
-        raise ConfigError(f"{place('allow')} and {place('open')} contradict each other: give one of them")
-    if options.allow is None and not options.open and not is_loopback(options.listen):
-        raise ConfigError(
-            f"{place('listen')} {shown(options.listen)} is not on this machine alone, so say who may come: "
-            "--allow FILE, or --open for anyone"
-        )
-
-
-def main(argv: Sequence[str]) -> int:
-    """Serve until interrupted; the exit status."""
-    return guarded(lambda: _main(argv), "--debug" in argv, print_error)
-
-
-def _main(argv: Sequence[str]) -> int:
-    options = parse_arguments(argv)
-    with logging_to(sys.stderr, options.log):
-        return guarded(lambda: _run(options), options.debug, complain(options.log, "tracker"))
-
-
-def _run(options: TrackerOptions) -> int:
+def serve(options: TrackerOptions) -> int:
+    """Serve until interrupted; the exit status. UserError for what the user can mend."""
     begun()
     allow = None if options.allow is None else read_allow_list(options.allow)
     listener = listen(options.listen)
@@ -278,7 +161,3 @@ async def _until_interrupted(
     waiting.cancel()
     if shell.broken.done():
         shell.broken.result()
-
-
-if __name__ == "__main__":
-    leave(main(sys.argv[1:]))

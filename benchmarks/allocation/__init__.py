@@ -1,0 +1,1 @@
+"""RPFL's allocation of a budget over clients."""

@@ -1,0 +1,30 @@
+"""RPFL's allocation of a budget: how near to a convex solver's, and how long it takes for many clients."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from benchmarks.spec import Benchmark, Figure
+from node.errors import ConfigError
+
+CASES, QUICK_CASES = 200, 20
+REPEATS, QUICK_REPEATS = 200, 20
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--cases", type=int, help=f"random cases beside the solver (default {CASES})")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """Excess costs over the solver's, then times."""
+    if arguments.cases is not None and arguments.cases < 1:
+        raise ConfigError(f"--cases {arguments.cases}: allowed are 1 and more")
+    from benchmarks.allocation.comparison import findings  # noqa: PLC0415 - loads torch and scipy's solvers
+
+    cases = arguments.cases or (QUICK_CASES if arguments.quick else CASES)
+    return findings(cases, QUICK_REPEATS if arguments.quick else REPEATS)
+
+
+ALLOCATION = Benchmark(add_options, run)

@@ -1,0 +1,105 @@
+"""All benchmarks, before any is loaded. A new one is a file with a Benchmark value, and its entry here."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from benchmarks.spec import Benchmark
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a benchmark is called, and what it measures, in a line; value: "package.module:NAME"."""
+
+    name: str
+    summary: str
+    value: str
+
+    def load(self) -> Benchmark:
+        """The benchmark."""
+        module, _, name = self.value.partition(":")
+        found: Benchmark = getattr(importlib.import_module(module), name)
+        return found
+
+
+_ENTRIES = (
+    Entry(
+        "aggregators",
+        "robust aggregators against a plain sort and one distance matrix",
+        "benchmarks.aggregators:AGGREGATORS",
+    ),
+    Entry(
+        "allocation",
+        "RPFL's budget beside a convex solver's, and for many clients",
+        "benchmarks.allocation.benchmark:ALLOCATION",
+    ),
+    Entry(
+        "audit",
+        "lower bounds on every mechanism's epsilon, and the share of planted faults that are refuted",
+        "benchmarks.audit.benchmark:AUDIT",
+    ),
+    Entry(
+        "calibration",
+        "noise of the classic and of the exact calibration at the same stated budget, and their speed",
+        "benchmarks.calibration:CALIBRATION",
+    ),
+    Entry(
+        "clients",
+        "clients a second: local training in blocks against one client after another, and memory",
+        "benchmarks.clients.benchmark:CLIENTS",
+    ),
+    Entry(
+        "floor",
+        "a masked round's arithmetic alone, without any message",
+        "benchmarks.floor:FLOOR",
+    ),
+    Entry(
+        "memory",
+        "peak of resident memory above rest: a member of a session, and a whole node",
+        "benchmarks.memory.benchmark:MEMORY",
+    ),
+    Entry(
+        "noise",
+        "GB/s of Gaussian noise on a grid beside torch's and numpy's own, and the memory it takes",
+        "benchmarks.noise.benchmark:NOISE",
+    ),
+    Entry(
+        "page",
+        "the page: first paint, news, many rounds, and what watching costs a round",
+        "benchmarks.page.benchmark:PAGE",
+    ),
+    Entry(
+        "rounds",
+        "seconds and bytes of a round, by phase, with real peers on this machine",
+        "benchmarks.rounds:ROUNDS",
+    ),
+    Entry(
+        "secagg",
+        "secure sums with real peers on this machine, and gloo's all_reduce beside them",
+        "benchmarks.secagg.benchmark:SECAGG",
+    ),
+    Entry(
+        "shares",
+        "errors of the sum for each share kind, and GB/s of encoding, masking and decoding on one core",
+        "benchmarks.shares:SHARES",
+    ),
+    Entry(
+        "siege",
+        "what thousands of strangers at one node's door cost its swarm, and what they leave behind",
+        "benchmarks.siege.benchmark:SIEGE",
+    ),
+    Entry(
+        "starting",
+        "how soon each command shows its help, and says what it begins",
+        "benchmarks.starting:STARTING",
+    ),
+    Entry(
+        "tls",
+        "what TLS adds to a masked round, with real peers on this machine",
+        "benchmarks.tls:TLS",
+    ),
+)
+BENCHMARKS = {entry.name: entry for entry in _ENTRIES}

@@ -1,0 +1,1 @@
+"""How fast clients train, in blocks and one after another."""

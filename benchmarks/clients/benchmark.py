@@ -1,0 +1,40 @@
+"""Clients trained in blocks against one client after another, in turns; and the memory of 10,000 clients.
+
+100 clients, an equal part of 60,000 rows each, 784-256-10, batches of 10, plain SGD, one epoch (Wei et al.
+2020, section VI, has this model). MNIST where MURMURATION_DATA has it, else random rows of that shape: the
+time is the same. Each form is taken with one thread and with all that torch has, and the faster counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from benchmarks.spec import Benchmark, Figure
+from node.errors import ConfigError
+
+REPEATS = 5
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--repeats", type=int, help=f"timings of each form (default {REPEATS})")
+    parser.add_argument("--block", type=int, help="clients at a time (default: by measurement)")
+    parser.add_argument("--momentum", type=float, default=0.0, help="of SGD (default 0)")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """Clients a second of both forms, their ratio, memory."""
+    for name in ("repeats", "block"):
+        value = getattr(arguments, name)
+        if value is not None and value < 1:
+            raise ConfigError(f"--{name} {value}: allowed are 1 and more")
+    if not 0 <= arguments.momentum < 1:
+        raise ConfigError(f"--momentum {arguments.momentum}: allowed are 0 to below 1")
+    from benchmarks.clients.contest import findings  # noqa: PLC0415 - loads torch
+
+    repeats = arguments.repeats or (1 if arguments.quick else REPEATS)
+    return findings(arguments.momentum, repeats, arguments.block, arguments.quick)
+
+
+CLIENTS = Benchmark(add_options, run)

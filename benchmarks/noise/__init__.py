@@ -1,0 +1,1 @@
+"""How fast noise is drawn."""

@@ -1,0 +1,34 @@
+"""Noise: GB/s of float32 on one core, beside what torch and numpy draw in the same run, and the memory.
+
+Theirs is float32 of 24 bits from a Mersenne twister or PCG64 (no cryptographic generator), whose low digits
+tell of the summand; it is here for the speed alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from benchmarks.spec import Benchmark, Figure
+from node.errors import ConfigError
+
+DIMENSION, QUICK_DIMENSION = 10_000_000, 200_000
+REPEATS, QUICK_REPEATS = 9, 3
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--repeats", type=int, help=f"timings of each (default {REPEATS})")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """Speeds, taken in turn; their ratio; memory."""
+    if arguments.repeats is not None and arguments.repeats < 1:
+        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
+    from benchmarks.noise.contest import findings  # noqa: PLC0415 - loads torch
+
+    repeats = arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS)
+    return findings(QUICK_DIMENSION if arguments.quick else DIMENSION, repeats)
+
+
+NOISE = Benchmark(add_options, run)

@@ -1,0 +1,100 @@
+"""Starting: how soon each command shows its help, and how soon it says what it begins.
+
+Help is timed as a whole process, beside that of `python -m node` in the same turn. A command that is started
+is timed to its first line, and then killed: most of what it takes to begin is loaded after that line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+
+from benchmarks.spec import Benchmark, Figure, figure
+from node.cli.commands import COMMANDS
+from node.errors import ConfigError, UserError
+
+ROOT = Path(__file__).resolve().parents[1]
+REPEATS, QUICK_REPEATS = 9, 1
+TIMES_AT_MOST, FIRST_LINE_AT_MOST_S = 2.0, 1.0
+LEAST = "node"
+PEERS = ("--peers", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+STARTED = {
+    "node": (*PEERS, "--shard", "0/3", "--out", "run"),
+    "tracker": ("--listen", "127.0.0.1:0"),
+    "init": ("--data", "a.csv", "--out", "a.toml"),
+    "check": ("digits", "--shard", "0/3"),
+    "agree": ("digits", "--shard", "0/3", *PEERS),
+    "predict": ("--model", "model.safetensors", "--data", "a.csv"),
+    "scenarios": ("run", "swarm", "--quick"),
+    "bench": ("tls", "--quick"),
+}
+"""Commands that take seconds to load, with arguments that are right as far as they are read by then."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be chosen."""
+    parser.add_argument("--repeats", type=int, help=f"timings of each command (default {REPEATS})")
+
+
+def run(arguments: argparse.Namespace) -> Iterator[Figure]:
+    """Help of each command, and its time over that of a node; then the first lines."""
+    if arguments.repeats is not None and arguments.repeats < 1:
+        raise ConfigError(f"--repeats {arguments.repeats}: allowed are 1 and more")
+    return _all(arguments.repeats or (QUICK_REPEATS if arguments.quick else REPEATS))
+
+
+def _all(repeats: int) -> Iterator[Figure]:
+    packages = {command.name: command.package for command in COMMANDS}
+    taken: dict[str, list[float]] = {name: [] for name in packages}
+    for _ in range(repeats):
+        for name, package in packages.items():
+            taken[name].append(_help_s(package))
+    for name, values in taken.items():
+        yield figure("starting", name, "--help", "s", values)
+    for name, values in taken.items():
+        if name != LEAST:
+            times = [median(values) / median(taken[LEAST])]
+            yield figure("starting", name, f"--help over {LEAST}'s", "x", times, at_most=TIMES_AT_MOST)
+    for name, argv in STARTED.items():
+        waits = [_first_line_s(packages[name], argv) for _ in range(repeats)]
+        yield figure("starting", name, "first line", "s", waits, at_most=FIRST_LINE_AT_MOST_S)
+
+
+def _help_s(package: str) -> float:
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-m", package, "--help"], stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - begun
+
+
+def _first_line_s(package: str, argv: Sequence[str]) -> float:
+    """Until it has said something. UserError where it does not, or complains."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "a.csv").write_text("x,y\n1,0\n2,1\n", "utf-8")
+        begun = time.perf_counter()
+        with subprocess.Popen(
+            [sys.executable, "-m", package, *argv],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            line = process.stdout.readline() if process.stdout is not None else ""
+            waited = time.perf_counter() - begun
+            with suppress(ProcessLookupError):
+                process.kill()
+    if not line or line.startswith("error: "):
+        raise UserError(f"starting: {package} said {line.strip() or 'nothing'}")
+    return waited
+
+
+STARTING = Benchmark(add_options, run)

@@ -1,0 +1,197 @@
+"""`murmuration completion SHELL`: a script that completes commands, options and their values in a shell.
+
+What can be typed is read off the commands' own parsers and written into the script as one table: what has
+been typed, and the words that may follow. The script only looks that up: no Python is started while
+somebody types. Where the table has no words, as after an option that takes a file, the shell completes
+names of files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from node.cli.commands import COMMANDS, program
+from node.cli.exit import guarded, print_error
+from node.cli.parser import NodeParser
+from node.cli.sigint import SCRIPT, leave
+
+_DESCRIPTION = f"""\
+Prints a script that completes what is typed after {SCRIPT}: commands, options, and the values of options
+that have a few. What is not known to it is completed as a file. It is of this version: print it again after
+an upgrade."""
+_EPILOG = f"""\
+examples:
+  {SCRIPT} completion bash > ~/.local/share/bash-completion/completions/{SCRIPT}
+  {SCRIPT} completion zsh > ~/.zfunc/_{SCRIPT}      (a folder in fpath, before compinit)
+  {SCRIPT} completion fish > ~/.config/fish/completions/{SCRIPT}.fish"""
+
+Table = Mapping[str, Sequence[str]]
+"""What has been typed, and which words may follow; none: a file.
+
+"murmuration scenarios run" has the names that come next, "murmuration scenarios run -" the options, and
+"murmuration scenarios run --engine" the values of that one. Options without a value have no entry.
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """The exit status."""
+    return guarded(lambda: _main(argv), False, print_error)
+
+
+def _main(argv: Sequence[str]) -> int:
+    print(_SCRIPTS[command_line().parse_args(argv).shell](dict(table())))
+    return 0
+
+
+def command_line() -> argparse.ArgumentParser:
+    """The parser."""
+    parser = NodeParser(
+        prog=program("node.cli.completion"),
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("shell", choices=tuple(_SCRIPTS), help="the shell that reads the script")
+    return parser
+
+
+def table() -> Iterator[tuple[str, Sequence[str]]]:
+    """A `Table`: of the program itself, then of each command that is here."""
+    here = [command for command in COMMANDS if command.is_here()]
+    yield SCRIPT, [command.name for command in here]
+    yield f"{SCRIPT} -", ["--help", "--version"]
+    for command in here:
+        yield from _after(f"{SCRIPT} {command.name}", command.load().command_line())
+
+
+def _after(typed: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, Sequence[str]]]:
+    """What may follow a command, and what may follow that."""
+    positional = [action for action in parser._actions if not action.option_strings]
+    options = {name: action for action in parser._actions for name in action.option_strings[-1:]}
+    yield typed, [word for action in positional for word in _choices(action)]
+    yield f"{typed} -", list(options)
+    for name, action in options.items():
+        if action.nargs != 0:
+            yield f"{typed} {name}", _choices(action)
+    for action in positional:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from _after(f"{typed} {name}", below)
+
+
+def _choices(action: argparse.Action) -> list[str]:
+    return list(map(str, action.choices or ()))
+
+
+def _bash(words: Table) -> str:
+    return _words_in_sh(words) + _BASH
+
+
+def _zsh(words: Table) -> str:
+    return f"#compdef {SCRIPT}\n\n{_words_in_sh(words)}{_ZSH}"
+
+
+def _words_in_sh(words: Table) -> str:
+    cases = (
+        f"        {'|'.join(map(repr, typed))}) echo '{' '.join(after)}' ;;" for typed, after in _cases(words)
+    )
+    return _WORDS_IN_SH.replace("CASES", "\n".join(cases))
+
+
+def _fish(words: Table) -> str:
+    cases = (
+        f"        case {' '.join(map(repr, typed))}\n            echo -n '{' '.join(after)}'"
+        for typed, after in _cases(words)
+    )
+    return _FISH.replace("CASES", "\n".join(cases))
+
+
+def _cases(words: Table) -> Iterator[tuple[list[str], Sequence[str]]]:
+    """What is typed, by what follows: many options have the same values, or none that are known."""
+    for after in dict.fromkeys(map(tuple, words.values())):
+        yield [typed for typed, each in words.items() if tuple(each) == after], after
+
+
+_WORDS_IN_SH = """\
+_murmuration_words() {
+    case "$1" in
+CASES
+        *) return 1 ;;
+    esac
+}
+
+"""
+
+_BASH = """\
+_murmuration() {
+    local current="${COMP_WORDS[COMP_CWORD]}" last="${COMP_WORDS[COMP_CWORD-1]}" typed=murmuration word after
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        if [[ $word != -* ]] && _murmuration_words "$typed $word" > /dev/null; then typed+=" $word"; fi
+    done
+    if [[ $last != -* ]] || ! after=$(_murmuration_words "$typed $last"); then
+        if [[ $current == -* ]]; then typed+=" -"; fi
+        after=$(_murmuration_words "$typed")
+    fi
+    COMPREPLY=($(compgen -W "$after" -- "$current"))
+}
+
+complete -o bashdefault -o default -F _murmuration murmuration"""
+
+_ZSH = """\
+_murmuration() {
+    local last="$words[CURRENT-1]" typed=murmuration word after
+    for word in "${(@)words[2,CURRENT-1]}"; do
+        if [[ $word != -* ]] && _murmuration_words "$typed $word" > /dev/null; then typed+=" $word"; fi
+    done
+    if [[ $last != -* ]] || ! after=$(_murmuration_words "$typed $last"); then
+        if [[ $PREFIX == -* ]]; then typed+=" -"; fi
+        after=$(_murmuration_words "$typed")
+    fi
+    if [[ -n $after ]]; then compadd -- ${=after}; else _files; fi
+}
+
+# Read as a function of completion, this file is its body; read by `source`, it only tells of it.
+if [[ $funcstack[1] == _murmuration ]]; then _murmuration "$@"; else compdef _murmuration murmuration; fi"""
+
+_FISH = """\
+function __murmuration_words
+    switch $argv[1]
+CASES
+        case '*'
+            return 1
+    end
+end
+
+function __murmuration
+    set -l before (commandline -opc)
+    set -l current (commandline -ct)
+    set -l typed murmuration
+    for word in $before[2..]
+        if not string match -q -- '-*' $word; and __murmuration_words "$typed $word" > /dev/null
+            set typed "$typed $word"
+        end
+    end
+    set -l words
+    if string match -q -- '-*' $before[-1]; and __murmuration_words "$typed $before[-1]" > /dev/null
+        set words (__murmuration_words "$typed $before[-1]")
+    else if string match -q -- '-*' $current
+        set words (__murmuration_words "$typed -")
+    else
+        set words (__murmuration_words $typed)
+    end
+    if test -n "$words"
+        string split -- ' ' $words
+    else
+        __fish_complete_path $current
+    end
+end
+
+complete -c murmuration -f -a '(__murmuration)'"""
+
+_SCRIPTS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+
+
+if __name__ == "__main__":
+    leave(main(sys.argv[1:]))

@@ -1,0 +1,85 @@
+"""`murmuration`: one command for all of them. It finds the one that is named, and hands over."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn, cast
+
+from node.cli.commands import COMMANDS, Command
+from node.cli.exit import guarded, print_error
+from node.cli.sigint import SCRIPT, leave
+from node.errors import ConfigError, shown
+
+_HELP = f"""\
+usage: {SCRIPT} COMMAND [ARGUMENT ...]
+       {SCRIPT} --version
+
+Peers train one model together: no server, and nobody sees anybody's update.
+
+commands:
+{{commands}}
+
+`{SCRIPT} COMMAND --help` tells more. The same commands are `python -m node`,
+`python -m node.init` and so on; bench is `python -m benchmarks`."""
+
+
+def run() -> NoReturn:
+    """The installed script."""
+    _look_in_this_folder()
+    leave(main(sys.argv[1:]))
+
+
+def main(argv: Sequence[str]) -> int:
+    """The exit status: that of the command, or 2 where none is named."""
+    command = next((command for command in COMMANDS if command.name == argv[0]), None) if argv else None
+    if command is None or not command.is_here():
+        return guarded(lambda: _without_command(argv, command), False, print_error)
+    return cast("int", command.load().main(argv[1:]))
+
+
+def _look_in_this_folder() -> None:
+    """A task may name a class of one's own: as `python -m` does, look for its module in this folder first."""
+    if not sys.flags.safe_path:
+        with suppress(OSError):  # the folder is gone
+            sys.path[0] = os.getcwd()  # noqa: PTH109 - text, as Python has it there
+
+
+def _without_command(argv: Sequence[str], absent: Command | None) -> int:
+    """What the program says itself. ConfigError for a command that there is not, or not here."""
+    if absent is not None:
+        raise ConfigError(
+            f"{absent.name} is not part of the installed package: it is in the repository; run it there, "
+            f"in the folder of a clone, as {SCRIPT} {absent.name} or python -m {absent.package}"
+        )
+    match argv:
+        case [] | ["-h" | "--help", *_]:
+            print(help_text())
+            return 0 if argv else 2
+        case ["--version", *_]:
+            print(_version())
+            return 0
+    raise ConfigError(_unknown(argv[0]))
+
+
+def help_text() -> str:
+    """All commands, each in a line."""
+    width = max(len(command.name) for command in COMMANDS)
+    lines = (f"  {command.name:{width}}  {command.summary}" for command in COMMANDS)
+    return _HELP.format(commands="\n".join(lines))
+
+
+def _version() -> str:
+    from node.distribution import installed_version  # noqa: PLC0415 - reads what is installed: only if asked
+
+    return f"{SCRIPT} {installed_version() or '(not installed: run from a folder)'}"
+
+
+def _unknown(word: str) -> str:
+    names = [command.name for command in COMMANDS]
+    near = difflib.get_close_matches(word, names, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"{shown(word)} is no command of {SCRIPT}{hint}; allowed: {', '.join(names)}"
