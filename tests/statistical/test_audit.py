@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from benchmarks.audit.benchmark import bounds, canary_guesses, cases
 from benchmarks.audit.case import Case
+from benchmarks.audit.findings import bounds, canary_guesses, cases
 from benchmarks.audit.offers import gaussian_rows, opposite
 from mechanisms.accounting import gaussian
 from mechanisms.audits import membership, one_run

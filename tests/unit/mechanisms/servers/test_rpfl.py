@@ -10,7 +10,7 @@ import torch
 from scipy.optimize import minimize
 from torch.nn import functional
 
-from benchmarks.allocation import solved
+from benchmarks.allocation.comparison import solved
 from mechanisms.accounting import gaussian
 from mechanisms.servers.rpfl import (
     allocate,
