@@ -16,13 +16,14 @@ from benchmarks.machine import machine, versions
 from benchmarks.spec import Figure, Row
 from node.cli.commands import program
 from node.cli.exit import guarded
+from node.cli.parser import NodeParser
 from node.cli.sigint import begun, leave
 from node.errors import ConfigError, UserError, reason
 
 DEBUG = "--debug"
 
 
-class Parser(argparse.ArgumentParser):
+class Parser(NodeParser):
     """An argument parser whose errors are one line, raised as ConfigError."""
 
     def error(self, message: str) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +31,7 @@ def _main(argv: Sequence[str]) -> int:
     return 0
 
 
-def command_line() -> argparse.ArgumentParser:
+def command_line() -> NodeParser:
     """The parser."""
     parser = NodeParser(prog=program("node.key"), description=_DESCRIPTION)
     parser.add_argument("file", metavar="FILE", help="such as runs/a/node.key, for a node with --out runs/a")

@@ -6,7 +6,6 @@ the same events. The names of the events and of their fields are kept (docs/oper
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import traceback
@@ -18,6 +17,7 @@ from typing import TextIO
 
 from node.cli.exit import print_error
 from node.cli.layers import Layered
+from node.cli.parser import Options
 from node.errors import ConfigError, one_line, shown
 
 STYLES = ("text", "json")
@@ -39,7 +39,7 @@ class LogOptions:
 NO_LOG = LogOptions(style=None, level="info")
 
 
-def add_log_options(group: argparse._ActionsContainer) -> None:
+def add_log_options(group: Options) -> None:
     """--log and --log-level."""
     group.add_argument(
         "--log",

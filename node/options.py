@@ -12,7 +12,7 @@ from pathlib import Path
 from node.addresses import PeerAddress, is_loopback, parse_endpoint, parse_key, parse_peer
 from node.cli.commands import program
 from node.cli.layers import Place, add_config, layered
-from node.cli.parser import NodeParser
+from node.cli.parser import NodeParser, Options
 from node.data.in_memory import Rows
 from node.errors import ConfigError, reason, shown
 from node.logs import LogOptions, add_log_options, log_options
@@ -118,7 +118,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
     return options
 
 
-def command_line() -> argparse.ArgumentParser:
+def command_line() -> NodeParser:
     """The parser; values are read by the functions below, which name option and value."""
     parser = NodeParser(
         prog=program("node"),
@@ -127,13 +127,13 @@ def command_line() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    _add_meeting(parser.add_argument_group("who to learn with (one of the first two is needed)"))
-    _add_learning(parser.add_argument_group("what to learn"))
-    _add_running(parser.add_argument_group("this run"))
+    _add_meeting(parser.group("who to learn with (one of the first two is needed)"))
+    _add_learning(parser.group("what to learn"))
+    _add_running(parser.group("this run"))
     return parser
 
 
-def _add_meeting(group: argparse._ArgumentGroup) -> None:
+def _add_meeting(group: Options) -> None:
     """Options about the other peers."""
     group.add_argument(
         "--peers",
@@ -166,7 +166,7 @@ def _add_meeting(group: argparse._ArgumentGroup) -> None:
     add_tls(group)
 
 
-def _add_learning(group: argparse._ArgumentGroup) -> None:
+def _add_learning(group: Options) -> None:
     """Options about task and data."""
     group.add_argument(
         "--task",
@@ -199,7 +199,7 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def _add_running(group: argparse._ArgumentGroup) -> None:
+def _add_running(group: Options) -> None:
     """Options about this run."""
     group.add_argument(
         "--rounds", metavar="N", help="the last round to take part in. Default: the task's train.rounds"

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rich import box
 from rich.console import Console
@@ -15,6 +15,7 @@ from rich.table import Table
 
 from node.cli.commands import program
 from node.cli.exit import guarded
+from node.cli.parser import NodeParser
 from node.cli.sigint import INTERRUPTED, begun, leave
 from node.errors import ConfigError
 from scenarios.catalogue import SCENARIOS, Entry
@@ -88,7 +89,7 @@ def _say(console: Console, text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-class Parser(argparse.ArgumentParser):
+class Parser(NodeParser):
     """An argument parser whose errors are one line, raised as ConfigError."""
 
     def error(self, message: str) -> NoReturn:
@@ -115,7 +116,7 @@ def command_line() -> Parser:
     return parser
 
 
-def _add_data(commands: argparse._SubParsersAction[Parser]) -> None:
+def _add_data(commands: Any) -> None:
     getter = commands.add_parser(
         "data",
         help="download a data set; without a name, show where each lies",
@@ -128,7 +129,7 @@ def _add_data(commands: argparse._SubParsersAction[Parser]) -> None:
     getter.add_argument("--data-dir", type=Path, metavar="DIR", help=DATA_DIR_HELP)
 
 
-def _add_run(commands: argparse._SubParsersAction[Parser]) -> None:
+def _add_run(commands: Any) -> None:
     runner = commands.add_parser(
         "run", help="run a scenario", description=RUN_DESCRIPTION, allow_abbrev=False
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from node.cli.commands import usage
 from node.cli.exit import guarded, print_error, task_comes_first
+from node.cli.parser import NodeParser
 from node.cli.sigint import leave
 from node.errors import ConfigError, one_line, shown
 from node.logs import complain, logging_to
@@ -49,7 +49,7 @@ def _main(argv: Sequence[str]) -> int:
         return guarded(lambda: _agree(options, written), options.debug, complain(options.log, "node"))
 
 
-def command_line() -> argparse.ArgumentParser:
+def command_line() -> NodeParser:
     """What may follow the task: a node's options, and the two that `_written` reads."""
     parser = node_command_line()
     parser.add_argument("--write", metavar="FILE.toml")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
 from node.cli.commands import usage
 from node.cli.exit import guarded, print_error, task_comes_first
+from node.cli.parser import NodeParser
 from node.cli.sigint import leave
 from node.errors import ConfigError, UserError, one_line
 from node.options import NodeOptions, parse_arguments
@@ -56,7 +56,7 @@ def _main(argv: Sequence[str]) -> int:
     return 2 if problems else 0
 
 
-def command_line() -> argparse.ArgumentParser:
+def command_line() -> NodeParser:
     """What may follow the task: a node's options."""
     return node_command_line()
 

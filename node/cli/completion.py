@@ -45,7 +45,7 @@ def _main(argv: Sequence[str]) -> int:
     return 0
 
 
-def command_line() -> argparse.ArgumentParser:
+def command_line() -> NodeParser:
     """The parser."""
     parser = NodeParser(
         prog=program("node.cli.completion"),
@@ -66,17 +66,17 @@ def table() -> Iterator[tuple[str, Sequence[str]]]:
         yield from _after(f"{SCRIPT} {command.name}", command.load().command_line())
 
 
-def _after(typed: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, Sequence[str]]]:
+def _after(typed: str, parser: NodeParser) -> Iterator[tuple[str, Sequence[str]]]:
     """What may follow a command, and what may follow that."""
-    positional = [action for action in parser._actions if not action.option_strings]
-    options = {name: action for action in parser._actions for name in action.option_strings[-1:]}
+    positional = [action for action in parser.declared if not action.option_strings]
+    options = {name: action for action in parser.declared for name in action.option_strings[-1:]}
     yield typed, [word for action in positional for word in _choices(action)]
     yield f"{typed} -", list(options)
     for name, action in options.items():
         if action.nargs != 0:
             yield f"{typed} {name}", _choices(action)
     for action in positional:
-        if isinstance(action, argparse._SubParsersAction):
+        if isinstance(action.choices, Mapping):
             for name, below in action.choices.items():
                 yield from _after(f"{typed} {name}", below)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from node.cli.overrides import Override, leaves, parse_override
+from node.cli.parser import NodeParser, Options
 from node.errors import ConfigError, reason, shown
 from node.storage.regular_files import check_regular
 
@@ -53,7 +54,7 @@ class _Layer:
     overrides: tuple[Override, ...]
 
 
-def add_config(group: argparse._ActionsContainer, prefix: str) -> None:
+def add_config(group: Options, prefix: str) -> None:
     """The option that names the file."""
     group.add_argument(
         f"--{CONFIG}",
@@ -64,14 +65,12 @@ def add_config(group: argparse._ActionsContainer, prefix: str) -> None:
     )
 
 
-def layered(
-    parser: argparse.ArgumentParser, argv: Sequence[str], environ: Mapping[str, str], prefix: str
-) -> Layered:
+def layered(parser: NodeParser, argv: Sequence[str], environ: Mapping[str, str], prefix: str) -> Layered:
     """What is asked for, from all layers. `prefix`: what the environment's names begin with.
 
     ConfigError names the place of what is wrong. --help prints and raises SystemExit(0).
     """
-    actions = {name: action for action in parser._actions if (name := _long_name(action)) is not None}
+    actions = {name: action for action in parser.declared if (name := _long_name(action)) is not None}
     flags = _flags(parser, argv, actions)
     env = _from_environment(parser, environ, prefix, actions)
     path = flags.values.get(CONFIG) or env.values.get(CONFIG)
@@ -92,7 +91,7 @@ def _long_name(action: argparse.Action) -> str | None:
 
 
 def _parsed(
-    parser: argparse.ArgumentParser, argv: Sequence[str], actions: Mapping[str, argparse.Action]
+    parser: NodeParser, argv: Sequence[str], actions: Mapping[str, argparse.Action]
 ) -> dict[str, Any]:
     """What `argv` itself gives, by destination, without any default."""
     nothing = argparse.Namespace(**{action.dest: None for action in actions.values()})
@@ -100,9 +99,7 @@ def _parsed(
     return {dest: value for dest, value in given.items() if value is not None}
 
 
-def _flags(
-    parser: argparse.ArgumentParser, argv: Sequence[str], actions: Mapping[str, argparse.Action]
-) -> _Layer:
+def _flags(parser: NodeParser, argv: Sequence[str], actions: Mapping[str, argparse.Action]) -> _Layer:
     values = _parsed(parser, argv, actions)
     written = values.pop(OVERRIDES, [])
     where = {action.dest: f"--{name}" for name, action in actions.items() if action.dest in values}
@@ -110,7 +107,7 @@ def _flags(
 
 
 def _from_environment(
-    parser: argparse.ArgumentParser,
+    parser: NodeParser,
     environ: Mapping[str, str],
     prefix: str,
     actions: Mapping[str, argparse.Action],
@@ -134,7 +131,7 @@ def _from_environment(
     return _Layer(values, where, tuple(overrides))
 
 
-def _from_file(parser: argparse.ArgumentParser, path: Path, actions: Mapping[str, argparse.Action]) -> _Layer:
+def _from_file(parser: NodeParser, path: Path, actions: Mapping[str, argparse.Action]) -> _Layer:
     """The options in a TOML file, and the task keys under its [set]."""
     values: dict[str, Any] = {}
     where: dict[str, str] = {}
@@ -157,7 +154,7 @@ def _destinations(actions: Mapping[str, argparse.Action]) -> set[str]:
 
 
 def _one(
-    parser: argparse.ArgumentParser,
+    parser: NodeParser,
     name: str,
     text: str,
     place: str,

@@ -76,6 +76,8 @@ def fail(path: Path, text: str) -> NoReturn:
 def _told(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
         return f"it is not UTF-8 text ({reason(error)}); save it as UTF-8"
+    if "straddl" in str(error):
+        return f"it has a row of more than {_BLOCK_BYTES} bytes, or a quotation mark without its second"
     return reason(error)
 
 
@@ -90,13 +92,20 @@ def _read_text(path: Path, wanted: Sequence[str] | None, limits: Limits) -> Fram
         read_options=pa_csv.ReadOptions(
             use_threads=False, block_size=_BLOCK_BYTES, column_names=header, skip_rows=lines.line_num
         ),
-        parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+        parse_options=pa_csv.ParseOptions(
+            delimiter=separator, newlines_in_values=True, invalid_row_handler=_blank_is_skipped
+        ),
         convert_options=pa_csv.ConvertOptions(
             column_types=dict.fromkeys(header, _TEXT), strings_can_be_null=False, include_columns=chosen
         ),
     )
     with reader:
         return _frame(path, chosen, reader, limits, {})
+
+
+def _blank_is_skipped(row: pa_csv.InvalidRow) -> str:
+    """What pyarrow does with a row that has not as many cells as the header: white space alone is no row."""
+    return "error" if row.text.strip() else "skip"
 
 
 def _chosen(path: Path, header: Sequence[str], wanted: Sequence[str] | None) -> list[str]:

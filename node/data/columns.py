@@ -56,13 +56,18 @@ def words_of(column: pa.ChunkedArray) -> Words:
 
     Numbers that are whole are written without a point, days as 2026-01-31.
     """
+    return _trimmed(_written(column))
+
+
+def _written(column: pa.ChunkedArray) -> Words:
+    """The cells as text, as they stand there, -1 for a null."""
     flat = _as_text(column)
     encoded = flat if pa.types.is_dictionary(flat.type) else pc.dictionary_encode(flat)
     array = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     if isinstance(array, pa.ChunkedArray):  # no chunk at all, or several that do not fit one array
         array = array.unify_dictionaries().chunk(0)
     codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return _trimmed([word or "" for word in array.dictionary.to_pylist()], codes)
+    return Words([word or "" for word in array.dictionary.to_pylist()], codes)
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -81,25 +86,37 @@ def _number_word(value: float | None) -> str | None:
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 
-def _trimmed(words: list[str], codes: NDArray[np.int64]) -> Words:
+def _trimmed(written: Words) -> Words:
     """Words without white space around them, each once, in the order of their first row."""
     places: dict[str, int] = {}
-    new = np.full(len(words) + 1, -1, np.int64)  # the last one is where code -1 looks
-    for place, word in enumerate(words):
+    new = np.full(len(written.words) + 1, -1, np.int64)  # the last one is where code -1 looks
+    for place, word in enumerate(written.words):
         bare = unicodedata.normalize("NFC", word).strip()
         if bare not in MISSING_WORDS:
             new[place] = places.setdefault(bare, len(places))
-    return Words(list(places), new[codes])
+    return Words(list(places), new[written.codes])
 
 
 def numbers_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
     """(n,) numbers, NaN where there is none; and the first cell that is no number as `cells` has it."""
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        values = column.cast(pa.float64(), safe=False).to_numpy()
-        outside = np.flatnonzero(no_numbers(values) & ~np.isnan(values))
-        bad = Bad(int(outside[0]) + 1, f"{values[outside[0]]:g}") if len(outside) else None
-        return values, bad
-    return parsed(words_of(column), number)
+    return _stored(column) if _is_numeric(column) else parsed(words_of(column), number)
+
+
+def bare_numbers_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
+    """The same, but a word for no value is refused as any other word is; a null is still NaN."""
+    return _stored(column) if _is_numeric(column) else parsed(_written(column), number)
+
+
+def _is_numeric(column: pa.ChunkedArray) -> bool:
+    return bool(pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
+
+
+def _stored(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:
+    """What a column of integers or floats holds."""
+    values = column.cast(pa.float64(), safe=False).to_numpy()
+    outside = np.flatnonzero(no_numbers(values) & ~np.isnan(values))
+    bad = Bad(int(outside[0]) + 1, f"{values[outside[0]]:g}") if len(outside) else None
+    return values, bad
 
 
 def days_of(column: pa.ChunkedArray) -> tuple[Floats, Bad | None]:

@@ -7,7 +7,6 @@ import gzip
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, cast
 
 from node.data.cells import is_value
 from node.errors import ConfigError, shown
@@ -18,16 +17,11 @@ HEAD_BYTES = 1 << 20
 _LOOKED_AT = 20  # rows
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """The bytes of `path`, unpacked as they are read if its name ends in .gz; OSError for no regular file."""
-    check_regular(path)
-    packed = path.suffix.lower() == ".gz"
-    return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
-
-
 def read_head(path: Path) -> str:
     """The first whole lines of `path`, at most HEAD_BYTES; ValueError if they are not UTF-8, or no lines."""
-    with open_bytes(path) as file:
+    check_regular(path)
+    packed = path.suffix.lower() == ".gz"
+    with gzip.open(path) if packed else path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     whole = head if len(head) < HEAD_BYTES else head[: head.rfind(b"\n") + 1]
     if head and not whole:

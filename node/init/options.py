@@ -75,7 +75,7 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
     )
 
 
-def command_line() -> argparse.ArgumentParser:
+def command_line() -> NodeParser:
     """The parser; `parse_init` judges the values."""
     parser = NodeParser(
         prog=program("node.init"),

@@ -10,7 +10,6 @@ sealed to their readers, with or without TLS.
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import ssl
 import tempfile
@@ -25,6 +24,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from node.addresses import is_loopback
+from node.cli.parser import Options
 from protocol.crypto.node_key import KEY_BYTES, SIGNATURE_BYTES, NodeKey, verify
 from protocol.errors import RemoteProtocolError
 from protocol.swarm.meeting.discovery import OTHER_KEY
@@ -43,7 +43,7 @@ class WrongPeer(ConnectionError):
     """Who answers does not hold the key that it should."""
 
 
-def add_tls(group: argparse._ActionsContainer) -> None:
+def add_tls(group: Options) -> None:
     """The option of a node and of a tracker."""
     group.add_argument(
         "--tls",

@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
-def command_line() -> argparse.ArgumentParser:
+def command_line() -> NodeParser:
     """The parser."""
     parser = NodeParser(
         prog=program("node.predict"),

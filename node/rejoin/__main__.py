@@ -43,7 +43,7 @@ def _main(argv: Sequence[str]) -> int:
     return 0
 
 
-def command_line() -> argparse.ArgumentParser:
+def command_line() -> NodeParser:
     """The parser."""
     parser = NodeParser(
         prog=program("node.rejoin"),

@@ -96,6 +96,18 @@ def test_a_bad_text_table(write, content, line):
     assert line in told(read_frame, write(content, "r.csv"), None)
 
 
+def test_a_row_of_white_space_is_no_row(write):
+    frame = read_frame(write("a,b\n1,2\n  \n\n3,4\n"), None)
+    assert plain(frame) == {"a": ["1", "3"], "b": ["2", "4"]}
+
+
+def test_a_row_without_an_end_is_refused_before_it_is_in_memory(write):
+    path = write(gzip.compress(b'a,b\n1,2\n1,"' + b"x" * (30 << 20)), "long.csv.gz")
+    assert told(read_frame, path, None).endswith(
+        " can not be read: it has a row of more than 8388608 bytes, or a quotation mark without its second"
+    )
+
+
 def test_a_line_without_an_end(write):
     path = write(gzip.compress(b"a" * (1 << 21)), "long.csv.gz")
     assert told(read_frame, path, None).endswith(

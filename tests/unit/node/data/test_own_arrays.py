@@ -169,7 +169,7 @@ def test_without_a_schema_parquet_is_numbers_as_csv_is(tmp_path):
         "python -m node.init takes such columns"
     )
     pq.write_table(pa.table({"a": [1.0, None], "y": [0, 1]}), path)
-    assert ", line 2, column 'a': nan is not a finite number of at most 1e30" in told(
+    assert ", row 2, column 'a': nan is not a finite number of at most 1e30" in told(
         load_dataset, PLAIN, path, None
     )
 
@@ -187,12 +187,12 @@ def test_without_a_schema_a_folder_is_refused(tmp_path):
     )
 
 
-def test_a_node_on_numbers_loads_no_library_for_tables_or_images(tmp_path):
-    (tmp_path / "rows.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
+def test_a_node_on_numbers_of_an_npz_loads_no_library_for_tables_or_images(tmp_path):
+    np.savez(tmp_path / "rows.npz", x=[[1.0, 2.0], [3.0, 4.0]], y=[0, 1])
     program = (
         "import sys; from pathlib import Path; import node.app; from node.task.load import load_task; "
         "from node.data.dataset import load_dataset; "
-        "load_dataset(load_task('digits', []), Path('rows.csv'), None); "
+        "load_dataset(load_task('digits', []), Path('rows.npz'), None); "
         "print([name for name in ('pyarrow', 'PIL') if name in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[4])}
