@@ -7,14 +7,11 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
-from pathlib import Path
 
 from node.cli.commands import COMMANDS
 from node.cli.sigint import INTERRUPTED, SCRIPT
 from node.errors import ConfigError, UserError
 from website.tables import code, table
-
-_FOLDER = Path(__file__).resolve().parents[1] / "node"
 
 
 class _Found(BaseException):
@@ -26,11 +23,8 @@ class _Found(BaseException):
 
 
 def command_modules() -> list[str]:
-    """The modules of node that are commands: files of it, and the `__main__` of its folders."""
-    files = (*_FOLDER.glob("*.py"), *_FOLDER.glob("*/__main__.py"))
-    runnable = (path for path in files if '__name__ == "__main__"' in path.read_text("utf-8"))
-    names = [".".join(path.relative_to(_FOLDER.parent).with_suffix("").parts) for path in runnable]
-    return sorted(names, key=lambda name: (name != "node.__main__", name))
+    """The modules of node that are commands."""
+    return [command.module for command in COMMANDS if command.module.startswith("node.")]
 
 
 Help = argparse.ArgumentParser | str

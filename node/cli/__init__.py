@@ -1,1 +1,1 @@
-"""What command lines share: layers of settings, errors, interrupts."""
+"""What command lines share: the table of commands, layers of settings, errors, interrupts."""

@@ -10,6 +10,7 @@ from node.cli.commands import program
 from node.cli.exit import guarded, print_error
 from node.cli.parser import NodeParser
 from node.cli.sigint import begun, leave
+from node.errors import one_line
 from node.options import reachable_path
 
 _DESCRIPTION = """\
@@ -36,7 +37,8 @@ def main(argv: Sequence[str]) -> int:
 def _main(argv: Sequence[str]) -> int:
     given = command_line().parse_args(argv)
     out = reachable_path(given.out, "--out")
-    from node.rejoin.run import rejoin  # noqa: PLC0415 - loads numpy: not before the arguments are right
+    print(f"starting: a look into {one_line(str(out))}", flush=True)
+    from node.rejoin.run import rejoin  # noqa: PLC0415 - loads scipy: not before the arguments are right
 
     begun()
     rejoin(out, tuple(given.gone), _confirmed if given.yes else _asked)

@@ -17,6 +17,7 @@ from node.storage.state import State
 from protocol.quorum.electorate import of_keys
 from protocol.quorum.lineage import Line
 from protocol.wire.messages import Certificate, Link
+from tests.openings import after_opening
 from tests.parts import base, endpoint, group, members
 
 KEYS = members(5)
@@ -55,7 +56,7 @@ def run(capsys):
     def run(out, *more):
         status = main(["--out", str(out), *more])
         said = capsys.readouterr()
-        return status, said.out, said.err
+        return status, after_opening(said.out), said.err
 
     return run
 

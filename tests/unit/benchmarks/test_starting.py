@@ -1,0 +1,23 @@
+"""The benchmark of starting times what it says, and does not take a complaint for a first line."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.starting import STARTED, _first_line_s, _help_s
+from node.cli.commands import COMMANDS
+from node.errors import UserError
+
+
+def test_it_starts_commands_that_there_are():
+    assert set(STARTED) <= {command.name for command in COMMANDS}
+
+
+def test_help_and_first_line_take_their_time():
+    assert _help_s("node.cli.completion") > 0
+    assert _first_line_s("node.tracker", STARTED["tracker"]) > 0
+
+
+def test_a_complaint_is_no_first_line():
+    with pytest.raises(UserError, match=r"starting: node.tracker said error: --listen HOST:PORT is missing"):
+        _first_line_s("node.tracker", ())
