@@ -76,9 +76,10 @@ def _after(typed: str, parser: NodeParser) -> Iterator[tuple[str, Sequence[str]]
         if action.nargs != 0:
             yield f"{typed} {name}", _choices(action)
     for action in positional:
-        if isinstance(action.choices, Mapping):
-            for name, below in action.choices.items():
-                yield from _after(f"{typed} {name}", below)
+        below = action.choices.items() if isinstance(action.choices, Mapping) else ()
+        for name, command in below:
+            if isinstance(command, NodeParser):
+                yield from _after(f"{typed} {name}", command)
 
 
 def _choices(action: argparse.Action) -> list[str]:
