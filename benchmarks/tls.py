@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Figure]:
     rounds = (QUICK_ROUNDS if arguments.quick else ROUNDS) if arguments.rounds is None else arguments.rounds
     if rounds < 1:
         raise ConfigError(f"--rounds {rounds}: allowed are 1 and more")
-    from benchmarks.secagg.processes import gathered  # noqa: PLC0415 - loads torch
+    from benchmarks.secagg.processes import gathered  # noqa: PLC0415 - loads aiohttp
 
     cells = QUICK_CELLS if arguments.quick else CELLS
     return (found for cell in cells for found in _figures(cell, *_by_turns(gathered, cell, rounds)))

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> Iterator[Row]:
     flower = arguments.flwr_python
     if flower is not None and not flower.is_file():
         raise ConfigError(f"--flwr-python {flower}: there is no such file")
-    from benchmarks.secagg.processes import measure  # noqa: PLC0415 - loads torch
+    from benchmarks.secagg.processes import measure  # noqa: PLC0415 - loads aiohttp
 
     return _all(measure, cells(protocols, sizes, dimensions), rounds, flower)
 

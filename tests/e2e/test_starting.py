@@ -56,7 +56,8 @@ OPENINGS = [
     *(
         (("benchmarks", name, "--quick"), module, f"benchmark {name}: {BENCHMARKS[name].summary}")
         for name, module in (
-            *((name, "torch") for name in ("allocation", "audit", "clients", "noise", "secagg", "tls")),
+            *((name, "torch") for name in ("allocation", "audit", "clients", "noise")),
+            *((name, "benchmarks.secagg.processes") for name in ("secagg", "tls")),
             ("page", "playwright"),
         )
     ),
