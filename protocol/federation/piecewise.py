@@ -1,4 +1,4 @@
-"""Vectors on their way between a server and its clients: put together from pieces, or sent as pieces."""
+"""Vectors between a server and its clients: assembled from pieces, or sent as pieces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from protocol.wire.messages import ModelPiece, Order, UploadPiece
 
 
 class Filling:
-    """A vector (d,) that comes in pieces, in any order; allocated with the first one."""
+    """A vector, (d,) float32, that arrives in pieces, in any order; allocated with the first one."""
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
@@ -22,7 +22,7 @@ class Filling:
         self._vector: Floats | None = None
 
     def put(self, part: ModelPiece | UploadPiece) -> Floats | None:
-        """Take a piece in; the vector when it was the last. RemoteProtocolError changes nothing."""
+        """Add a piece; returns the vector if it was the last. RemoteProtocolError changes nothing."""
         if part.index not in self._missing:
             raise RemoteProtocolError(f"piece {part.index} of a vector, which was here or does not exist")
         if len(part.payload) != piece_bytes(self._dimension, part.index):
@@ -39,7 +39,7 @@ class Filling:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Orders(Bulk[Order | ModelPiece]):
-    """An order, and the model (d,) that it is about in its pieces."""
+    """An order, followed by the pieces of its model (d,)."""
 
     order: Order
     vector: Floats = field(repr=False)
@@ -59,7 +59,7 @@ class Orders(Bulk[Order | ModelPiece]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Upload(Bulk[UploadPiece]):
-    """What a client sends, (d,), in its pieces; `first` says whose it is."""
+    """The pieces of a client's upload (d,); `first` names the client and the round."""
 
     first: UploadPiece
     vector: Floats = field(repr=False)
@@ -76,7 +76,7 @@ class Upload(Bulk[UploadPiece]):
 
 
 def frozen(vector: Floats) -> Floats:
-    """A copy that nobody changes: its owner goes on with the vector while this waits for the wire."""
+    """A read-only copy: the caller may change its vector while the copy waits for the wire."""
     copy = np.array(vector, "<f4")
     copy.flags.writeable = False
     return copy

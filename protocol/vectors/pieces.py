@@ -19,7 +19,7 @@ Vector = NDArray[Any]
 
 
 def piece_count(dimension: int) -> int:
-    """How many pieces a vector of `dimension` words has."""
+    """The number of pieces of a vector of `dimension` words."""
     return -(-dimension // PIECE_WORDS)
 
 
@@ -40,7 +40,7 @@ def pieces(dimension: int) -> Iterator[tuple[int, slice]]:
 
 
 def raw(vector: Vector, part: slice) -> memoryview:
-    """The bytes of a piece, to be read, without a copy.
+    """The bytes of a piece as a read-only view, without a copy.
 
     `vector` is C-contiguous with 4-byte little-endian items.
     """
