@@ -230,7 +230,7 @@ class Note(StrEnum):
     CLOCK = "clock"
     EPOCH = "epoch"
     WAITING = "waiting"
-    """No group forms that may make a strong base (protocol.swarm.votes.obstacle)."""
+    """No group that may make a strong base can form (protocol.swarm.votes.obstacle)."""
     WEAK = "weak"
     """A group made a base without a quorum of the electors."""
     QUORUM = "quorum"
@@ -250,7 +250,7 @@ class Notice:
 class Fatal:
     """This node cannot take part as it is configured: one line that says why.
 
-    `parameters`: the other side's canonical parameters, where those differ; else empty.
+    `parameters`: the other side's canonical parameters if they differ; else empty.
     """
 
     text: str

@@ -54,12 +54,12 @@ class PhasePaces:
 
     @property
     def shares_s(self) -> float:
-        """T_shares."""
+        """T_shares, the time to allow for shares."""
         return self._shares.allowed_s
 
     @property
     def sums_s(self) -> float:
-        """T_sums."""
+        """T_sums, the time to allow for sums."""
         return self._sums.allowed_s
 
     @property

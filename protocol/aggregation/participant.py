@@ -69,7 +69,7 @@ class Participant:
         return tuple(key for key in self.members if key != self.me)
 
     def ready_of(self, key: Key) -> Ready | None:
-        """Another member's READY; None for oneself and for strangers."""
+        """Another member's READY; None for this member's key and for strangers."""
         return next((ready for ready in self.group.readys if ready.key == key != self.me), None)
 
     def channel(self, sender: Key, recipient: Key) -> Channel:

@@ -62,7 +62,7 @@ def most_masked(members: int) -> int:
 
 
 def most_additive(members: int) -> int:
-    """The longest vector that fits."""
+    """The longest vector that fits, in words."""
     return _most(_link, members) * PIECE_WORDS
 
 

@@ -22,7 +22,7 @@ _ANY_SCALAR = bytes(32)  # clamped to a multiple of the cofactor: the product is
 
 
 def derive(root: bytes, label: bytes, *context: bytes) -> bytes:
-    """32 bytes from 32 secret bytes, one value for each (label, context): HKDF-Expand, RFC 5869, 2.3."""
+    """32 bytes from 32 secret bytes, unique for each (label, context): HKDF-Expand (RFC 5869, 2.3)."""
     info = b"murmuration/1/" + label + b"\0" + b"".join(context)
     return HKDFExpand(algorithm=SHA256(), length=32, info=info).derive(root)
 

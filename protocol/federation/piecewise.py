@@ -46,11 +46,11 @@ class Orders(Bulk[Order | ModelPiece]):
     run: bytes = field(repr=False)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of messages."""
         return 1 + piece_count(len(self.vector))
 
     def at(self, index: int) -> Order | ModelPiece:
-        """One of them."""
+        """Message `index`."""
         if index == 0:
             return tags.tag(self.order, self.run)
         part = raw(self.vector, piece(len(self.vector), index - 1))
@@ -66,11 +66,11 @@ class Upload(Bulk[UploadPiece]):
     run: bytes = field(repr=False)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of messages."""
         return piece_count(len(self.vector))
 
     def at(self, index: int) -> UploadPiece:
-        """One of them."""
+        """Message `index`."""
         part = raw(self.vector, piece(len(self.vector), index))
         return tags.tag(replace(self.first, index=index, payload=part), self.run)
 

@@ -71,7 +71,7 @@ class FederationServer:
 
     @property
     def deadline(self) -> float | None:
-        """When tick is due: at the end of the wait for nodes, or for the node that was silent longest."""
+        """When tick is due: when the wait for nodes ends, or the longest silent node counts as gone."""
         if self._round is None:
             return self._assembled_by
         return min(self._round.heard[node] for node in self._round.open) + SILENCE_S
@@ -79,7 +79,7 @@ class FederationServer:
     # -- events ------------------------------------------------------------------------------------
 
     def open(self, now: float) -> list[Action]:
-        """Wait for the nodes."""
+        """Start to wait for the nodes."""
         self._assembled_by = now + ASSEMBLE_S
         return []
 

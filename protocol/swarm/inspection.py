@@ -24,11 +24,11 @@ class Contact(StrEnum):
     SILENT = "silent"
     """It was not heard for so many rounds that it no longer counts."""
     LEFT = "left"
-    """It said goodbye."""
+    """It announced that it leaves."""
     NOT_MET = "not met"
     """It has not answered a greeting yet."""
     REFUSES = "refuses"
-    """It does not let this node in."""
+    """It refuses this node."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class Follower:
         self._has_base = False
         """Whether a base was adopted since the last of these rounds ended."""
         self.deadline: float | None = None
-        """T_group of the round that runs; None between two rounds."""
+        """The end of T_group of the running round (Unix s); None between two rounds."""
 
     def begin(self, now: float) -> None:
         """Begin a round; from the first one on, this node follows.
@@ -106,12 +106,12 @@ class Follower:
         return max(self._state.round + 1, least, self._shown_round())
 
     def _nobody_offers(self) -> bool:
-        """Whether the others follow, too: then no new base can come."""
+        """Whether all others follow, too: then no new base can come."""
         round = self._state.round
         return bool(self._members.known(round)) and not self._members.offering(round)
 
     def _shown_round(self) -> int:
-        """The highest round of the live members that offer and stand on this node's base; 0 without any."""
+        """The highest round of the live members that offer and have this node's base; 0 without any."""
         base = self._state.base
         return max((a.round for a in self._live_offering() if a.base == base), default=0)
 
@@ -130,7 +130,7 @@ class Closing:
         self._state = state
         self._members = members
         self.until: float | None = None
-        """How long this node lingers at most (Unix s); None before its last round is over."""
+        """When this node ends at the latest (Unix s); None before its last round is over."""
 
     def begin(self, others_need_s: float, now: float) -> None:
         """Linger for LINGER_S, or longer if the others may still be waiting for a sum.

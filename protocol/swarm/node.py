@@ -143,7 +143,7 @@ class Node:
         return self._state.base
 
     def open(self, now: float) -> list[Action]:
-        """Greet the others."""
+        """Start: greet the configured endpoints."""
         self._coordination.announce(self._state.announce(self._settings), now)
         return self._after(self._discovery.open(now), now)
 

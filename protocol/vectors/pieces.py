@@ -48,7 +48,7 @@ def raw(vector: Vector, part: slice) -> memoryview:
 
 
 def base_digest(parameters: bytes, generation: int, vector: Floats) -> bytes:
-    """SHA-256 name of a base model: its parameters hash, generation and (d,) little-endian float32."""
+    """The name of a base model: SHA-256 of its parameters hash, generation and (d,) little-endian float32."""
     digest = hashlib.sha256(b"murmuration/1/base" + parameters + generation.to_bytes(8, "big"))
     digest.update(raw(np.ascontiguousarray(vector, dtype="<f4"), slice(None)))
     return digest.digest()

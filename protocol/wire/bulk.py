@@ -21,7 +21,7 @@ class Bulk(ABC, Generic[T_co]):
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of messages."""
 
     @abstractmethod
     def at(self, index: int) -> T_co:

@@ -59,7 +59,7 @@ def is_wildcard(host: str) -> bool:
 
 
 def is_loopback(endpoint: str) -> bool:
-    """Whether `endpoint` can only be this machine: 127.0.0.0/8, ::1 or localhost."""
+    """Whether only this machine can reach `endpoint`: 127.0.0.0/8, ::1 or localhost."""
     host, _ = split_endpoint(endpoint)
     address = _address(host)
     return host == "localhost" if address is None else address.is_loopback

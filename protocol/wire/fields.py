@@ -57,7 +57,7 @@ def integer(low: int, high: int) -> Reader:
 
 
 def boolean(value: Any) -> bool:
-    """True or false."""
+    """Reads a boolean."""
     if type(value) is not bool:
         raise wrong("true or false", value)
     return value

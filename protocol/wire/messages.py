@@ -163,7 +163,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """The READY with this nonce went to a node that sends its own to `coordinator`."""
+    """The recipient of the READY with this nonce sends its own READY to `coordinator`."""
 
     nonce: bytes
     coordinator: Announce
@@ -340,7 +340,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class ModelPiece:
-    """Piece `index` of the model that clients start from in `round`."""
+    """Piece `index` of the model from which clients start in `round`."""
 
     round: int
     index: int

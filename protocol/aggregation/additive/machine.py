@@ -79,11 +79,11 @@ class SealedShare(Bulk[Share]):
     seed: bytes = field(repr=False)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of messages."""
         return self.shares.payload_count(self.dimension)
 
     def at(self, index: int) -> Share:
-        """One of them."""
+        """Message `index`."""
         header = _header(self.sid, self.sender, self.recipient, index)
         sealed = self.channel.seal(index, header, self.shares.payload(self.seed, self.dimension, index))
         return Share(self.sid, self.sender, self.recipient, index, sealed)
@@ -97,11 +97,11 @@ class WholeSum(Bulk[Sum]):
     partial: Vector = field(repr=False)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of messages."""
         return len(self.header.pieces)
 
     def at(self, index: int) -> Sum:
-        """One of them."""
+        """Message `index`."""
         return replace(self.header, index=index, payload=raw(self.partial, piece(len(self.partial), index)))
 
 

@@ -88,11 +88,11 @@ class RingShares:
             target -= prg.words(seed, part.start, len(target))
 
     def payload_count(self, dimension: int) -> int:
-        """One for each piece of the vector."""
+        """One piece for each piece of the vector."""
         return piece_count(dimension)
 
     def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
-        """The words themselves."""
+        """The words of piece `index`."""
         part = piece(dimension, index)
         return prg.words(seed, part.start, part.stop - part.start).tobytes()
 
@@ -108,7 +108,7 @@ class RingShares:
         """Accept any piece: every word is in the ring."""
 
     def add(self, total: Vector, index: int, payload: bytes | memoryview) -> None:
-        """Add modulo 2^32."""
+        """Add the piece modulo 2^32."""
         target = total[piece(len(total), index)]
         target += np.frombuffer(payload, dtype="<u4")
 
@@ -122,11 +122,11 @@ class SeedShares(RingShares):
     """As RingShares, but nodes send only the 32-byte seed (protocol, A: claim A1 under a secure PRG)."""
 
     def payload_count(self, dimension: int) -> int:
-        """One: the seed."""
+        """1: the seed is the only piece."""
         return 1
 
     def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
-        """The seed itself."""
+        """The seed."""
         return seed
 
     def absorb(self, accumulator: Vector, index: int, payload: bytes) -> None:
@@ -170,11 +170,11 @@ class FloatShares:
             target -= self._uniform(seed, part)
 
     def payload_count(self, dimension: int) -> int:
-        """One for each piece of the vector."""
+        """One piece for each piece of the vector."""
         return piece_count(dimension)
 
     def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
-        """The floats themselves."""
+        """The floats of piece `index`."""
         return self._uniform(seed, piece(dimension, index)).tobytes()
 
     def absorb(self, accumulator: Vector, index: int, payload: bytes) -> None:
@@ -191,12 +191,12 @@ class FloatShares:
         _within(payload, 2 * self.members * (self.max_share_value + self.bound))
 
     def add(self, total: Vector, index: int, payload: bytes | memoryview) -> None:
-        """Add in float32."""
+        """Add the piece in float32."""
         target = total[piece(len(total), index)]
         target += np.frombuffer(payload, dtype="<f4")
 
     def decode_mean(self, total: Vector) -> Floats:
-        """Divide by n, in place."""
+        """Divide the total by n, in place."""
         total /= np.float32(self.members)
         return total
 

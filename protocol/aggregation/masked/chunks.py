@@ -109,11 +109,11 @@ class SomeChunks(Bulk[Masked]):
     chunks: tuple[Masked | int, ...]
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of messages."""
         return len(self.chunks)
 
     def at(self, index: int) -> Masked:
-        """One of them."""
+        """Message `index`."""
         chunk = self.chunks[index]
         return self.own.message(chunk) if isinstance(chunk, int) else chunk
 

@@ -38,7 +38,7 @@ class Layout:
 
     @cached_property
     def _chunk_words(self) -> int:
-        """A multiple of the cipher's block."""
+        """The length of a chunk, a multiple of the cipher's block."""
         rounds = -(-self.words // (PIECE_WORDS * self.members))
         share = -(-self.words // (rounds * self.members))
         return min(PIECE_WORDS, -(-share // _BLOCK_WORDS) * _BLOCK_WORDS)

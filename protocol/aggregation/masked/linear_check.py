@@ -183,7 +183,7 @@ def _cut(v: _Numbers) -> NDArray[np.float64]:
 
 
 def _times(vector: Words | Carries, matrix: NDArray[np.float64]) -> _Numbers:
-    """(rows, k) products of a vector in rows of COLUMNS, filled up with 0, and a (COLUMNS, k) matrix."""
+    """(rows, k) products of a vector in rows of COLUMNS, padded with 0, and a (COLUMNS, k) matrix."""
     rows = -(-len(vector) // COLUMNS)
     out = np.empty((rows, matrix.shape[1]))
     block = np.zeros(_ROWS * COLUMNS)

@@ -47,7 +47,7 @@ class Tolerance:
 
 
 def most_dropouts(members: int) -> int:
-    """The largest f that leaves one colluder without power, and three in a sum."""
+    """The largest f with which one colluder learns nothing and a sum has three members."""
     return max(0, min((members - 2) // 2, members - 3))
 
 

@@ -120,7 +120,7 @@ class ViewChanges:
 
     @property
     def changing(self) -> bool:
-        """Whether this member has voted for a view that it is not in."""
+        """Whether this member has voted for a view that it has not entered."""
         return self._course.phase is Phase.VOTED
 
     @property

@@ -95,5 +95,5 @@ def _words(ahead_s: float, of: str) -> str:
 
 
 def skew_words(ahead_s: float, of: str) -> str:
-    """By how much a clock is wrong, such as `its clock is 100 s ahead of this machine's`."""
+    """The difference in words, such as `its clock is 100 s ahead of this machine's`."""
     return f"its clock is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} {of}"

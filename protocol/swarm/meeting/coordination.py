@@ -89,7 +89,7 @@ class Coordination:
         self._matchmaker = None
 
     def close_groups(self, now: float) -> list[Action]:
-        """The GROUPs that are due."""
+        """Send the GROUPs that are due."""
         if self._matchmaker is None:
             return []
         electorate = self._state.electorate(self._settings)

@@ -70,7 +70,7 @@ STEPS: Table[Phase, Event] = {
 
 @dataclass
 class Greeting:
-    """An endpoint that this node says hello to until it answers."""
+    """An endpoint that this node greets until it answers."""
 
     nonce: bytes
     retry_s: float = _FIRST_RETRY_S

@@ -91,7 +91,7 @@ class Try:
 
 @dataclass
 class Offer:
-    """A vector (d,) float32 that waits for a group; nothing that depends on it has been sent."""
+    """A vector (d,) float32 that waits for a group; the node has sent nothing that depends on it."""
 
     vector: Floats
     rand: bytes
@@ -231,7 +231,7 @@ class GroupSeeker:
 
     @property
     def deadline(self) -> float | None:
-        """The next time something is overdue."""
+        """When the coordinator's answer or the group is overdue; None without an offer."""
         if self.offer is None:
             return None
         current = self.offer.current if self._course.phase is Phase.ASKED else None
@@ -286,5 +286,5 @@ def check_group(group: Group, mine: Ready) -> None:
 
 
 def group_round(group: Group) -> int:
-    """1 + max of the members' last rounds."""
+    """The round of a group: 1 + the highest of its members' last rounds."""
     return 1 + max(ready.announce.round for ready in group.readys)

@@ -110,7 +110,7 @@ class Members:
 
     @property
     def every(self) -> tuple[Member, ...]:
-        """All of them, silent and gone ones too, in the order of their keys."""
+        """All members, also silent ones and those that left, in the order of their keys."""
         return tuple(self._members[key] for key in sorted(self._members))
 
     def at(self, endpoint: str) -> Announce | None:
