@@ -36,7 +36,7 @@ class Reason(StrEnum):
     MASKS_TIMEOUT = "masks-timeout"
     """More members fell silent in a masked session than it tolerates."""
     CAUGHT = "caught"
-    """A member lied in a masked session, and is banned."""
+    """Somebody lied in a masked session, and is banned."""
     WRONG_COUNT = "wrong-count"
     """Some member's masked vector does not follow the protocol; nobody can tell whose."""
     WRONG_WEIGHTS = "wrong-weights"
