@@ -2,7 +2,7 @@
 
 Invariants, in addition to the transition tables (protocol.federation.phases):
 - A secret of 32 bytes names a run. All its processes hold it, and nobody sends it: every record bears an HMAC
-under it. A sender without the secret changes nothing, and the server allocates nothing for it.
+  under it. A sender without the secret changes nothing, and the server allocates nothing for it.
 - A node is present from its Enlist until it is unreachable, silent, or restarted as another instance. It
   repeats Enlist, so a node that the server gave up too early is back for the next round.
 - Done is the last message on both sides: after it, a node that ends is not lost, and neither is its server.

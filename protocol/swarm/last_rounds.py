@@ -28,7 +28,7 @@ LINGER_S = 10.0
 
 
 class SwarmEnd:
-    """Whether the swarm can still form a group."""
+    """Decides whether the swarm has ended for this node."""
 
     def __init__(self, settings: Settings, state: NodeState, discovery: Discovery) -> None:
         self._settings = settings

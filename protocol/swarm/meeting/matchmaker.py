@@ -287,7 +287,7 @@ class Matchmaker:
         return [*actions, *(Send(ready.key, (group,)) for ready in readys)]
 
     def _electors_first(self, room: Room, ordered: Sequence[Key]) -> list[Key]:
-        """The electors among these first, so that a group with too many candidates keeps them."""
+        """These peers, electors first, so that a group that cannot hold all takes the electors."""
         readys = [room.readys[key][0] for key in ordered]
         electorate = self._electorate(room, tuple(readys))
         if electorate is None:

@@ -1,9 +1,9 @@
 """The members of the swarm: each peer's latest announcement, when it was last heard, whether it is reachable.
 
 - known: heard within the last 5 rounds and has not left; a peer known only from others' statements is known
-for 30 s;
+  for 30 s;
 - offering: the known peers that do not follow; a weak group needs more than half of them, so that only one
-side of a partition can form one;
+  side of a partition can form one;
 - live: the known peers that are not suspect, followers too: they get all news and serve what they hold;
 - candidates: the live peers that offer, lowest key first: the first one coordinates.
 

@@ -4,9 +4,9 @@ A node adopts only a base that ranks above its own. A member of the session that
 certificate and recomputes the base. Other nodes fetch the line of the base (protocol.quorum.lineage), and
 adopt the base if
 - its links lead there from electors that this node knows, and more than half of the members whose updates it
-holds show it; after two failed rounds one live peer that shows it is enough;
+  holds show it; after two failed rounds one live peer that shows it is enough;
 - or, if the links lead from no known electors, more than half of the known members' signed announcements show
-it (Members.majority); then the node reports whom it trusted (protocol, Healing).
+  it (Members.majority); then the node reports whom it trusted (protocol, Healing).
 
 A node asks a peer ever more rarely if the peer keeps showing a base without delivering its line.
 """

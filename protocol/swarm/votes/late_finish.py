@@ -1,4 +1,4 @@
-"""Finishing a session late: it ended without a result for all members, and votes are still bound to it.
+"""Finishing a session late: all members ended it without a result, and votes are still bound to it.
 
 A member that released keeps its release with the open vote. Two members that show the same open session send
 each other the messages that they sent in it. With t releases, and a quorum of votes among them, a member
