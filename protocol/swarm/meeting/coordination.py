@@ -123,7 +123,7 @@ class Coordination:
         return asked[0] if asked and asked[0] < self._me else None
 
     def seek(self, now: float) -> list[Action]:
-        """Send READY to the first candidate, if an offer waits and no READY went there yet."""
+        """Send READY to the first candidate, if an offer waits and its current READY is not there."""
         offer = self.seeker.offer
         if offer is None or offer.tries >= MAX_TRIES:
             return []
