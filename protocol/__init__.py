@@ -1,1 +1,1 @@
-"""Secure aggregation without input or output: bytes and times go in, actions come out."""
+"""Secure aggregation as state machines without input or output: from messages and times to actions."""

@@ -1,4 +1,4 @@
-"""What a machine asks its shell to do. The shell carries actions out in the order of the list."""
+"""The actions that a machine asks its shell to carry out, in the order of the list."""
 
 from __future__ import annotations
 
@@ -25,47 +25,47 @@ from protocol.wire.messages import (
 
 
 class Reason(StrEnum):
-    """Why a round ended with one's own update."""
+    """Why a round ended with only this node's own update."""
 
     GROUP_TIMEOUT = "group-timeout"
     SHARES_TIMEOUT = "shares-timeout"
     SUMS_TIMEOUT = "sums-timeout"
     CONTRIBUTORS_DIFFER = "contributors-differ"
     JOINS_TIMEOUT = "joins-timeout"
-    """A masked session did not begin: nothing that depends on the offer was sent."""
+    """A masked session did not begin: the node sent nothing that depends on the offer."""
     MASKS_TIMEOUT = "masks-timeout"
-    """More fell silent in a masked session than it tolerates."""
+    """More members fell silent in a masked session than it tolerates."""
     CAUGHT = "caught"
     """Somebody lied in a masked session, and is banned."""
     WRONG_COUNT = "wrong-count"
-    """Somebody's masked vector was not made as the protocol says; nobody can say whose."""
+    """Some member's masked vector does not follow the protocol; nobody can tell whose."""
     WRONG_WEIGHTS = "wrong-weights"
-    """The sum of the weights is none that honest members have; nobody can say whose is wrong."""
+    """Honest members cannot have this sum of weights; nobody can tell whose is wrong."""
     BUDGET_SPENT = "budget-spent"
-    """Nothing was offered: a round of a node that follows."""
+    """A follower's round: it made no offer."""
     SWARM_FINISHED = "swarm-finished"
-    """Nothing was offered: the others ended the last round, and too few are left for a group."""
+    """The node offered nothing: the others ended the last round, and too few are left for a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send these messages, in order, to a node key (in a machine) or an endpoint (in a session).
+    """Send these messages, in order, to a node key (inside a node) or an endpoint (for the shell).
 
-    `messages` are a value, whatever becomes of the machine: those that are there, or such as are built one by
-    one, as fast as the wire takes them (protocol.wire.bulk).
+    `messages` are a value that later events do not change: a tuple, or messages built one by one as fast as
+    the wire sends them (protocol.wire.bulk).
     """
 
     to: Key | str
     messages: tuple[Message, ...] | Bulk[Message]
     bulk: bool = False
-    """Whether they are large, and may hold up no small message to the same node."""
+    """Whether they are large and must not delay small messages to the same node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Send these back on the link that brought the message which is being taken in, and nowhere else.
+    """Send these messages back on the link that brought the current message, and nowhere else.
 
-    Nobody is dialled for them: where that link is gone, so are they.
+    The shell dials nobody for them: if that link is gone, it drops them.
     """
 
     messages: tuple[Message, ...]
@@ -78,15 +78,15 @@ class Spend:
     sid: Sid
     round: int
     clipped: int
-    """How many coordinates of the offer were cut to the bound."""
+    """The number of the offer's coordinates that were clipped to the bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenVote:
     """What a node must remember of its vote until the session has a result, or provably never will.
 
-    `anchor`: of the base that the session builds on. `proof` holds what this member knows of the result, and
-    in place of what only others know nothing: with t releases it is whole. A resignation has no group.
+    `anchor`: that of the base that the session builds on. `proof`: the certificate as far as this member
+    knows it; t releases complete it. A resignation has no group.
     """
 
     sid: Sid
@@ -95,15 +95,15 @@ class OpenVote:
     proof: Certificate | ResultCertificate | None = None
     release: Release | None = None
     parts: tuple[Sum, ...] | Bulk[Sum] = ()
-    """Its own sum, where shares are summed: what `Keep` stored."""
+    """The node's own sum in an additive session, as `Keep` stored it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
     """Before anything after this action is carried out: record durably that this node's vote is bound.
 
-    The base that its session builds on is kept as long as the vote is open, whatever bases come meanwhile:
-    who voted may be the only ones who can still make the result.
+    The shell keeps the base that the session builds on as long as the vote is open, even if newer bases come:
+    perhaps only the voters can still make the result.
     """
 
     vote: OpenVote
@@ -111,16 +111,16 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Unbind:
-    """The vote in `sid` can never count any more: it is free again."""
+    """The vote in `sid` can never count again: free it."""
 
     sid: Sid
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Store these, by sid, whose they are (a total is the group's: nobody's key) and index.
+    """Store these by sid, owner (NOBODY for a total, which is the group's) and index.
 
-    They are what a certificate is about. A later one with the same place takes the place of the earlier one.
+    A certificate names them. A later part with the same sid, owner and index replaces the earlier one.
     """
 
     parts: tuple[Sum | TotalPiece, ...] | Bulk[Sum]
@@ -131,7 +131,7 @@ class Completed:
     """The mean of what `contributors` offered, (Settings.summed,) float32, on `group`'s base.
 
     `certificate` proves it. `contributors`, in key order: a masked session may end without some of its group,
-    this node among them. `line`: where the base that comes of it stands. `without`: the electors, for people,
+    even without this node. `line`: the line of the base that it makes. `without`: the names of the electors
     that the quorum counted as gone for good.
     """
 
@@ -147,7 +147,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The round ends with one's own update. `sid` is None where no group was found."""
+    """The round ends with only this node's own update. `sid` is None if it found no group."""
 
     reason: Reason
     round: int
@@ -157,9 +157,9 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What shows that `sender` broke the protocol; it is banned. `what` says how, in words.
+    """Proof that `sender` broke the protocol; it is banned. `what` says how, in words.
 
-    `records` are signed by it.
+    `sender` signed the `records`.
     """
 
     sender: Key
@@ -171,7 +171,7 @@ class Evidence:
 class Healed:
     """A certificate of a session this node was in, with its mean, (Settings.summed,), on `group`'s base.
 
-    `without`: as of `Completed`.
+    `line` and `without`: as in `Completed`.
     """
 
     group: Group
@@ -186,9 +186,9 @@ class Healed:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """A base that others made, fetched and checked against its digest, and the `line` that it stands in.
+    """A base that others made, fetched and checked against its digest, and its `line`.
 
-    `trusted`: on whose word, where it was not proved by who made it.
+    `trusted`: the peers that this node trusted for it; empty if its makers' signatures prove it.
     """
 
     base: Base
@@ -199,7 +199,7 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """Load what is asked for, if it is kept, and send it to `to`."""
+    """Load what `request` asks for, if the shell keeps it, and send it to `to`."""
 
     to: str
     request: CertificateRequest | PieceRequest
@@ -209,14 +209,14 @@ class Serve:
 class RaiseEpoch:
     """Store durably, before anything after this action, that this node's epoch is the one after `above`.
 
-    A peer showed an announcement of this node's own key with that epoch: this folder is older than it.
+    A peer showed an announcement of this node's own key with the epoch `above`: this folder is older.
     """
 
     above: int
 
 
 class Note(StrEnum):
-    """Kinds of things a user is told."""
+    """The kinds of notices to the user."""
 
     JOINED = "joined"
     LEFT = "left"
@@ -230,16 +230,16 @@ class Note(StrEnum):
     CLOCK = "clock"
     EPOCH = "epoch"
     WAITING = "waiting"
-    """No group forms that may make a strong base (protocol.swarm.votes.obstacle)."""
+    """No group that may make a strong base can form (protocol.swarm.votes.obstacle)."""
     WEAK = "weak"
-    """A base was made without a quorum of its electors."""
+    """A group made a base without a quorum of the electors."""
     QUORUM = "quorum"
-    """A base was made by a quorum, after a notice that there is none."""
+    """A quorum made a base, after a notice that there was none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something a user is told; nothing depends on it. `text` says what about `who`."""
+    """A notice to the user; nothing depends on it. `who`: the subject, `text`: what happened to it."""
 
     kind: Note
     who: str
@@ -250,7 +250,7 @@ class Notice:
 class Fatal:
     """This node cannot take part as it is configured: one line that says why.
 
-    `parameters`: the other side's canonical parameters, where those differ; else empty.
+    `parameters`: the other side's canonical parameters if they differ; else empty.
     """
 
     text: str
@@ -259,7 +259,7 @@ class Fatal:
 
 @dataclass(frozen=True, slots=True)
 class TrackerKnown:
-    """Before anything after this action is carried out: keep durably that the tracker there has this key."""
+    """Before anything after this action is carried out: store durably that the tracker there has this key."""
 
     endpoint: str
     key: Key
@@ -267,7 +267,7 @@ class TrackerKnown:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Before anything after this action is carried out: keep durably whom this tracker named in a swarm."""
+    """Before anything after this action is carried out: store durably the electors that a tracker named."""
 
     task: str
     parameters: bytes
@@ -276,9 +276,9 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class WrongTracker:
-    """Another tracker than is pinned, or was met at first, answers there: this node goes no further.
+    """The tracker's key is not the pinned one, or not the first one it showed: the node must stop.
 
-    `text`: which key it holds, and which was expected.
+    `text`: the key that it holds, and the expected one.
     """
 
     endpoint: str
@@ -287,7 +287,7 @@ class WrongTracker:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """Every member confirmed the last base, or the time to linger is over."""
+    """Every live member confirmed the last base, or the time to linger is over."""
 
 
 # -- a federation with a server ------------------------------------------------------------------------------
@@ -295,12 +295,12 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """The nodes that the server waited for are here, or the wait is over: rounds may begin."""
+    """The nodes that the server waits for are present, or the wait is over: rounds may begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What clients sent in a round, (d,) float32 each, in the order in which they were chosen."""
+    """The clients' uploads of a round, (d,) float32 each, in the order in which the clients were chosen."""
 
     round: int
     uploads: Mapping[int, Floats]
@@ -308,7 +308,7 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """Train these clients, each from `model` (d,) float32; whatever an earlier order asked for is over."""
+    """Train these clients, each from `model`, (d,) float32; this order replaces any earlier one."""
 
     round: int
     model: Floats

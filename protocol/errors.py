@@ -1,23 +1,23 @@
-"""Errors split by blame: what a peer sent, and what we did ourselves."""
+"""Errors by cause: an invalid message of a peer, or a wrong call in this node."""
 
 from __future__ import annotations
 
 
 class ProtocolError(Exception):
-    """Base of everything this package raises on purpose."""
+    """The base class of the errors that this package raises."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """What a peer sent breaks a rule. The message is dropped and counted; the machine is unchanged."""
+    """A peer's message breaks a rule. The node drops and counts it; the machine is unchanged."""
 
 
 class TooEarly(RemoteProtocolError):
-    """A bulk piece of a session that this node has not been told of yet: worth sending again shortly."""
+    """A bulk piece of a session that this node does not know yet: the sender should resend it shortly."""
 
 
 class LocalProtocolError(ProtocolError):
-    """This node used a machine in a way that its rules forbid: a bug of ours, never a peer's."""
+    """This node called a machine in a way that its rules forbid: a bug here, never a peer's fault."""
 
 
 class NotFiniteError(LocalProtocolError, ValueError):
-    """An update holds a NaN or an infinity. It is refused before anything is encoded."""
+    """An update holds a NaN or an infinity. Machines refuse it before they encode anything."""

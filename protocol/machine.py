@@ -1,4 +1,4 @@
-"""What a shell drives, be it over asyncio or under a simulated clock."""
+"""The interface of a machine that a shell drives, with asyncio or with a simulated clock."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from protocol.wire.messages import Key, Message
 
 
 class Machine(Protocol):
-    """A Session, an Introducer, a role in a federation. Times are Unix seconds, actions go in their order."""
+    """A node, a tracker, or a role in a federation. Times are Unix seconds; the order of actions matters."""
 
     @property
     def deadline(self) -> float | None:
-        """When tick is due."""
+        """When tick is due; None: never."""
 
     def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
-        """A message came. `by`: whose key was proved on the link that brought it; None: nobody's."""
+        """Process a message. `by`: the key proved on the link that brought it; None: no key was proved."""
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
         """An endpoint does not answer."""
@@ -25,4 +25,4 @@ class Machine(Protocol):
         """A link broke and was opened again."""
 
     def tick(self, now: float) -> list[Action]:
-        """The deadline is over."""
+        """Act on the deadline, if it is over."""

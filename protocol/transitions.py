@@ -1,7 +1,7 @@
-"""Where a machine stands, and where its events take it: a table that it walks, and can not leave.
+"""Transition tables: a machine's phases, and the steps that its events allow.
 
-A table is a value: for each phase and event that there can be, the next phase and what is sent or done. The
-machine has its phase from nowhere else, and the documentation draws the same table.
+A table is a value: for each possible pair of phase and event, it holds the next phase and what the machine
+sends or does. Only the table changes a machine's phase, and the documentation draws the same table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Event = TypeVar("Event", bound=Enum)
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[Phase]):
-    """Where an event leads. `does`: what is sent or handed on then, for people; messages by their names."""
+    """The next phase. `does`: what the machine sends or reports then, for people; messages by their names."""
 
     to: Phase
     does: str
@@ -29,7 +29,7 @@ Table = Mapping[tuple[Phase, Event], Step[Phase]]
 
 
 class Course(Generic[Phase, Event]):
-    """One machine's way through a table."""
+    """The phase of one machine, which moves by the table."""
 
     def __init__(self, table: Table[Phase, Event], first: Phase) -> None:
         self._table = table
@@ -37,15 +37,15 @@ class Course(Generic[Phase, Event]):
 
     @property
     def phase(self) -> Phase:
-        """Where the machine stands; `step` alone changes it."""
+        """The current phase; only `step` changes it."""
         return self._phase
 
     def allows(self, event: Event) -> bool:
-        """Whether the table has a step for this event, here."""
+        """Whether the table has a step for this event in the current phase."""
         return (self._phase, event) in self._table
 
     def step(self, event: Event) -> None:
-        """Go where the event leads; LocalProtocolError, and no step, where the table has none for it."""
+        """Move to the event's next phase. Raises LocalProtocolError, and stays, if the table has none."""
         found = self._table.get((self._phase, event))
         if found is None:
             raise LocalProtocolError(

@@ -1,1 +1,1 @@
-"""One session: a group of members adds up its offers, and nobody learns more than the sum."""
+"""One session: a group of members adds up its offers, and no member learns more than the sum."""

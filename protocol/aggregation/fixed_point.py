@@ -19,7 +19,7 @@ from protocol.vectors.pieces import Floats, Words, pieces
 
 _WORD = 2.0**-32
 _BLOCK_WORDS = 1 << 14
-"""What is worked on at a time: small enough for the core's cache."""
+"""The block size of the encoding: small enough for a core's cache."""
 MIN_UNITS = 1 << 16
 
 
@@ -42,7 +42,7 @@ class FixedPoint:
         return ((2**31 - 1) // self.members) / self.bound - 1.0 / self.bound
 
     def encode(self, vector: Floats, seed: bytes) -> tuple[Words, int]:
-        """((d,) uint32 words, how many coordinates were clipped) of a (d,) float32 vector.
+        """((d,) uint32 words, number of clipped coordinates) of a (d,) float32 vector.
 
         `seed`: 32 secret bytes for the rounding, used once. Raises NotFiniteError on NaN or infinity.
         """
@@ -54,7 +54,7 @@ class FixedPoint:
         return out, clipped
 
     def clipped(self, values: Floats) -> int:
-        """How many of these (w,) float32 values are beyond the bound; NotFiniteError on NaN or infinity."""
+        """The number of these (w,) float32 values beyond the bound; NotFiniteError on NaN or infinity."""
         least, most = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
         if not (np.isfinite(least) and np.isfinite(most)):
             raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
@@ -63,9 +63,9 @@ class FixedPoint:
         return int(np.count_nonzero(np.abs(values.astype(np.float64)) > self.bound))
 
     def encoded(self, values: Floats, seed: bytes, start: int) -> Words:
-        """(w,) uint32 words of these finite (w,) float32 values, which stand at `start` in their vector.
+        """(w,) uint32 words of these finite (w,) float32 values, which begin at `start` of their vector.
 
-        At most a piece, from the start of a cipher block on.
+        `start` is the start of a cipher block; w is at most PIECE_WORDS.
         """
         rounding = prg.words(seed, start, len(values))
         out = np.empty(len(values), dtype="<i4")
@@ -86,7 +86,7 @@ class FixedPoint:
         return total.view("<i4") / self.scale
 
     def decode_mean(self, total: Words, summands: int) -> Floats:
-        """(d,) float32 mean of `summands` encoded vectors, from their ring sum, which is overwritten."""
+        """(d,) float32 mean of `summands` encoded vectors, from their ring sum, which it overwrites."""
         mean = total.view("<f4")
         for _, part in pieces(len(total)):
             mean[part] = self.decode_sum(total[part]) / summands

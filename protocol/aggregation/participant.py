@@ -1,4 +1,4 @@
-"""One member's place in one session: all that is fixed before it starts, whatever the protocol."""
+"""One member's part in one session: what is fixed before it starts, in either protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from protocol.wire.messages import Group, Key, Ready, Sid
 class Participant:
     """A member of `group`; offers are (dimension,) vectors. The two timeouts cap a session's two halves.
 
-    `ballot`: how votes are counted, where the group may make a strong base.
+    `ballot`: how the group counts votes, if it may make a strong base.
     """
 
     group: Group
@@ -30,12 +30,12 @@ class Participant:
     ballot: Ballot | None = None
 
     def suffices(self, keys: Iterable[Key]) -> bool:
-        """Whether the releases of these are votes enough; where nobody votes, any are."""
+        """Whether the releases of these members are a quorum; any are, if the group has no ballot."""
         return self.ballot is None or self.ballot.is_quorum(keys)
 
     @cached_property
     def sid(self) -> Sid:
-        """The session's name: binds every message of it."""
+        """The session's id: binds every message of it."""
         return codec.session_id(self.group)
 
     @cached_property
@@ -69,10 +69,10 @@ class Participant:
         return tuple(key for key in self.members if key != self.me)
 
     def ready_of(self, key: Key) -> Ready | None:
-        """Another member's READY; None for oneself and for strangers."""
+        """Another member's READY; None for this member's key and for strangers."""
         return next((ready for ready in self.group.readys if ready.key == key != self.me), None)
 
     def channel(self, sender: Key, recipient: Key) -> Channel:
-        """The sealed direction between this member and another one."""
+        """The sealed channel from `sender` to `recipient`, one of which is this member."""
         other = recipient if sender == self.me else sender
         return self.ephemeral.channel(self.ephemerals[other], self.sid, sender, recipient)

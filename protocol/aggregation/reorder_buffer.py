@@ -1,4 +1,4 @@
-"""Messages of a session that arrive before the GROUP they belong to: held within a bound, then handed on."""
+"""Holds messages of a session that arrive before its GROUP, within a bound, until the session starts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from protocol.wire.masked_messages import MaskedMessage, session_of
 from protocol.wire.messages import Share, Sid, Sum
 
 OF_ONE_BYTES = 128 * 1024
-"""Room for what one member says before the GROUP reaches this node; bulk beyond it is sent again."""
+"""Room for one member's messages before the GROUP reaches this node; the member resends what exceeds it."""
 OF_STRANGERS_BYTES = 256 * 1024
-"""Room for all of those together whom this node does not know as members."""
+"""Room for all senders together that this node does not know as members."""
 _OVERHEAD_BYTES = 256
 
 Bulk = Share | Sum | MaskedMessage
@@ -25,10 +25,10 @@ def _session(message: Bulk) -> Sid:
 
 
 class ReorderBuffer:
-    """Messages whose session, or place in it, is not known yet.
+    """Messages of a session, or of a view of it, that has not begun here yet.
 
-    Each sender that is expected has room of its own, `of_one_bytes`, and nobody else can take it; all others
-    share `of_strangers_bytes`. Headers count: one may be 190 kB.
+    Each expected sender has room of its own, `of_one_bytes`, that no other can use up; all others share
+    `of_strangers_bytes`. Headers count: one may have 190 kB.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ReorderBuffer:
         self._bytes: Counter[Key] = Counter()
 
     def hold(self, message: Bulk, by: Key, is_expected: bool) -> None:
-        """Keep what `by` brought; TooEarly if there is no room for it: it is sent again."""
+        """Hold a message that `by` brought. Raises TooEarly if there is no room, so that `by` resends it."""
         room, limit_bytes = (by, self._of_one_bytes) if is_expected else (NOBODY, self._of_strangers_bytes)
         size = codec.frame_bytes(message) + _OVERHEAD_BYTES
         is_full = room not in self._bytes and len(self._bytes) > MAX_MEMBERS
@@ -50,11 +50,11 @@ class ReorderBuffer:
         self._bytes[room] += size
 
     def take(self, sid: Sid) -> list[Bulk]:
-        """What was held for this session, in order of arrival; everything else is dropped."""
+        """Return the messages held for this session, in order of arrival, and drop all others."""
         held = [message for message in self._held if _session(message) == sid]
         self.drop()
         return held
 
     def drop(self) -> None:
-        """Forget everything."""
+        """Drop all messages."""
         self._held, self._bytes = [], Counter()

@@ -1,4 +1,4 @@
-"""One member of one session, additive or masked, as the node drives it; and what its messages cost."""
+"""The interface through which a node drives a session, additive or masked; and the cost of messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from protocol.wire.messages import (
 
 
 class SessionMachine(Protocol):
-    """One member of one session, additive or masked: what a Session drives. Sends go to node keys."""
+    """One member of one session, additive or masked. Sends go to node keys."""
 
     participant: Participant
     shares_since: float
@@ -43,29 +43,29 @@ class SessionMachine(Protocol):
 
     @property
     def headers(self) -> Mapping[Key, Sum]:
-        """The signed sums seen so far, where there are any."""
+        """The signed headers of the sums seen so far; none in a masked session."""
 
     @property
     def stage(self) -> str:
-        """The half of the session, as figures name it: shares until the offer is spent, then sums."""
+        """The half of the session, as figures name it: "shares" until the offer is spent, then "sums"."""
 
     def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
         """Begin with a (d,) float32 offer and 32 secret bytes."""
 
     def takes(self, message: Message) -> bool:
-        """Whether this is a kind of message that goes to this machine, of its session."""
+        """Whether this machine processes such a message, and it belongs to the machine's session."""
 
     def awaits_only(self, message: Message) -> bool:
-        """Whether a message of this kind is the last one before it goes through all of the vector."""
+        """Whether a message of this kind is the last one before the machine processes the whole vector."""
 
     def receive(self, message: Message, now: float) -> list[Action]:
-        """Take in a message that it takes; RemoteProtocolError, and nothing changed, if it is not right."""
+        """Process a message that it `takes`. Raises RemoteProtocolError, and changes nothing, if invalid."""
 
     def waiting_for(self) -> tuple[Key, ...]:
-        """Who is waited for."""
+        """The members that this machine waits for."""
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
-        """A member can not be reached any more."""
+        """A member cannot be reached any more."""
 
     def gave_up(self, key: Key, now: float) -> list[Action]:
         """A member ended this session without a result."""
@@ -74,25 +74,25 @@ class SessionMachine(Protocol):
         """A member shows the base that this session made."""
 
     def tick(self, now: float) -> list[Action]:
-        """The deadline is over."""
+        """Act on the deadline, if it is over."""
 
 
 LIGHT = (
     *(Hello, Roster, Refused, Accepted, Redirect, CertificateRequest, PieceRequest),
     *(Join, Joined, JoinCertificate, Masked, Check, Ack, ViewChange),
 )
-"""Messages that a machine takes in with a few signatures, and at most a chunk of a vector."""
+"""Messages whose processing costs a few signature checks and at most one chunk of a vector."""
 
 
 def is_always_light(message: Message) -> bool:
-    """Whether it is of a kind that is always taken in like that."""
+    """Whether a message of this kind is light in every state of a session."""
     return isinstance(message, LIGHT)
 
 
 def is_light(message: Message, machine: SessionMachine | None) -> bool:
-    """Whether it is taken in like that now. `machine`: the session that runs, if one does.
+    """Whether the message is light now. `machine`: the running session, if any.
 
-    Of totals and releases only the last one has work behind it.
+    Only the last total and the last release cause more work.
     """
     if isinstance(message, Total | Release):
         return machine is None or not machine.awaits_only(message)

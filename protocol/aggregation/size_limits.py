@@ -1,12 +1,13 @@
-"""How long a vector a group can sum: what its longest messages say of every chunk has to fit one header.
+"""The longest vector that a group can sum: the entries for all its chunks must fit one message header.
 
-    masked      a lock that is proposed again: of each chunk n products, in n votes a bit for each member
-                a check: of each chunk the signed head of its total
-    additive    a link of the line: a certificate, with of each piece a digest in every member's sum, and
+    masked      a lock that is proposed again: n products for each chunk, and a bit for each member and
+                chunk in n votes
+                a check: the signed head of each chunk's total
+    additive    a link of the line: a certificate, with a digest for each piece in every member's sum, and
                 the GROUP of its session
 
-A longer vector would be summed for as long as nobody falls silent: who then changes the view, or has to be
-healed, would send what nobody takes in. So it is refused before anything begins.
+A longer vector could be summed only as long as no member falls silent: the messages of a view change or of
+healing would exceed the limit, and all nodes would refuse them. So nodes refuse it before a session begins.
 """
 
 from __future__ import annotations
@@ -36,32 +37,32 @@ _32 = bytes(32)
 _64 = bytes(64)
 """A signature."""
 _TASK, _ENDPOINT = "x" * 64, "x" * 58 + ":65535"
-"""As long as they are taken to be."""
+"""Texts of the length that the limits assume."""
 _BIG = 2**31 - 1
 
 Named = Callable[[int, int], Message]
-"""(members, chunks) -> the longest message of its kind, which has no payload."""
+"""(members, chunks) -> the longest message of its kind, without a payload."""
 
 
 def fits_masked(dimension: int, members: int) -> bool:
-    """Whether a group of 4 or more can sum (dimension,) vectors under masks."""
+    """Whether a group of 4 or more can sum (dimension,) vectors with masks."""
     layout = Layout(dimension, members)
     return layout.everybody_adds or all(_fits(kind, members, layout.chunks) for kind in (_proposal, _check))
 
 
 def fits_additive(dimension: int, members: int) -> bool:
-    """Whether a group of 3 or more can sum (dimension,) vectors in shares."""
+    """Whether a group of 3 or more can sum (dimension,) vectors with shares."""
     return _fits(_link, members, piece_count(dimension))
 
 
 def most_masked(members: int) -> int:
-    """The longest vector that fits, but for a few words: a layout has up to a multiple of n chunks."""
+    """The longest vector that fits, up to a few words: a layout rounds up to a multiple of n chunks."""
     fitting = min(_most(_proposal, members), _most(_check, members))
     return fitting // members * members * PIECE_WORDS - COUNT_SLOTS
 
 
 def most_additive(members: int) -> int:
-    """The longest vector that fits."""
+    """The longest vector that fits, in words."""
     return _most(_link, members) * PIECE_WORDS
 
 
@@ -70,7 +71,7 @@ def _fits(kind: Named, members: int, chunks: int) -> bool:
 
 
 def _most(kind: Named, members: int) -> int:
-    """Of how many chunks a message can speak."""
+    """The largest number of chunks that a message of this kind can hold."""
     counts = range(1, MAX_PIECES + 1)
     return bisect_right(counts, MAX_HEADER_BYTES, key=lambda chunks: _header_bytes(kind, members, chunks))
 
@@ -91,7 +92,7 @@ def _check_vote(members: int, chunks: int) -> CheckVote:
 
 
 def _proposal(members: int, chunks: int) -> Propose:
-    """All members voted, each with the same lock."""
+    """A proposal after all members voted, each with the same lock."""
     locks = (AckVote(_32, _32, everybody(members), _32, _64),)
     vote = ViewVote(_32, _32, members, bytes(-(-members * chunks // 8)), locks, _64)
     reducers = tuple(index % members for index in range(chunks))
@@ -101,7 +102,7 @@ def _proposal(members: int, chunks: int) -> Propose:
 
 
 def _link(members: int, pieces: int) -> LineagePiece:
-    """Of a session in which nobody has open votes, and nobody is told to be gone."""
+    """A link of a session in which no member has open votes or declares electors gone."""
     certificate = Certificate(_32, (Sum(_32, _32, _32, (_32,) * pieces, _64, 0),) * members)
     base = Base(_BIG, _32, members, _32, _BIG)
     announce = Announce(

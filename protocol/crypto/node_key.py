@@ -1,4 +1,4 @@
-"""Node keys (Ed25519) and signatures with a label, so that one record never passes for another."""
+"""Node keys (Ed25519) and labelled signatures, so that one kind of record never passes for another."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _FIELD = 2**255 - 19
 _SIGN_BIT = 2**255
 _ORDER_8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
 _SMALL_ORDER = frozenset((0, 1, _FIELD - 1, _ORDER_8, _FIELD - _ORDER_8))
-"""The y of the eight points whose order divides 8. To a key that is one of them signatures fit that nobody
-made (Chalkias, Garillot and Nikolaenko 2020, "Taming the many EdDSAs"); the library does not refuse them."""
+"""The y of the eight points whose order divides 8. For such a key, anybody can construct valid signatures
+(Chalkias, Garillot and Nikolaenko 2020, "Taming the many EdDSAs"); the library does not refuse them."""
 
 
 class NodeKey:
@@ -38,7 +38,7 @@ class NodeKey:
 
 
 def verify(public: bytes, label: bytes, body: bytes, signature: bytes) -> None:
-    """Raise RemoteProtocolError unless `signature` is `public`'s, over `body`, under `label`."""
+    """Raises RemoteProtocolError unless `signature` is `public`'s signature of `body` under `label`."""
     try:
         _public_key(public).verify(signature, _DOMAIN + label + b"\0" + body)
     except (InvalidSignature, ValueError) as error:
@@ -49,7 +49,7 @@ def verify(public: bytes, label: bytes, body: bytes, signature: bytes) -> None:
 
 @lru_cache(maxsize=256)
 def _public_key(public: bytes) -> Ed25519PublicKey:
-    """A member signs a dozen messages a round. ValueError for a key of small order."""
+    """The key, cached as a member signs a dozen messages a round. ValueError for a key of small order."""
     if int.from_bytes(public, "little") % _SIGN_BIT % _FIELD in _SMALL_ORDER:
         raise ValueError("a key of small order: anybody could sign for it")
     return Ed25519PublicKey.from_public_bytes(public)

@@ -1,7 +1,7 @@
-"""Masks: AES-256-CTR under a 32-byte seed, as little-endian 32-bit words, from any piece on.
+"""Masks: AES-256-CTR under a 32-byte seed, as little-endian 32-bit words, from the start of any block.
 
-One seed, one stream (zero counter at word 0) across the whole vector: two tensors of equal shape never
-see the same words. A seed is never used for two vectors.
+A seed gives one stream (zero counter at word 0) for the whole vector: two tensors of equal shape never get
+the same words. No seed serves two vectors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _ZERO_BLOCK = memoryview(_ZEROS)
 def words(seed: bytes, start: int, count: int) -> Words:
     """Words `start` to `start + count` of the stream, (count,) uint32.
 
-    `start` is a multiple of 4 (a cipher block), `count` at most PIECE_WORDS: else LocalProtocolError.
+    Raises LocalProtocolError unless `start` is a multiple of 4 (a cipher block) and `count` at most
+    PIECE_WORDS.
     """
     _check(start, count)
     encryptor = _encryptor(seed, start)
@@ -39,9 +40,9 @@ _idle: list[Words] = []
 
 
 class Stream:
-    """The stream of one seed, where many parts of it are needed: the key is set up once.
+    """The stream of one seed, for many parts: it reuses ciphers whose key is set up.
 
-    Several threads may be in here at once: each has a cipher and a buffer of its own.
+    Several threads may use it at once: each has its own cipher and buffer.
     """
 
     def __init__(self, seed: bytes) -> None:
@@ -49,19 +50,19 @@ class Stream:
         self._ciphers: list[CipherContext] = []
 
     def add_to(self, target: Words, start: int) -> None:
-        """Add words `start` on to (w,) uint32, in place, modulo 2^32. Errors as `words`."""
+        """Add the stream's words from `start` to (w,) uint32, in place, modulo 2^32. Raises as `words`."""
         for part, mask in self.blocks(start, len(target)):
             np.add(target[part], mask, out=target[part])
 
     def subtract_from(self, target: Words, start: int) -> None:
-        """Take the same words out again, in place, modulo 2^32."""
+        """Subtract the same words, in place, modulo 2^32. Raises as `words`."""
         for part, mask in self.blocks(start, len(target)):
             np.subtract(target[part], mask, out=target[part])
 
     def blocks(self, start: int, count: int) -> Iterator[tuple[slice, Words]]:
-        """(place from 0 on, its words), in a buffer that stays in the cache: each block overwrites it.
+        """Yields (slice counted from 0, its words) in one cached buffer, which each block overwrites.
 
-        Errors as `words`.
+        Raises as `words`.
         """
         _check(start, count)
         cipher = self._cipher(start)
@@ -86,7 +87,7 @@ class Stream:
 
 
 def _borrowed() -> Words:
-    """One that nobody else uses: a list's `pop` is atomic."""
+    """A buffer that no other thread uses: a list's `pop` is atomic."""
     try:
         return _idle.pop()
     except IndexError:

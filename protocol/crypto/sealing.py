@@ -1,7 +1,7 @@
 """Sealed shares: X25519 between the two READYs' ephemeral keys, HKDF-SHA256, ChaCha20-Poly1305.
 
-The key is bound to one session (salt = sid) and one direction (info = from || to), used for one share
-only, so the piece's index is a safe nonce (RFC 8439). The header is associated data.
+The key is bound to one session (salt = sid) and one direction (info = from || to) and seals one share only,
+so the piece's index is a safe nonce (RFC 8439). The header is associated data.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from protocol.errors import RemoteProtocolError
 
 TAG_BYTES = 16
-_ANY_SCALAR = bytes(32)  # clamped to a multiple of the cofactor: whether the product is zero says it all
+_ANY_SCALAR = bytes(32)  # clamped to a multiple of the cofactor: the product is 0 only for small order
 
 
 def derive(root: bytes, label: bytes, *context: bytes) -> bytes:
-    """32 bytes from 32 secret bytes, one value for each (label, context): HKDF-Expand, RFC 5869, 2.3."""
+    """32 bytes from 32 secret bytes, unique for each (label, context): HKDF-Expand (RFC 5869, 2.3)."""
     info = b"murmuration/1/" + label + b"\0" + b"".join(context)
     return HKDFExpand(algorithm=SHA256(), length=32, info=info).derive(root)
 
 
 @lru_cache(maxsize=1024)
 def check_public(ephemeral: bytes) -> None:
-    """RemoteProtocolError for an X25519 key of small order: nobody could seal to it (RFC 7748, 6.1)."""
+    """Raises RemoteProtocolError for an X25519 key of small order: no secret with it (RFC 7748, 6.1)."""
     _ANYBODY.secret(ephemeral)
 
 
@@ -42,14 +42,14 @@ class Ephemeral:
         self._agreed: dict[bytes, bytes] = {}
 
     def channel(self, other: bytes, sid: bytes, sender: bytes, recipient: bytes) -> Channel:
-        """The channel from node key `sender` to node key `recipient`; `other` is the far ephemeral key."""
+        """The channel from node key `sender` to node key `recipient`; `other`: the peer's ephemeral key."""
         info = b"murmuration/1/share" + sender + recipient
         return Channel(HKDF(algorithm=SHA256(), length=32, salt=sid, info=info).derive(self.secret(other)))
 
     def secret(self, other: bytes) -> bytes:
-        """The secret with the far key `other`; RemoteProtocolError if that is of small order.
+        """The secret shared with the peer's key `other`; RemoteProtocolError if that key has small order.
 
-        Both directions have it, so it is worked out once.
+        Both directions use it, so it is cached.
         """
         if other not in self._agreed:
             try:
@@ -63,17 +63,17 @@ _ANYBODY = Ephemeral(_ANY_SCALAR)
 
 
 class Channel:
-    """One direction between two members of one session."""
+    """The sealed channel in one direction between two members of one session."""
 
     def __init__(self, key: bytes) -> None:
         self._cipher = ChaCha20Poly1305(key)
 
     def seal(self, index: int, header: bytes, plain: bytes) -> bytes:
-        """Ciphertext of piece `index`, 16 bytes longer than `plain`."""
+        """The ciphertext of piece `index`, 16 bytes longer than `plain`."""
         return self._cipher.encrypt(index.to_bytes(12, "little"), plain, header)
 
     def open(self, index: int, header: bytes, sealed: bytes) -> bytes:
-        """Plaintext of piece `index`; RemoteProtocolError if anything was changed."""
+        """The plaintext of piece `index`; RemoteProtocolError if anything was changed."""
         try:
             return self._cipher.decrypt(index.to_bytes(12, "little"), sealed, header)
         except InvalidTag as error:

@@ -1,7 +1,7 @@
-"""Secrets in shares: any `threshold` of them give the secret, fewer say nothing (Shamir 1979).
+"""Secret sharing: any `threshold` shares give the secret, fewer reveal nothing (Shamir 1979).
 
 A secret is the value at 0 of a polynomial of degree threshold - 1 over GF(2^255 - 19); member i's share is
-its value at i + 1. The field holds any 32 secret bytes that an X25519 key makes use of.
+its value at i + 1. The field holds all bits that an X25519 key uses of its 32 secret bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ BYTES = 32
 def split(secret: int, threshold: int, members: int, rand: bytes) -> tuple[int, ...]:
     """The `members` shares of a secret below PRIME, in order of the members' numbers.
 
-    `rand`: 32 secret bytes, used for this secret alone. LocalProtocolError for arguments out of range.
+    `rand`: 32 secret bytes, used for this secret alone. Raises LocalProtocolError if an argument is out of
+    range.
     """
     if not (1 <= threshold <= members and 0 <= secret < PRIME):
         raise LocalProtocolError(f"{threshold} of {members} shares of a secret below 2^255 - 19")
@@ -27,13 +28,13 @@ def split(secret: int, threshold: int, members: int, rand: bytes) -> tuple[int, 
 
 
 def _coefficient(rand: bytes, degree: int) -> int:
-    """Uniform below PRIME but for 2^-256: 64 bytes, reduced."""
+    """Uniform below PRIME up to 2^-256: 64 bytes, reduced."""
     halves = (derive(rand, b"shamir", degree.to_bytes(4, "big"), half) for half in (b"\0", b"\1"))
     return int.from_bytes(b"".join(halves), "little") % PRIME
 
 
 def _value(polynomial: Sequence[int], point: int) -> int:
-    """Horner's rule."""
+    """The polynomial's value at `point`, by Horner's rule."""
     value = 0
     for coefficient in reversed(polynomial):
         value = (value * point + coefficient) % PRIME
@@ -41,9 +42,9 @@ def _value(polynomial: Sequence[int], point: int) -> int:
 
 
 def weights(numbers: Sequence[int]) -> tuple[int, ...]:
-    """What the shares of these members are multiplied by, so that their sum is the secret: Lagrange, at 0.
+    """The Lagrange coefficients at 0: the sum of these members' shares times them is the secret.
 
-    LocalProtocolError if a member occurs twice, or none does.
+    Raises LocalProtocolError if a member occurs twice, or there is none.
     """
     if not numbers or len(set(numbers)) != len(numbers) or min(numbers) < 0:
         raise LocalProtocolError(f"no weights for members {numbers}")
@@ -63,7 +64,7 @@ def _weight(point: int, points: Sequence[int]) -> int:
 def combine(shares: Sequence[int], weights: Sequence[int]) -> int:
     """The secret, from shares in the order of the members that the weights were made for.
 
-    Shares of anything but one secret give some other number: compare it with a commitment.
+    Shares of different secrets give another number: compare the result with a commitment.
     """
     if len(shares) != len(weights):
         raise LocalProtocolError(f"{len(shares)} shares for {len(weights)} weights")
@@ -71,12 +72,12 @@ def combine(shares: Sequence[int], weights: Sequence[int]) -> int:
 
 
 def to_bytes(value: int) -> bytes:
-    """32 bytes, little-endian, of a secret or a share."""
+    """A secret or a share as 32 bytes, little-endian."""
     return value.to_bytes(BYTES, "little")
 
 
 def from_bytes(data: bytes) -> int:
-    """A secret or a share; RemoteProtocolError unless these are 32 bytes of a number below PRIME."""
+    """A secret or a share from 32 bytes; RemoteProtocolError unless they are a number below PRIME."""
     value = int.from_bytes(data, "little")
     if len(data) != BYTES or value >= PRIME:
         raise RemoteProtocolError(f"{len(data)} bytes that are no number below 2^255 - 19")

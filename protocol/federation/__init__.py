@@ -1,1 +1,1 @@
-"""A server and its clients, for the systems that the scenarios replay."""
+"""A server and its clients, for the systems that the scenarios reproduce."""

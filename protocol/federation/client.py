@@ -1,4 +1,4 @@
-"""A client node's machine in a federation with a server; `server` says what stays true for both."""
+"""A client node's machine in a federation with a server; `server` lists the invariants of both."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from protocol.vectors.pieces import Floats
 from protocol.wire.messages import Done, Enlist, Enlisted, Key, Message, ModelPiece, Order, UploadPiece
 
 KNOCK_S = 0.5
-"""How often a node enlists that was not answered."""
+"""The interval between Enlists while no answer has come."""
 KEEP_S = 10.0
-"""How often a node enlists that was."""
+"""The interval between Enlists of an enlisted node."""
 
 
 class FederationClient:
-    """The side of a client node, of number `node`, that takes work at `endpoint` from the one at `server`."""
+    """Client node number `node`, which listens at `endpoint` and works for the server at `server`."""
 
     def __init__(
         self, run: bytes, dimension: int, node: int, instance: bytes, endpoint: str, server: str
@@ -45,12 +45,15 @@ class FederationClient:
         return 0 if self._order is None else self._order.round
 
     def open(self, now: float) -> list[Action]:
-        """Go to the server."""
+        """Enlist with the server."""
         self._give_up_at = now + ASSEMBLE_S
         return self.tick(now)
 
     def trained(self, number: int, client: int, upload: Floats, now: float) -> list[Action]:
-        """What `client` sends, (d,) float32, in round `number`; nothing goes out if that is over."""
+        """Send the upload of `client`, (d,) float32, in round `number`; nothing if that round is over.
+
+        Raises LocalProtocolError for another shape, NotFiniteError for a NaN or an infinity.
+        """
         if upload.shape != (self._dimension,):
             raise LocalProtocolError(f"an upload of shape {upload.shape}, not ({self._dimension},)")
         if not np.isfinite(upload).all():
@@ -61,11 +64,11 @@ class FederationClient:
         return [Send(self._server, Upload(first, frozen(upload), self._run), bulk=True)]
 
     def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
-        """Anything that a server says."""
+        """Process a message of the server; RemoteProtocolError, or TooEarly, if it is not due."""
         is_over = self._link.phase is LinkPhase.ENDED
         match message:
             case Enlisted() | Done() if is_over:
-                self._check(message)  # it crossed the end
+                self._check(message)  # sent before the server knew that this node ended
                 return []
             case _ if is_over:
                 raise RemoteProtocolError(f"{type(message).__name__} to a client that has ended")
@@ -87,7 +90,7 @@ class FederationClient:
                 raise RemoteProtocolError(f"{type(message).__name__} to a client of a federation")
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
-        """A server that was there, and can not be reached twice in a row, is gone; another may still come."""
+        """An enlisted node's server cannot be reached: enlist again; the second time in a row, end."""
         if endpoint != self._server or not self._link.allows(LinkEvent.LOST):
             return []
         if self._link.phase is LinkPhase.IN_DOUBT:
@@ -97,11 +100,11 @@ class FederationClient:
         return self.tick(now)
 
     def reconnected(self, endpoint: str, now: float) -> list[Action]:
-        """Nothing: the next Enlist tells whether the server still counts on this node."""
+        """Nothing to do: the next Enlist shows whether the server still counts on this node."""
         return []
 
     def tick(self, now: float) -> list[Action]:
-        """Enlist, for the first time or again."""
+        """Enlist, for the first time or again; Fatal if no server answered in time."""
         if self._link.phase is LinkPhase.ENDED:
             return []
         is_enlisted = self._link.phase is LinkPhase.ENLISTED

@@ -1,4 +1,4 @@
-"""The steps of a federation with a server: the server's, and a client node's (protocol.federation.server)."""
+"""The transition tables of a federation's server and client nodes (protocol.federation.server)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from protocol.transitions import Step, Table
 
 
 class ServerPhase(Enum):
-    """What the server is about."""
+    """What the server is doing."""
 
     ASSEMBLING = "assembling"
     IDLE = "idle"
@@ -17,7 +17,7 @@ class ServerPhase(Enum):
 
 
 class ServerEvent(Enum):
-    """What moves the server on."""
+    """What moves the server from one phase to the next."""
 
     ALL_HERE = "all nodes are here"
     TIME = "time is over"
@@ -50,7 +50,7 @@ SERVER: Table[ServerPhase, ServerEvent] = {
 
 
 class LinkPhase(Enum):
-    """How a client node stands with its server."""
+    """A client node's connection to its server."""
 
     ENLISTING = "enlisting"
     ENLISTED = "enlisted"
@@ -59,7 +59,7 @@ class LinkPhase(Enum):
 
 
 class LinkEvent(Enum):
-    """What a client node hears of its server."""
+    """What changes a client node's connection to its server."""
 
     ENLISTED = "Enlisted"
     LOST = "unreachable"
@@ -85,14 +85,14 @@ LINK: Table[LinkPhase, LinkEvent] = {
 
 
 class WorkPhase(Enum):
-    """What a client node is given."""
+    """Whether a client node is receiving a model."""
 
     IDLE = "idle"
     FILLING = "filling"
 
 
 class WorkEvent(Enum):
-    """What comes of it."""
+    """What changes a client node's work."""
 
     ORDER = "an Order"
     MODEL = "the model, whole"
@@ -107,4 +107,4 @@ WORK: Table[WorkPhase, WorkEvent] = {
         WorkPhase.IDLE, "Train; then each UploadPiece of each client, unless that round is over"
     ),
 }
-"""There are no other steps in any of the three."""
+"""There are no other steps in any of the three tables."""

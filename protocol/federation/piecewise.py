@@ -1,4 +1,4 @@
-"""Vectors on their way between a server and its clients: put together from pieces, or sent as pieces."""
+"""Vectors between a server and its clients: assembled from pieces, or sent as pieces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from protocol.wire.messages import ModelPiece, Order, UploadPiece
 
 
 class Filling:
-    """A vector (d,) that comes in pieces, in any order; allocated with the first one."""
+    """A vector, (d,) float32, that arrives in pieces, in any order; allocated with the first one."""
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
@@ -22,7 +22,7 @@ class Filling:
         self._vector: Floats | None = None
 
     def put(self, part: ModelPiece | UploadPiece) -> Floats | None:
-        """Take a piece in; the vector when it was the last. RemoteProtocolError changes nothing."""
+        """Add a piece; returns the vector if it was the last. RemoteProtocolError changes nothing."""
         if part.index not in self._missing:
             raise RemoteProtocolError(f"piece {part.index} of a vector, which was here or does not exist")
         if len(part.payload) != piece_bytes(self._dimension, part.index):
@@ -39,18 +39,18 @@ class Filling:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Orders(Bulk[Order | ModelPiece]):
-    """An order, and the model (d,) that it is about in its pieces."""
+    """An order, followed by the pieces of its model (d,)."""
 
     order: Order
     vector: Floats = field(repr=False)
     run: bytes = field(repr=False)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of messages."""
         return 1 + piece_count(len(self.vector))
 
     def at(self, index: int) -> Order | ModelPiece:
-        """One of them."""
+        """Message `index`."""
         if index == 0:
             return tags.tag(self.order, self.run)
         part = raw(self.vector, piece(len(self.vector), index - 1))
@@ -59,24 +59,24 @@ class Orders(Bulk[Order | ModelPiece]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Upload(Bulk[UploadPiece]):
-    """What a client sends, (d,), in its pieces; `first` says whose it is."""
+    """The pieces of a client's upload (d,); `first` names the client and the round."""
 
     first: UploadPiece
     vector: Floats = field(repr=False)
     run: bytes = field(repr=False)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of messages."""
         return piece_count(len(self.vector))
 
     def at(self, index: int) -> UploadPiece:
-        """One of them."""
+        """Message `index`."""
         part = raw(self.vector, piece(len(self.vector), index))
         return tags.tag(replace(self.first, index=index, payload=part), self.run)
 
 
 def frozen(vector: Floats) -> Floats:
-    """A copy that nobody changes: its owner goes on with the vector while this waits for the wire."""
+    """A read-only copy: the caller may change its vector while the copy waits for the wire."""
     copy = np.array(vector, "<f4")
     copy.flags.writeable = False
     return copy

@@ -1,15 +1,15 @@
 """Federated averaging with a server in the middle: the server's machine; a client node's is in `client`.
 
-What stays true, beside the tables of their steps (protocol.federation.phases):
-- A run is named by a secret of 32 bytes that all its processes were given, and that never travels: every
-  record bears an HMAC under it. Who does not hold it changes nothing, and has nothing allocated for it.
-- A node is here from its Enlist to its end: unreachable, silent, or started anew as another instance. It says
-  Enlist again and again, so one that was given up too early is back for the next round.
-- Done is the last word on both sides: a node that goes then is not lost, and neither is its server.
-- A round waits only for clients of nodes that are here; what others would have sent is missing.
-- A vector has one size, known before the first frame; its pieces are counted once each, and all are finite.
+Invariants, in addition to the transition tables (protocol.federation.phases):
+- A secret of 32 bytes names a run. All its processes hold it, and nobody sends it: every record bears an HMAC
+  under it. A sender without the secret changes nothing, and the server allocates nothing for it.
+- A node is present from its Enlist until it is unreachable, silent, or restarted as another instance. It
+  repeats Enlist, so a node that the server gave up too early is back for the next round.
+- Done is the last message on both sides: after it, a node that ends is not lost, and neither is its server.
+- A round waits only for clients of nodes that are present; the others' uploads are missing.
+- A vector has one size, known before the first frame; each of its pieces counts once, and all are finite.
 
-The server sees every upload: that is the setting of the mechanisms in mechanisms.servers.server, and no
+The server sees every upload: this is the setting of the mechanisms in mechanisms.servers.server, and not
 secure aggregation.
 """
 
@@ -28,14 +28,14 @@ from protocol.vectors.pieces import Floats
 from protocol.wire.messages import Done, Enlist, Enlisted, Key, Message, Order, UploadPiece
 
 ASSEMBLE_S = 120.0
-"""How long the server waits for its nodes, and a node for its server, when a run begins."""
+"""The time that the server waits for its nodes, and a node for its server, when a run begins."""
 SILENCE_S = 300.0
-"""How long a node at work may send nothing: the training of one client takes less."""
+"""The longest time that a node at work may send nothing: the training of one client takes less."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A node that is here."""
+    """A node that is present."""
 
     instance: bytes
     endpoint: str
@@ -43,7 +43,7 @@ class _Member:
 
 @dataclass
 class _Round:
-    """What a round still waits for, by node and client; what it has; when each node was heard."""
+    """The missing uploads of a round by node and client, those received, and when each node was heard."""
 
     number: int
     chosen: tuple[int, ...]
@@ -66,12 +66,12 @@ class FederationServer:
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """The numbers of the nodes that are here."""
+        """The numbers of the nodes that are present."""
         return tuple(sorted(self._here))
 
     @property
     def deadline(self) -> float | None:
-        """When tick is due: at the end of the wait for nodes, or for the node that was silent longest."""
+        """When tick is due: when the wait for nodes ends, or the longest silent node counts as gone."""
         if self._round is None:
             return self._assembled_by
         return min(self._round.heard[node] for node in self._round.open) + SILENCE_S
@@ -79,12 +79,15 @@ class FederationServer:
     # -- events ------------------------------------------------------------------------------------
 
     def open(self, now: float) -> list[Action]:
-        """Wait for the nodes."""
+        """Start to wait for the nodes."""
         self._assembled_by = now + ASSEMBLE_S
         return []
 
     def begin(self, number: int, model: Floats, chosen: Sequence[int], now: float) -> list[Action]:
-        """Send `model` (d,) to the nodes of the `chosen` clients and wait for what these send."""
+        """Send `model` (d,) to the nodes of the `chosen` clients and wait for their uploads.
+
+        Raises LocalProtocolError inside another round, before nodes are assembled, or for another shape.
+        """
         if not self._course.allows(ServerEvent.BEGIN) or model.shape != (self._dimension,):
             raise LocalProtocolError(f"round {number} begun inside another, too early, or with {model.shape}")
         if not self._here:
@@ -103,7 +106,7 @@ class FederationServer:
         return [self._orders(self._here[node], number, clients, vector) for node, clients in at_work.items()]
 
     def close(self, now: float) -> list[Action]:
-        """There is no more work, and nobody is waited for any more."""
+        """Send Done to all nodes, and stop waiting for uploads."""
         self._course.step(ServerEvent.CLOSE)
         done = [self._done(member) for member in self._here.values()]
         self._here, self._round = {}, None
@@ -113,7 +116,7 @@ class FederationServer:
         return Send(member.endpoint, (tags.tag(Done(member.instance), self._run),))
 
     def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
-        """An Enlist or a piece of an upload."""
+        """Process an Enlist or a piece of an upload; RemoteProtocolError for anything else."""
         match message:
             case Enlist():
                 tags.check_tag(message, self._run)
@@ -125,16 +128,16 @@ class FederationServer:
                 raise RemoteProtocolError(f"{type(message).__name__} to the server of a federation")
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
-        """Whoever is there is gone."""
+        """The nodes at this endpoint are gone."""
         gone = [node for node, member in self._here.items() if member.endpoint == endpoint]
         return [action for node in gone for action in self._leave(node, why)]
 
     def reconnected(self, endpoint: str, now: float) -> list[Action]:
-        """Nothing: one that started anew enlists as another instance."""
+        """Nothing to do: a node that restarted enlists as another instance."""
         return []
 
     def tick(self, now: float) -> list[Action]:
-        """A wait is over, for nodes or for uploads."""
+        """End the waits that are over, for nodes or for uploads."""
         if self._assembled_by is not None and now >= self._assembled_by:
             return self._assembled(ServerEvent.TIME)
         heard = {} if self._round is None else {node: self._round.heard[node] for node in self._round.open}
@@ -161,7 +164,7 @@ class FederationServer:
         return actions
 
     def _leave(self, node: int, why: str) -> list[Action]:
-        """A node is gone, and what it still owes is missing."""
+        """A node is gone, and its outstanding uploads are missing."""
         del self._here[node]
         told = Notice(Note.LOST, _name(node), why)
         if self._round is None or node not in self._round.open:

@@ -1,4 +1,4 @@
-"""Tags of what a federation's nodes say: they show that whoever made a message holds the run's secret."""
+"""Tags of a federation's messages: they prove that the sender of a message holds the run's secret."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tag(record: Tagged, run: bytes) -> Tagged:
 
 
 def check_tag(record: Federated, run: bytes) -> None:
-    """RemoteProtocolError unless whoever made the record holds `run`; compared in constant time."""
+    """Raises RemoteProtocolError unless the tag was made with `run`; compares in constant time."""
     if not hmac.compare_digest(record.tag, _mac(record, run)):
         raise RemoteProtocolError(f"{type(record).__name__} of another run")
 

@@ -1,1 +1,1 @@
-"""Who decides on the next base, and the line of sessions that leads to this one."""
+"""The electors that decide on the next base, and the line of sessions that leads to the current one."""

@@ -1,13 +1,13 @@
-"""Who decides which base comes after an anchor, and when enough of them have voted.
+"""The electors that decide which base comes after an anchor, and when enough of them have voted.
 
-An anchor is a base that its electors agreed on. Its electors are those whose updates it holds; of the first
-base they are the endpoints that the owners named, or the first group that a tracker formed, or any
-`aggregation.quorum` nodes. A vote is a release (or a SUM) in a session on that anchor, and binds.
+An anchor is a base that its electors agreed on. Its electors are the members whose updates it holds. For the
+first base they are the endpoints that the owners named, or the first group that a tracker formed, or any
+`aggregation.quorum` nodes. A vote is a release (or a SUM) in a session on that anchor, and binds its node.
 
     quorum(V, E - R):  2 |V| > |E - R|,  or exactly half of E - R, with the first of E among V
 
-V are the electors whose votes count, R those who resigned for good. Two quorums of one anchor share a voter
-(dynamic linear voting: Jajodia & Mutchler, ACM TODS 15(2), 1990).
+E are the electors, V those whose votes count, R those that resigned for good. Two quorums of one anchor share
+a voter (dynamic linear voting: Jajodia & Mutchler, ACM TODS 15(2), 1990).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from protocol.wire.messages import Announce, Group, Key, Ready
 
 @dataclass(frozen=True)
 class Electorate:
-    """The electors of an anchor: `members` are node keys, or endpoints where keys are not known yet.
+    """The electors of an anchor: `members` are node keys, or endpoints if keys are not known yet.
 
-    `least`: where it is not 0, any so many nodes are a quorum, and `members` is empty.
+    `least`: if it is not 0, any `least` nodes are a quorum, and `members` is empty.
     """
 
     members: tuple[bytes, ...] = ()
@@ -33,7 +33,7 @@ class Electorate:
 
     @cached_property
     def digest(self) -> bytes:
-        """What READYs name it by: SHA-256 of all of it."""
+        """The name of the electorate in READYs: SHA-256 of `least` and all `members`."""
         whole = hashlib.sha256(b"murmuration/1/electors" + self.least.to_bytes(4, "big"))
         for member in self.members:
             whole.update(len(member).to_bytes(4, "big") + member)
@@ -44,18 +44,18 @@ class Electorate:
         return frozenset(self.members)
 
     def elector(self, announce: Announce) -> bytes | None:
-        """Which elector this node is; None: none."""
+        """The elector that this announcement's node is; None: it is none."""
         return self.elector_at(announce.key, announce.endpoint)
 
     def elector_at(self, key: Key, endpoint: str) -> bytes | None:
-        """Which elector the node with this key is that listens there; None: none."""
+        """The elector that the node with this key and endpoint is; None: it is none."""
         if self.least or key in self._known:
             return key
         name = endpoint.encode()
         return name if name in self._known else None
 
     def is_quorum(self, voters: Collection[bytes], without: Collection[bytes] = ()) -> bool:
-        """Whether these electors are enough; `without`: those who resigned, or are gone for good."""
+        """Whether these electors are a quorum; `without`: those that resigned, or are gone for good."""
         if self.least:
             return len(voters) >= self.least
         left = self._known.difference(without)
@@ -69,17 +69,17 @@ def of_keys(keys: Iterable[Key]) -> Electorate:
 
 
 def of_names(endpoints: Iterable[str]) -> Electorate:
-    """The electors of a first base, as the owners named them."""
+    """The electors of a first base that the owners named by endpoint."""
     return Electorate(tuple(sorted({endpoint.encode() for endpoint in endpoints})))
 
 
 @dataclass(frozen=True)
 class Ballot:
-    """How the votes of one group are counted.
+    """How one group counts votes.
 
-    `voters`: the members whose votes count, and which elector each is: those that were bound to no other
-    session when they said READY. `without`: the electors that a quorum can do without: they resigned, or each
-    member says that they are gone for good; `gone`: those of the latter kind alone.
+    `voters`: the members whose votes count, because they were bound to no other session when they sent READY,
+    and the elector that each is. `without`: the electors that a quorum does not need: they resigned, or all
+    members declare them gone for good; `gone`: the latter alone.
     """
 
     electorate: Electorate
@@ -88,13 +88,13 @@ class Ballot:
     gone: frozenset[bytes] = frozenset()
 
     def is_quorum(self, keys: Iterable[Key]) -> bool:
-        """Whether the votes of these members are enough."""
+        """Whether the votes of these members are a quorum."""
         votes = {self.voters[key] for key in keys if key in self.voters}
         return self.electorate.is_quorum(votes, self.without)
 
 
 def ballot_of(readys: Iterable[Ready], excused: Iterable[Announce], electorate: Electorate) -> Ballot:
-    """How votes are counted in a group of these READYs, as each member works it out for itself."""
+    """How a group of these READYs counts votes; every member computes the same ballot."""
     readys = tuple(readys)
     gone = frozenset.intersection(*(frozenset(ready.gone) for ready in readys)) if readys else frozenset()
     resigned = {electorate.elector(announce) for announce in excused if announce.open == (RESIGNED,)}
@@ -109,8 +109,8 @@ def ballot_of(readys: Iterable[Ready], excused: Iterable[Announce], electorate: 
 def strong_ballot(group: Group, electorate: Electorate | None) -> Ballot | None:
     """The ballot of a group that may make a strong base: its voters are a quorum; None for any other group.
 
-    All members must count with the same electors: of a first base, owners may have named different ones.
-    `electorate`: of the group's base; None: of a first base whose electors the tracker names in the GROUP.
+    All members must count with the same electors: for a first base, owners may have named different ones.
+    `electorate`: that of the group's base; None: a first base, whose electors the tracker names in the GROUP.
     """
     named = NO_ELECTORS if electorate is None else electorate.digest
     electors = of_keys(group.electors) if electorate is None else electorate
@@ -121,9 +121,9 @@ def strong_ballot(group: Group, electorate: Electorate | None) -> Ballot | None:
 
 
 def weak_allowed(group: Group, known: int) -> bool:
-    """Whether a group without a quorum may go on: all are willing, and they exceed half of the `known`.
+    """Whether a group without a quorum may begin: all are willing, and they are more than half of `known`.
 
-    Where owners named different electors for a first base there never is a quorum: then nobody need wait.
+    If owners named different electors for a first base, there can be no quorum, and members need not wait.
     """
     is_first = group.base.anchor == 0
     differ = is_first and len({ready.electors for ready in group.readys}) > 1

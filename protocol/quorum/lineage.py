@@ -1,13 +1,14 @@
-"""The line of a base: which electors count, and how somebody who was away sees that they are the right ones.
+"""The line of a base: it proves the electors of the base to a node that was away.
 
-Of each strong base the session that made it is kept: its GROUP, and the certificate that a quorum of the
-electors before signed. Both together are a link. Who knows the electors of one anchor follows it from there:
+For each strong base, nodes keep the session that made it: its GROUP, and the certificate that a quorum of the
+preceding electors signed. Both together are a link. A node that knows the electors of one anchor follows the
+links from there:
 
     electors known --a quorum of them signed--> link --its members--> link ... --> the electors of the base
 
-Where a quorum of the electors before the last link signed the new one, too, the last link is needless. So a
-line is as long as its electors have changed, not as its generations. Who was away knows the electors of all
-links that its line had then: from one of them, at least, the links of today lead on.
+If a quorum of the electors before the last link signed the new link, too, the last link is redundant. So the
+length of a line grows with the changes of its electors, not with its generations. A node that was away knows
+the electors of all links that its line had then: the present links continue from at least one of them.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from protocol.wire.member_sets import members_in
 from protocol.wire.messages import Certificate, Key, Link
 
 MAX_LINKS = 64
-"""Of a longer line the oldest links are forgotten."""
+"""A longer line drops its oldest links."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Where a base stands. `anchor`: the generation of its anchor.
+    """The line of a base. `anchor`: the generation of its anchor.
 
-    `electors`: of its anchor; None: that is a first base. `links`: the sessions that lead to the anchor, as
-    far as they are needed. `weak`: the session that made the base, where it is not its own anchor.
+    `electors`: those of its anchor; None: the anchor is a first base. `links`: the sessions that lead to the
+    anchor, as far as they are needed. `weak`: the session that made the base, if the base is not its own
+    anchor.
     """
 
     anchor: int = 0
@@ -38,7 +40,7 @@ class Line:
 
     @property
     def whole(self) -> tuple[Link, ...]:
-        """What somebody is shown who asks for it."""
+        """All links, as a node serves them."""
         return self.links if self.weak is None else (*self.links, self.weak)
 
 
@@ -46,12 +48,12 @@ FIRST = Line()
 
 
 def members_of(link: Link) -> tuple[Key, ...]:
-    """The group of a session, in key order."""
+    """The members of the link's session, in key order."""
     return tuple(ready.key for ready in link.group.readys)
 
 
 def included_in(link: Link) -> tuple[Key, ...]:
-    """Whose updates the base holds that a session made."""
+    """The members whose updates are in the base that the link made."""
     members, certificate = members_of(link), link.certificate
     if isinstance(certificate, Certificate):
         return members
@@ -59,7 +61,7 @@ def included_in(link: Link) -> tuple[Key, ...]:
 
 
 def signed_by(link: Link) -> tuple[Key, ...]:
-    """Who signed the result."""
+    """The members that signed the result."""
     certificate = link.certificate
     if isinstance(certificate, Certificate):
         return tuple(header.sender for header in certificate.sums)
@@ -67,13 +69,13 @@ def signed_by(link: Link) -> tuple[Key, ...]:
 
 
 def is_signed_by(link: Link, electors: Electorate) -> bool:
-    """Whether a quorum of these electors signed the result with votes that were free."""
+    """Whether a quorum of these electors signed the result with free votes."""
     ballot = ballot_of(link.group.readys, link.group.excused, electors)
     return ballot.is_quorum(signed_by(link))
 
 
 def after(line: Line, link: Link, generation: int, is_strong: bool, first: Electorate | None) -> Line:
-    """The line of the base of this `generation`, which the session of `link` made on a base of `line`.
+    """The line of the base of this `generation` that the session of `link` made on a base of `line`.
 
     `first`: the electors of the first base, if they are known.
     """
@@ -101,7 +103,7 @@ def passed_in(line: Line) -> tuple[Anchored, ...]:
 def follow(links: Iterable[Link], known: Iterable[Anchored]) -> Electorate | None:
     """The electors to which these links lead from any that are `known`; None: they lead from none of them.
 
-    Electors have a say in what comes after their anchor alone: what the same nodes signed before is no link.
+    Electors decide only what comes after their anchor: what the same nodes signed before it is no link.
     """
     starts, reached = tuple(known), tuple[Anchored, ...]()
     for link in links:

@@ -1,1 +1,1 @@
-"""One node in a swarm: from meeting the others to the end of its last round."""
+"""One node in a swarm: from peer discovery to the end of its last round."""

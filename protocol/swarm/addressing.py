@@ -1,7 +1,7 @@
-"""Where nodes listen: from their keys, which machines know, to endpoints, which are dialled; and back.
+"""Addresses of nodes: machines name nodes by key, the shell dials endpoints; this maps one to the other.
 
-Whoever dials asks who may answer while the session may be changing in a thread. So that stands in a mapping
-which is never changed: a session publishes another one after its events.
+The shell asks which keys may answer while another thread may be changing the session. The answer is
+therefore an immutable mapping, which the session replaces after its events.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from protocol.wire.messages import Announce, Group, Key
 
 
 class Addresses:
-    """What the members announced, and what the last group's READYs say of who is known no more."""
+    """The members' announced endpoints; for members that are forgotten, those in the last group's READYs."""
 
     def __init__(self, settings: Settings, state: NodeState, members: Members) -> None:
         self._settings = settings
@@ -26,13 +26,13 @@ class Addresses:
         self._members = members
         self._grouped: dict[Key, str] = {}
         self._announced: Mapping[str, frozenset[Key]] = {}
-        """Who announced an endpoint, as of the last event; never changed, only replaced."""
+        """The keys that announced each endpoint, as of the last event; replaced, never changed in place."""
         self._published: tuple[Announce, ...] = ()
         self._keys: frozenset[Key] = frozenset()
-        """Who is known, as of the last event."""
+        """The known members, as of the last event."""
 
     def publish(self) -> None:
-        """An event is over: what others may see of it."""
+        """Publish, after an event, what other threads may read."""
         latest = self._members.latest
         if latest == self._published:
             return
@@ -44,47 +44,47 @@ class Addresses:
         self._keys = frozenset(announce.key for announce in latest)
 
     def of_group(self, group: Group) -> None:
-        """A session begins: its members are reached where their READYs say."""
+        """A session begins: remember the endpoints in its members' READYs."""
         self._grouped = {ready.key: ready.announce.endpoint for ready in group.readys}
 
     def of(self, key: Key) -> str | None:
-        """Where a node listens, as far as that is known."""
+        """The endpoint at which a node listens; None if it is not known."""
         if key == self._settings.key.public:
             return self._settings.endpoint
         announce = self._members.get(key)
         return announce.endpoint if announce else self._grouped.get(key)
 
     def named(self, key: Key) -> str:
-        """For people: the endpoint, also of who was there long ago; else the beginning of the key."""
+        """A name for people: the endpoint, even an old one; else the beginning of the key."""
         return self.of(key) or self._before(key) or key.hex()[:8]
 
     def _before(self, key: Key) -> str | None:
-        """Where a node listened that was in the sessions of the base's line: nobody is dialled there."""
+        """The endpoint in the newest READY of this key in the base's line; for display, never dialled."""
         readys = (ready for link in reversed(self._state.line.whole) for ready in link.group.readys)
         return next((ready.announce.endpoint for ready in readys if ready.key == key), None)
 
     def at(self, endpoint: str) -> set[Key]:
-        """Who is reached at an endpoint: the last that announced it, and members of the last group."""
+        """The keys at an endpoint: the last one that announced it, and members of the last group."""
         keys = {key for key, end in self._grouped.items() if end == endpoint}
         announce = self._members.at(endpoint)
         return keys if announce is None else keys | {announce.key}
 
     def may_answer(self, endpoint: str) -> frozenset[Key]:
-        """Who may answer at an endpoint: who is pinned there, else all that announced it; empty: anybody.
+        """The keys that may answer at an endpoint: the pinned one, else all that announced it; empty: any.
 
-        It may be asked at any time, and in any thread.
+        Safe at any time and in any thread.
         """
         pinned = self._settings.pins.get(endpoint)
         return self._announced.get(endpoint, frozenset()) if pinned is None else frozenset((pinned,))
 
     def is_known(self, key: Key) -> bool:
-        """Whether somebody with this key is a member that this node knows. It may be asked at any time."""
+        """Whether this key is a known member's. Safe at any time and in any thread."""
         return key in self._keys
 
     def addressed(self, actions: Sequence[Action]) -> list[Action]:
-        """Node keys replaced by where their nodes listen; what has nowhere to go is left out.
+        """Replace node keys by endpoints, and drop what has no known endpoint.
 
-        Requests are numbered and signed on the way.
+        Requests get their number and signature here.
         """
         out: list[Action] = []
         for action in actions:

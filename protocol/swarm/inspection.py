@@ -1,4 +1,4 @@
-"""What a node is doing, whom it knows, and how it stands with each: in a form for people."""
+"""What a node is doing, which peers it knows, and whether it reaches them: in a form for people."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from protocol.wire.messages import Key
 
 
 class Contact(StrEnum):
-    """How a node stands with somebody."""
+    """Whether a node can reach a peer and work with it."""
 
     REACHABLE = "reachable"
     UNREACHABLE = "unreachable"
-    """It could not be reached, or did not answer when it was due."""
+    """It could not be reached, or did not answer in time."""
     SILENT = "silent"
-    """Not heard for so many rounds that it no longer counts."""
+    """It was not heard for so many rounds that it no longer counts."""
     LEFT = "left"
-    """It said goodbye."""
+    """It announced that it leaves."""
     NOT_MET = "not met"
     """It has not answered a greeting yet."""
     REFUSES = "refuses"
-    """It does not let this node in."""
+    """It refuses this node."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPeer:
-    """Somebody at an endpoint; `key` and `round` (the last one it told of) are None if it was never met."""
+    """A peer at an endpoint; `key` and `round` (the last it announced) are None if it was never met."""
 
     endpoint: str
     key: Key | None
     contact: Contact
     round: int | None
     follows: bool
-    """Whether it offers nothing more: its privacy budget is spent."""
+    """Whether it no longer makes offers: its privacy budget is spent."""
     is_tracker: bool
     why: str
-    """Why it can not be reached, or refuses, as far as that is known."""
+    """Why it cannot be reached, or why it refuses this node; empty if not known."""
     ahead_s: float | None
-    """By how much its clock is ahead of this machine's; None where that is not worth telling."""
+    """By how much its clock is ahead of this machine's; None if not known or below TOLERANCE_S."""
 
 
 def known_peers_of(discovery: Discovery, round: int, tracker: str | None) -> tuple[KnownPeer, ...]:
-    """The members in the order of their keys, then whom this node has only greeted, the tracker first.
+    """The members in the order of their keys, then the endpoints only greeted so far, the tracker first.
 
-    An endpoint that answered and is nobody's any more (its node has moved) is left out.
+    The result leaves out an endpoint that answered once and that no node announces any more.
     """
     greetings = discovery.greetings
     known = discovery.members.known(round)
@@ -110,7 +110,7 @@ def _greeted(endpoint: str, greeting: Greeting, is_tracker: bool) -> KnownPeer:
 
 @dataclass(frozen=True)
 class Status:
-    """What a node is doing, for people: the phase, who is waited for, until when (Unix s)."""
+    """What a node is doing, for people: the phase, whom it waits for, and until when (Unix s)."""
 
     phase: str
     waiting_for: tuple[str, ...]
@@ -126,7 +126,7 @@ def status_of(
     closing_until: float | None,
     name: Callable[[Key], str],
 ) -> Status:
-    """The innermost thing that is going on; `name` says a member's endpoint."""
+    """The status of the innermost machine that is active; `name` returns a member's endpoint."""
     if machine is not None:
         return Status(machine.stage, tuple(name(key) for key in machine.waiting_for()), machine.deadline)
     if catch_up.busy:

@@ -1,14 +1,14 @@
-"""How a node comes to its end: rounds without an offer, the last round, and the time after it.
+"""The end of a node's life: rounds without an offer, the last round, and the time after it.
 
-`SwarmEnd`: a node that comes late learns that the last round is over. The last round has ended for everybody
-when it has ended for somebody. Where too few are left for a group, an offer would wait for nothing: the round
-fails as the last one, once what the others agreed on has been fetched.
+`SwarmEnd` tells a late node that the last round is over. The last round has ended for all nodes when it has
+ended for one. If too few nodes are left for a group, an offer would wait in vain: the node fetches what the
+others agreed on, and its round fails as the last one.
 
-`Follower`: a node whose privacy budget is spent offers nothing, and takes over the bases that others make.
-Such a round is the phase `following` of protocol.swarm.phases. What must stay true:
-- a node that has begun to follow follows for good, over a restart too: it offers nothing, and says so;
+`Follower`: a node whose privacy budget is spent offers nothing and adopts the bases that others make. Such
+a round is the phase `following` of protocol.swarm.phases. Invariants:
+- a node that has begun to follow follows for good, even after a restart, offers nothing and announces it;
 - every round ends, at T_group at the latest;
-- a round that was given a base has the number that it has for those who made it.
+- a round that ends with a base has the round number of the nodes that made the base.
 
 `Closing`: after its last round a node serves what it holds until the others have it, too. These are the
 phases `closing` and `closed` of protocol.swarm.phases.
@@ -28,7 +28,7 @@ LINGER_S = 10.0
 
 
 class SwarmEnd:
-    """Whether there is anything left to wait for."""
+    """Decides whether the swarm has ended for this node."""
 
     def __init__(self, settings: Settings, state: NodeState, discovery: Discovery) -> None:
         self._settings = settings
@@ -37,10 +37,10 @@ class SwarmEnd:
 
     @property
     def is_over(self) -> bool:
-        """Whether others ended the last round, those left make no group, and none has a better base.
+        """Whether a peer ended the last round, too few are left for a group, and none has a better base.
 
-        To be asked when everybody was heard who will be. A member's word is enough, also a goodbye: it could
-        as well keep away, where it is needed for a group.
+        Valid only once every reachable peer was heard. One member's statement suffices, even a goodbye: a
+        member that a group needs could prevent the group anyway by staying away.
         """
         members, mine, last = self._discovery.members, self._state, self._settings.last_round
         if not any(member.announce.round >= last for member in members.every):
@@ -52,9 +52,9 @@ class SwarmEnd:
 
     @property
     def is_deserted(self) -> bool:
-        """Whether nobody was heard since this start, and the system says that nobody listens anywhere.
+        """Whether no peer was heard since this start, and every greeted endpoint refuses connections.
 
-        A tracker that answers is nobody: it stays when a swarm has ended.
+        A tracker that answers does not count as a peer: it stays when a swarm has ended.
         """
         if any(member.live for member in self._discovery.members.every):
             return False
@@ -74,29 +74,29 @@ class Follower:
         self._has_base = False
         """Whether a base was adopted since the last of these rounds ended."""
         self.deadline: float | None = None
-        """T_group of the round that runs; None between two rounds."""
+        """The end of T_group of the running round (Unix s); None between two rounds."""
 
     def begin(self, now: float) -> None:
-        """A round, and from the first one on this node follows.
+        """Begin a round; from the first one on, this node follows.
 
-        What was adopted between two rounds is this round's base, if who made it says so by a later round.
+        A base adopted between two rounds belongs to this round if its makers announce a later round.
         """
         self._state.following = True
         self._has_base = self._has_base and self._shown_round() > self._state.round
         self.deadline = now + self._settings.group_timeout_s
 
     def adopted(self) -> None:
-        """This node stands on another base."""
+        """This node has adopted another base."""
         self._has_base = True
 
     def end(self, expecting: bool, now: float) -> int | None:
-        """The number of the round that runs, if it is over: then none runs any more.
+        """End the running round if it is over and return its number, else None.
 
-        `expecting`: a base is being fetched or stored, or not everybody was heard yet.
+        `expecting`: a base is being fetched or stored, or not every peer was heard yet.
         """
         if self.deadline is None:
             return None
-        all_follow = self._nobody_offers()  # then their rounds end at once, one by one
+        all_follow = self._nobody_offers()  # then this node's rounds end at once, one by one
         is_last = not (expecting or all_follow) and self._swarm_end.is_over
         nothing_comes = is_last or (all_follow and not expecting)
         if not (self._has_base or now >= self.deadline or nothing_comes):
@@ -106,12 +106,12 @@ class Follower:
         return max(self._state.round + 1, least, self._shown_round())
 
     def _nobody_offers(self) -> bool:
-        """Whether the others follow, too: then no new base can come."""
+        """Whether all others follow, too: then no new base can come."""
         round = self._state.round
         return bool(self._members.known(round)) and not self._members.offering(round)
 
     def _shown_round(self) -> int:
-        """The highest round of the live members that offer and stand on this node's base; 0 without any."""
+        """The highest round of the live members that offer and have this node's base; 0 without any."""
         base = self._state.base
         return max((a.round for a in self._live_offering() if a.base == base), default=0)
 
@@ -121,26 +121,26 @@ class Follower:
 
 
 class Closing:
-    """Waits for the others' confirmation, which is their announcement of this node's base and round.
+    """Waits until the others confirm, that is, announce this node's base and round.
 
-    Who shows an open vote in a session in which this node has one, too, may still finish it with this node.
+    A peer with an open vote in the same session as this node may still finish that session with it.
     """
 
     def __init__(self, state: NodeState, members: Members) -> None:
         self._state = state
         self._members = members
         self.until: float | None = None
-        """How long this node lingers at most (Unix s); None before its last round is over."""
+        """When this node ends at the latest (Unix s); None before its last round is over."""
 
     def begin(self, others_need_s: float, now: float) -> None:
-        """Linger LINGER_S, or longer where the others may still be waiting for a sum.
+        """Linger for LINGER_S, or longer if the others may still be waiting for a sum.
 
-        `others_need_s`: how long they may; they need the certificate afterwards.
+        `others_need_s`: how long they may wait for it; they fetch the certificate afterwards.
         """
         self.until = now + max(LINGER_S, others_need_s + PATIENCE_S)
 
     def is_over(self, fetching: bool, now: float) -> bool:
-        """Whether this node may go; before its time not while it is itself `fetching` or storing a base."""
+        """Whether to end: the time is over, or all confirmed and this node is not `fetching` or storing."""
         return self.until is not None and (now >= self.until or self._confirmed(fetching))
 
     def _confirmed(self, fetching: bool) -> bool:

@@ -1,10 +1,10 @@
-"""What the shell drives: one node's part in a swarm, over many rounds.
+"""The state machine of one node in a swarm, over many rounds; the shell drives it.
 
-The shell feeds `receive`, `unreachable` and `tick`, carries out the actions in their order, re-arms one
-timer at `deadline`, and tells `adopted` when a new base is stored. What must stay true, beside the table of
-its steps (protocol.swarm.phases):
-- one offer at a time, and each vector in at most one session;
-- a sid is accepted once: its READY is used up by the GROUP that holds it;
+The shell calls `receive`, `unreachable` and `tick`, carries out the actions in their order, re-arms one
+timer at `deadline`, and calls `adopted` when it has stored a new base. Invariants, in addition to the
+transition table (protocol.swarm.phases):
+- a node has one offer at a time, and each vector enters at most one session;
+- a node accepts a sid once: the GROUP that holds its READY uses this READY up;
 - the base changes only through `adopted`, never while a session runs.
 """
 
@@ -80,7 +80,7 @@ from protocol.wire.messages import (
 
 
 class Node:
-    """One node in one swarm. `rand`: 32 secret bytes, new at each start; times are Unix seconds."""
+    """One node in one swarm. `rand` is 32 secret bytes, new at each start; times are Unix seconds."""
 
     def __init__(self, settings: Settings, state: NodeState, past: Mapping[Sid, Past], rand: bytes) -> None:
         self._settings = settings
@@ -112,7 +112,7 @@ class Node:
         self._course = Course(STEPS, Phase.IDLE)
 
     def _remember_open_sessions(self) -> None:
-        """After a restart: the sessions in which this node's votes are open may still have a result."""
+        """After a restart, remember the sessions of this node's open votes: they may still have a result."""
         self._voting.adopted()
         for sid, vote in self._state.votes.items():
             if vote.group is not None:
@@ -122,12 +122,12 @@ class Node:
     # -- what the shell calls ----------------------------------------------------------------------
 
     def is_member(self, key: Key) -> bool:
-        """Whether this key is on the list; without one, whether it is known. It may be asked at any time."""
+        """Whether the allow-list has this key; without a list, whether it is known. Safe in any thread."""
         listed = self._settings.allow is not None
         return self._settings.allows(key) if listed else self.addresses.is_known(key)
 
     def may_answer(self, endpoint: str) -> frozenset[Key]:
-        """Whose key may answer at an endpoint; empty: anybody's."""
+        """The keys that may answer at an endpoint; empty: any key may."""
         if endpoint == self._settings.tracker:
             return self._discovery.keys_of_tracker
         return self.addresses.may_answer(endpoint)
@@ -139,16 +139,19 @@ class Node:
 
     @property
     def base(self) -> Base:
-        """The base this node stands on."""
+        """The base that this node holds."""
         return self._state.base
 
     def open(self, now: float) -> list[Action]:
-        """Greet the others."""
+        """Start: greet the configured endpoints."""
         self._coordination.announce(self._state.announce(self._settings), now)
         return self._after(self._discovery.open(now), now)
 
     def offer(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
-        """Seek a group for an offer (summed,); ends with Completed or Failed. `rand`: 32 secret bytes."""
+        """Seek a group for an offer (summed,); ends with Completed or Failed. `rand` is 32 secret bytes.
+
+        Raises NotFiniteError for a NaN or an infinity, LocalProtocolError for a node that follows.
+        """
         if not np.isfinite(vector).all():
             raise NotFiniteError("the update holds a NaN or an infinity: nothing is offered")
         if self._state.following:
@@ -158,7 +161,10 @@ class Node:
         return self._after([], now)
 
     def follow(self, now: float) -> list[Action]:
-        """A round without an offer; ends with Failed(BUDGET_SPENT). The first one is for good."""
+        """Begin a round without an offer; it ends with Failed(BUDGET_SPENT).
+
+        From the first call on, the node follows for good.
+        """
         self._course.step(Event.FOLLOW)
         is_first = not self._state.following
         self._follower.begin(now)
@@ -167,22 +173,22 @@ class Node:
         return self._after(self._broadcast(now) if is_first and not resigned else resigned, now)
 
     def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
-        """Take in a message; RemoteProtocolError if it does not belong here, and then nothing changed.
+        """Process a message. Raises RemoteProtocolError, and changes nothing, if the message is invalid here.
 
-        `by`: whose key was proved on the link that brought it; None: nobody's.
+        `by`: the key that the peer proved on the link that brought the message; None: no key was proved.
         """
         machine = self._machine
         actions = self._dispatch(message, by, now)
         if machine is not None and self._machine is machine and isinstance(message, MaskedMessage):
-            return self.addresses.addressed(actions)  # its session goes on: nothing else has changed
+            return self.addresses.addressed(actions)  # the session continues: nothing else has changed
         return self._after(actions, now)
 
     def is_light(self, message: Message) -> bool:
-        """Whether it is taken in with a few signatures, and at most a chunk of a vector."""
+        """Whether processing it costs a few signature checks and at most one chunk of a vector."""
         return is_light(message, self._machine)
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
-        """Nobody answers at an endpoint: whoever waits for it need not."""
+        """Nobody answers at an endpoint: stop waiting for the peers there."""
         actions = self._discovery.unreachable(endpoint, now, why)
         if endpoint == self._settings.tracker:
             self._seeker.void()
@@ -192,13 +198,13 @@ class Node:
         return self._after(actions, now)
 
     def reconnected(self, endpoint: str, now: float) -> list[Action]:
-        """A link broke and was opened again: who is there may have started anew and know nothing."""
+        """A link broke and was opened again: the peer there may have restarted and lost its state."""
         if endpoint in (self._settings.tracker, self.addresses.of(self._seeker.coordinator or b"")):
             self._seeker.void()
         return self._after(self._discovery.greet(endpoint, now), now)
 
     def tick(self, now: float) -> list[Action]:
-        """Do what is due."""
+        """Carry out what is due at `now`."""
         actions = [*self._discovery.tick(now), *self._discovery.clock_news()]
         self._catch_up.tick(now)
         if self._machine is not None:
@@ -212,7 +218,7 @@ class Node:
         return self._after([*actions, *self._watched(now)], now)
 
     def _watched(self, now: float) -> list[Action]:
-        """See what is in the way of a group, and tell the owner if an offer has waited for a while."""
+        """Update the obstacle to a group; notify the owner once an offer has waited for TOLD_AFTER_S."""
         if self._discovery.joining or self._course.phase in (Phase.CLOSING, Phase.CLOSED):
             self._watch.pause()
             return []
@@ -221,12 +227,12 @@ class Node:
         return self._watch.tell() if offer is not None and now >= offer.started + TOLD_AFTER_S else []
 
     def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
-        """This machine's clock is so far ahead of the times given here, of which it slept `asleep_s`."""
+        """This machine's clock is `offset_s` ahead of the shell's times; it slept `asleep_s` of that."""
         text = self._discovery.clocks.step(offset_s, asleep_s)
         return [Notice(Note.CLOCK, THIS_MACHINE, text)] if text else []
 
     def adopted(self, base: Base, now: float) -> list[Action]:
-        """The shell stored a new base: say so, and go on from there."""
+        """The shell has stored a new base: continue on it and announce it."""
         state, freed = self._state, list[Action]()
         if base != state.base:
             was_anchored = base.anchor != state.base.anchor
@@ -244,7 +250,7 @@ class Node:
         return self._after([*freed, *(self._followed(now) or self._broadcast(now))], now)
 
     def close(self, now: float) -> list[Action]:
-        """After the last round: serve certificates until all confirmed this base, or the linger is over."""
+        """After the last round: serve certificates until all peers confirm this base or LINGER_S is over."""
         self._course.step(Event.CLOSE)
         self._closing.begin(self._paces.sums_s, now)
         return self._after(self._broadcast(now), now)
@@ -254,7 +260,7 @@ class Node:
         return self._discovery.broadcast(now)
 
     def leave(self, now: float) -> list[Action]:
-        """Say goodbye, so that nobody waits."""
+        """Announce that this node leaves, so that no peer waits for it."""
         return self._discovery.broadcast(now, leaving=True)
 
     @property
@@ -267,12 +273,12 @@ class Node:
 
     @property
     def phase(self) -> str:
-        """What `status` says is going on, without who is waited for."""
+        """The phase that `status` reports, without the peers that the node waits for."""
         return self.status.phase if self._machine is None else self._machine.stage
 
     @property
     def status(self) -> Status:
-        """What is going on now."""
+        """The current phase, the peers that the node waits for, and its deadline."""
         return status_of(
             machine=self._machine,
             catch_up=self._catch_up,
@@ -285,12 +291,12 @@ class Node:
 
     @property
     def obstacle(self) -> Obstacle | None:
-        """Why no group forms, as of the last look, if that is so. It may be asked at any time."""
+        """What prevented a group at the last look; None: nothing. Safe in any thread."""
         return self._watch.obstacle
 
     @property
     def known_peers(self) -> tuple[KnownPeer, ...]:
-        """Whom this node knows."""
+        """The peers that this node knows or has greeted."""
         return known_peers_of(self._discovery, self.round, self._settings.tracker)
 
     # -- messages ----------------------------------------------------------------------------------
@@ -333,14 +339,15 @@ class Node:
         return [*actions, *self._late.give(announce, now)]
 
     def _gave_up(self, announce: Announce, is_ready: bool, now: float) -> list[Action]:
-        """A member that finished, started anew, fell back or is READY again sends nothing more."""
+        """A member that finished, restarted, fell back or is READY again sends no more messages."""
         event = farewell(self._machine, announce, is_ready) if self._machine else None
         return self._of_machine(event(announce.key, now), now) if event else []
 
     def _bulk(self, message: Share | Sum | MaskedMessage, by: Key | None, now: float) -> list[Action]:
-        """A session's message; TooEarly, which has it sent again, before it is known who brings it.
+        """Process a session's message.
 
-        What is signed may come from another member than made it, who passes it on; a share is not signed.
+        Raises TooEarly, so that the peer sends it again, while no key is proved on the link. Another member
+        may pass on a signed message; a share is not signed, so it must come from its sender.
         """
         kind, machine = type(message).__name__, self._machine
         if by is None:
@@ -354,7 +361,7 @@ class Node:
         if isinstance(message, Release) and (late := self._late.get(message.head.sid)):
             return late.take_release(message)
         if isinstance(message, MaskedMessage) and session_of(message) in self._catch_up.past:
-            return []  # what t members sufficed for, the others say as well
+            return []  # t members' messages were enough to end it; the others' arrive later
         if self._seeker.offer is None or machine is not None:
             raise RemoteProtocolError(f"{type(message).__name__} of a session that is not this node's")
         self._early.hold(message, by, by in self._members.known(self.round))
@@ -373,7 +380,7 @@ class Node:
         return [evidence] if evidence else self._bulk(message, by, now)
 
     def _fetched(self, message: Fetched, now: float) -> list[Action]:
-        """An answer: for the session that runs, if it asked; else for what is being fetched."""
+        """Give an answer to the running session if it asked for it, else to the fetch."""
         if self._machine is not None and self._machine.takes(message):
             return self._of_machine(self._machine.receive(message, now), now)
         if (
@@ -381,16 +388,16 @@ class Node:
             and not self._catch_up.busy
             and message.sid in self._catch_up.past
         ):
-            return []  # it was asked for while its session ran, which has ended in another way meanwhile
+            return []  # a session asked for it that has ended in another way meanwhile
         return self._took(self._of_machine(self._catch_up.receive(message, now), now))
 
     def _took(self, actions: list[Action]) -> list[Action]:
-        """What was fetched: where it is a base, it is stored before anything else."""
+        """Note that the shell stores a base first, if these actions bring one."""
         self._storing = self._storing or any(isinstance(action, Healed | Adopted) for action in actions)
         return self._lined(actions)
 
     def _lined(self, actions: list[Action]) -> list[Action]:
-        """The same, each new base with the line that it stands in."""
+        """Add to each new base its line."""
         return [self._with_line(action) for action in actions]
 
     def _with_line(self, action: Action) -> Action:
@@ -415,7 +422,7 @@ class Node:
         return replace(action, line=self._line, without=self._without(past.ballot))
 
     def _without(self, ballot: Ballot | None) -> tuple[str, ...]:
-        """Who counted as gone for good in the session of a strong base."""
+        """The electors that counted as gone for good in the session of a strong base, named for people."""
         if ballot is None:
             return ()
         are_keys = self._state.line.electors is not None or self._settings.electorate is None
@@ -448,11 +455,11 @@ class Node:
         rand = derive(offer.rand, b"session", sid)
         started = machine.start(offer.vector, rand, now)
         self._course.step(Event.GROUP)
-        self._machine = machine  # now it can be asked how it stands
+        self._machine = machine  # from here on, status reports its stage
         return [*self._of_machine(started, now), *self._replay(machine, now)]
 
     def _replay(self, machine: SessionMachine, now: float) -> list[Action]:
-        """Shares and sums that came before the GROUP."""
+        """Process the shares and sums that came before the GROUP."""
         actions: list[Action] = []
         for message in self._early.take(machine.participant.sid):
             with suppress(RemoteProtocolError):
@@ -460,7 +467,7 @@ class Node:
         return actions
 
     def _of_machine(self, actions: list[Action], now: float) -> list[Action]:
-        """Take note of what a machine does, and how it ends; or of what is fetched for healing."""
+        """Update this node's state by the actions of a session or of a fetch."""
         actions = self._lined(actions)
         for action in actions:
             match action:
@@ -490,9 +497,10 @@ class Node:
         return actions
 
     def _refused(self, failed: Failed, actions: list[Action]) -> list[Action]:
-        """The vote is free if the secrets were opened and no result came of it: then nobody has one.
+        """Free the vote if the secrets were opened without a result: then no member has one.
 
-        Who was caught otherwise may have lied to this node alone, and the others have a result with its vote.
+        A member caught in another way may have lied to this node alone: the others may have a result that
+        counts this node's vote.
         """
         is_unopenable = any(isinstance(each, Evidence) and each.what == WRONG_SECRET for each in actions)
         if failed.sid is None or not (failed.reason is Reason.WRONG_COUNT or is_unopenable):
@@ -500,7 +508,7 @@ class Node:
         return self._voting.refused(failed.sid)
 
     def _waits_again(self, failed: Failed, now: float) -> bool:
-        """A session that ended before it began costs nothing: the offer waits for another group."""
+        """Whether the offer waits for another group: a session that ended before it began spent nothing."""
         if failed.reason is not Reason.JOINS_TIMEOUT or not self._seeker.again(now):
             return False
         self._course.step(Event.NOT_BEGUN)
@@ -515,24 +523,24 @@ class Node:
         self._early.drop()
 
     def _count(self, round: int) -> None:
-        """This node's last round is this one now; whom it knew before it still knows."""
+        """Set this node's last round; rounds that it missed make no peer silent."""
         self._members.skipped(round - self._state.round - 1)
         self._state.round = round
 
     def _alone(self, reason: Reason, round: int, now: float) -> list[Action]:
-        """No group came, or will come: one fallback round."""
+        """End the round with this node's own update: no group came, or none will."""
         self._count(round)
         self._patience.failed(now)
         self._early.drop()
         return [Failed(reason, round, (), None), *self._in_the_way(now), *self._broadcast(now)]
 
     def _in_the_way(self, now: float) -> list[Action]:
-        """What a round failed for, if it was for want of electors: told once."""
+        """Notify the owner, once, which electors were missing when a round failed."""
         self._watch.look(now)
         return self._watch.tell()
 
     def _too_late(self, now: float) -> list[Action]:
-        """The end of an offer that nobody waits for: the others have ended the last round."""
+        """Drop an offer that finds no group because the others have ended the last round."""
         if self._seeker.offer is None or not self.swarm_end.is_over:
             return []
         self._course.step(Event.TOO_LATE)
@@ -540,7 +548,7 @@ class Node:
         return self._alone(Reason.SWARM_FINISHED, max(self.round, self._settings.last_round), now)
 
     def _followed(self, now: float) -> list[Action]:
-        """The end of a round without an offer, if it is over, and where this node stands then."""
+        """End a round without an offer, if it is over, and announce the new state."""
         expecting = self._storing or self._catch_up.expecting or self._discovery.joining
         round = self._follower.end(expecting, now)
         if round is None:
@@ -557,7 +565,7 @@ class Node:
     # -- after every event -------------------------------------------------------------------------
 
     def _after(self, actions: list[Action], now: float) -> list[Action]:
-        """What follows from any change: heal, seek, close groups, end."""
+        """What any event may make possible: free votes, heal, seek a group, close groups, end."""
         actions = [*actions, *self._vote(now)]
         if self._machine is None and not self._storing:
             actions = [*actions, *self._catch_up.look(now), *self._finish_late(now)]
@@ -569,23 +577,23 @@ class Node:
         return [*actions, *self._closed(now)]
 
     def _vote(self, now: float) -> list[Action]:
-        """Free the votes that can count no more, or resign, and say so; who is bound may still finish."""
+        """Free the votes that can no longer count, or resign, and announce either."""
         actions = self._voting.look(now)
         self._late.forget_closed()
         if not actions:
             return []
-        self._seeker.void()  # its READY says what was open
+        self._seeker.void()  # its READY lists the open votes
         return [*actions, *self._broadcast(now)]
 
     def _finish_late(self, now: float) -> list[Action]:
-        """Fetch what the releases of a session open that ended without a result."""
+        """Fetch the totals of sessions that ended without a result and whose secrets are open by now."""
         actions: list[Action] = []
         for certificate, sources in self._late.opened:
             actions += self._catch_up.finish(certificate, sources, now)
         return actions
 
     def _closed(self, now: float) -> list[Action]:
-        """The end, once: every live peer has what this node has, or has had the time for it."""
+        """Closed, once: every live peer has this node's base, or the time to linger is over."""
         fetching = self._catch_up.busy or self._storing
         if self._course.phase is not Phase.CLOSING or not self._closing.is_over(fetching, now):
             return []
@@ -593,13 +601,13 @@ class Node:
         return [Closed()]
 
     def _to_myself(self, actions: list[Action], now: float) -> list[Action]:
-        """What this node sends to itself (as coordinator): taken in when the others have been told.
+        """Process what this node, as coordinator, sends to itself, after the messages to the others.
 
-        A share that is queued before the GROUP its reader waits for would keep that GROUP back.
+        In the other order, its shares would be queued ahead of the GROUP and delay it.
         """
         mine = [a for a in actions if isinstance(a, Send) and a.to == self._settings.endpoint]
         out = [action for action in actions if action not in mine] if mine else actions
         for group in (message for send in mine for message in send.messages if isinstance(message, Group)):
-            with suppress(RemoteProtocolError):  # a member that is not accepted here: T_group decides
+            with suppress(RemoteProtocolError):  # this node refuses a member: it waits until T_group
                 out += self.addresses.addressed(self._group(group, now))
         return out

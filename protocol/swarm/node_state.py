@@ -1,4 +1,4 @@
-"""Who this node is, what its swarm has fixed, and where it stands: what the parts of a session share."""
+"""A node's settings and its node state: what the parts of a node share."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from protocol.wire import codec
 from protocol.wire.messages import Announce, Base, Key, Sid
 
 ANNOUNCE_LIFETIME_S = 30.0
-"""Who was not heard for so long, by the clock of who listens, is not waited for."""
+"""A node stops waiting for a peer that it has not heard for this long, by its own clock."""
 
 
 @dataclass(frozen=True)
 class Settings:
     """What does not change while a node runs.
 
-    `parameters` is the canonical text that all members share; `dimension` is a base's, and `slots` says how
-    many words a summed vector has behind it; `masked` is None where even large groups use `shares`; `seeds`
-    are the endpoints to greet; `tracker` is the one introducer, or None where the peers coordinate
-    themselves; `allow` is None where anyone may join; `instance` is 16 random bytes, new at each start;
-    `last_round` is the last one that this node takes part in.
+    `parameters` is the canonical text that all members share; `dimension` is the length of a base, and
+    `slots` the number of words that a summed vector has after it; `masked` is None if large groups, too, use
+    `shares`; `seeds` are the endpoints to greet; `tracker` is the endpoint that introduces the peers, or
+    None if the peers coordinate themselves; `allow` is None if anyone may join; `instance` is 16 random
+    bytes, new at each start; `last_round` is the last round that this node takes part in.
     """
 
     key: NodeKey
@@ -49,20 +49,20 @@ class Settings:
     last_round: int
     slots: int = 0
     electorate: Electorate | None = None
-    """Of the first base; None: the tracker names it."""
+    """The electorate of the first base; None: the tracker names it."""
     weak: bool = True
-    """Whether groups without a quorum of electors are allowed, once patience is over."""
+    """Whether this node joins groups without a quorum of electors, once its patience is over."""
     amnesty_s: float | None = None
-    """After so long without a strong base, silent electors count as gone for good; None: never."""
+    """After this long without a strong base, silent electors count as gone for good; None: never."""
 
     @property
     def summed(self) -> int:
-        """The dimension of offers, sums and means; without its slots a mean is one of bases."""
+        """The dimension of offers, sums and means: a base's and the slots after it."""
         return self.dimension + self.slots
 
     @cached_property
     def parameters_hash(self) -> bytes:
-        """What announcements carry in place of the text."""
+        """The hash that announcements carry in place of the parameters' text."""
         return codec.parameters_hash(self.parameters)
 
     def allows(self, key: Key) -> bool:
@@ -72,16 +72,16 @@ class Settings:
 
 @dataclass
 class NodeState:
-    """Where a node stands: its last round, its base and the base before, and whom it banned.
+    """A node's last round, its base and the base before, and the keys that it banned.
 
     All parts of a node read it; one class writes each field (tests/unit/protocol/test_state_owners.py).
 
-    `line`: the line that its base stands in. `votes`: its open ones. `gone`: the electors of this
-    anchor that its owner says are gone for good.
+    `line`: the line of its base. `votes`: its open votes. `gone`: the electors of this anchor that its owner
+    declares gone for good.
 
-    `epoch`: higher at each start than ever before with this key, and stored before anything is announced.
-    `counter`: of the last announcement in this epoch. `following`: it offers nothing any more, and never will
-    again.
+    `epoch`: higher at each start than ever before with this key, and stored before the first announcement.
+    `counter`: the number of the last announcement in this epoch. `following`: the node makes no more offers,
+    for good.
     """
 
     round: int
@@ -96,15 +96,15 @@ class NodeState:
     gone: frozenset[bytes] = frozenset()
 
     def electorate(self, settings: Settings) -> Electorate | None:
-        """Of this node's base; None where a tracker names it."""
+        """The electorate of this node's base; None if a tracker names it."""
         return settings.electorate if self.line.electors is None else self.line.electors
 
     def begin_epoch(self, epoch: int) -> None:
-        """Whatever is announced from here on is later than what was announced in a lower epoch."""
+        """Begin an epoch: its announcements are later than those of any lower epoch."""
         self.epoch, self.counter = epoch, 0
 
     def announce(self, settings: Settings, leaving: bool = False) -> Announce:
-        """A fresh signed announcement; each is later than the one before."""
+        """A new signed announcement, later than all before it."""
         self.counter += 1
         unsigned = Announce(
             key=settings.key.public,

@@ -1,4 +1,4 @@
-"""The steps of a node's part in a swarm, from one round to the next and to its end (protocol.swarm.node)."""
+"""The transition table of a node, from one round to the next and to its end (protocol.swarm.node)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from protocol.transitions import Step, Table
 
 
 class Phase(Enum):
-    """What a node is about. A base may be fetched or stored in any of these but `running`."""
+    """What a node is doing. It may fetch or store a base in any phase but `running`."""
 
     IDLE = "idle"
     SEEKING = "seeking"
@@ -19,7 +19,7 @@ class Phase(Enum):
 
 
 class Event(Enum):
-    """What moves a node on."""
+    """What moves a node from one phase to the next."""
 
     OFFER = "offer"
     GROUP = "a Group"

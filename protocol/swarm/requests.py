@@ -1,8 +1,8 @@
-"""Requests are answered once: each names whom it asks, has a number of its own, and is signed.
+"""A node answers each request once: a request names its recipient, has its own number, and is signed.
 
-An answer may be a million bytes, a request is 200: whoever said one again and again would have a lever.
-Machines say what they want and of whom; `Requests` is the one place where that is numbered. `Answered` is the
-other side's memory of numbers.
+An answer may have a million bytes, a request has 200: without this rule, anybody could replay a request to
+amplify traffic. Machines name what they want and from whom; `Requests` alone numbers it. `Answered` keeps
+the numbers that the other side has answered.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from protocol.wire.messages import Key, Message, Request
 
 Asked = TypeVar("Asked", bound=Request)
 WINDOW = 64
-"""So far may a request fall behind a later one on its way, and still be answered."""
+"""A request is still answered if its number is less than this below the highest one received."""
 
 
 class Answered:
-    """Which requests of one sender were answered: the anti-replay window of RFC 4303, section 3.4.3."""
+    """The answered requests of one sender: the anti-replay window of RFC 4303, section 3.4.3."""
 
     def __init__(self) -> None:
         self._epoch = -1
         self._numbers: set[int] = set()
-        """The last WINDOW, as far as they came."""
+        """Those received of the last WINDOW numbers."""
 
     def takes(self, epoch: int, number: int) -> bool:
-        """Whether this request is to be answered; False for one that came already, or may have."""
+        """Whether to answer this request; False if it came before, or is too old to tell."""
         if epoch > self._epoch:
             self._epoch, self._numbers = epoch, set()
         highest = max(self._numbers, default=number)
@@ -51,7 +51,7 @@ class Requests:
     def signed(
         self, to: Key, messages: tuple[Message, ...] | Bulk[Message]
     ) -> tuple[Message, ...] | Bulk[Message]:
-        """These messages to the node with this key, the requests among them ready to leave."""
+        """The messages for the node with this key, with the requests among them numbered and signed."""
         if not isinstance(messages, tuple) or not any(isinstance(each, Request) for each in messages):
             return messages
         return tuple(self._sign(to, each) if isinstance(each, Request) else each for each in messages)

@@ -1,4 +1,4 @@
-"""Which machine runs a session, and what other members' announcements tell it."""
+"""Builds the machine of a session, and translates members' announcements into its events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Farewell = Callable[[Key, float], list[Action]]
 def machine_for(
     group: Group, ephemeral: Ephemeral, settings: Settings, paces: PhasePaces, ballot: Ballot | None
 ) -> SessionMachine:
-    """Masked sums for the groups that they are made for; shares for the others."""
+    """The machine for a group: masked sums from LEAST_MEMBERS members on, if enabled, else shares."""
     members, masked = len(group.readys), settings.masked
     shares_only = masked is None or members < LEAST_MEMBERS
     participant = Participant(
@@ -48,7 +48,7 @@ def machine_for(
 
 
 def threshold(group: Group, settings: Settings) -> int:
-    """How many members must have released for a group to have a result: all where shares are summed."""
+    """How many members must release for a group to have a result: all of them if it sums shares."""
     members, masked = len(group.readys), settings.masked
     if masked is None or members < LEAST_MEMBERS:
         return members
@@ -56,10 +56,10 @@ def threshold(group: Group, settings: Settings) -> int:
 
 
 def too_long(settings: Settings, members: int) -> list[Action]:
-    """That this node's vectors are too long for a group of so many: Fatal; nothing if they are not.
+    """Fatal if this node's vectors are too long for a group of this many members, else nothing.
 
-    A node refuses that when it starts, for the group that it expects; with a tracker, or with peers that it
-    was not told of, there may come more.
+    A node checks this at its start for the group that it expects; with a tracker, or with peers that it was
+    not configured with, a group may be larger.
     """
     masked = settings.masked is not None and members >= LEAST_MEMBERS
     if (fits_masked if masked else fits_additive)(settings.summed, members):
@@ -74,10 +74,10 @@ def too_long(settings: Settings, members: int) -> list[Action]:
 
 
 def farewell(machine: SessionMachine, announce: Announce, is_ready: bool) -> Farewell | None:
-    """What a member's newer announcement means for the session that it was in.
+    """The event that a member's newer announcement means for its session; None: no event.
 
-    It has the base that this session made; or it started anew, fell back, or (`is_ready`) is READY again on
-    the old base, and sends nothing of this session any more. None: it says nothing of the kind.
+    Either the member has the base that this session made; or it restarted, fell back, or (`is_ready`) is
+    READY again on the old base, and sends nothing more in this session.
     """
     participant = machine.participant
     ready = participant.ready_of(announce.key)

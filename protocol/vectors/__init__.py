@@ -1,1 +1,1 @@
-"""Vectors in the pieces that travel."""
+"""Vectors, and the pieces in which nodes send them."""

@@ -19,7 +19,7 @@ Vector = NDArray[Any]
 
 
 def piece_count(dimension: int) -> int:
-    """How many pieces a vector of `dimension` words has."""
+    """The number of pieces of a vector of `dimension` words."""
     return -(-dimension // PIECE_WORDS)
 
 
@@ -40,7 +40,7 @@ def pieces(dimension: int) -> Iterator[tuple[int, slice]]:
 
 
 def raw(vector: Vector, part: slice) -> memoryview:
-    """The bytes of a piece, to be read, without a copy.
+    """The bytes of a piece as a read-only view, without a copy.
 
     `vector` is C-contiguous with 4-byte little-endian items.
     """
@@ -48,7 +48,7 @@ def raw(vector: Vector, part: slice) -> memoryview:
 
 
 def base_digest(parameters: bytes, generation: int, vector: Floats) -> bytes:
-    """SHA-256 name of a base model: its parameters hash, generation and (d,) little-endian float32."""
+    """The name of a base model: SHA-256 of its parameters hash, generation and (d,) little-endian float32."""
     digest = hashlib.sha256(b"murmuration/1/base" + parameters + generation.to_bytes(8, "big"))
     digest.update(raw(np.ascontiguousarray(vector, dtype="<f4"), slice(None)))
     return digest.digest()

@@ -1,1 +1,1 @@
-"""Messages, their limits, and their bytes."""
+"""Messages, their limits, and their encoding."""

@@ -1,8 +1,8 @@
-"""Messages that are large together: a value that makes each of them when it is asked for.
+"""Messages that are large together: a value that builds each of them on demand.
 
-Whoever sends them asks later, in a task or a thread of its own, while the machine that said so has gone on
-or has ended. So such a value holds no machine: what it is made of does not change any more, and it gives the
-same messages whenever, however often and in whatever thread it is gone through. Nothing is built before.
+The sender reads them later, in its own task or thread, when the machine that returned them may have continued
+or ended. So such a value refers to no machine and to nothing that changes: it gives the same messages at any
+time, any number of times, and in any thread.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Bulk(ABC, Generic[T_co]):
-    """A fixed number of messages. Two of them are the same only if they are one: vectors are not compared."""
+    """A fixed number of messages. Two values are equal only if identical: nothing compares vectors."""
 
     __slots__ = ()
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of messages."""
 
     @abstractmethod
     def at(self, index: int) -> T_co:
-        """Message `index` of them, from 0 on."""
+        """Message `index`, counted from 0."""
 
     def __iter__(self) -> Iterator[T_co]:
-        """All of them in order, each made when it is reached."""
+        """Yields all messages in order, each built on demand."""
         for index in range(len(self)):
             yield self.at(index)

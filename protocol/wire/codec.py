@@ -1,8 +1,8 @@
-"""Bytes <-> messages, with every limit checked before anything is built.
+"""Encodes and decodes messages, and checks every limit before it builds anything.
 
 A frame is a 4-byte little-endian header length, the header (a msgpack array: version, type, fields), and
-the payload of bulk messages as raw bytes. Signatures are over the msgpack of a record's fields without
-the signature; a record is packed again before it is verified, so only one byte string is ever signed.
+the payload of bulk messages as raw bytes. A signature covers the msgpack of a record's fields without the
+signature. `verify` packs a record again, so a record has exactly one byte string that can be signed.
 """
 
 from __future__ import annotations
@@ -101,20 +101,20 @@ def _record(kind: type) -> Reader:
 
 
 def _known(kind: type) -> Reader:
-    """A record of plain values that all members pass on: it is built once, however many bring it."""
+    """A reader of records of plain values that all members pass on; it builds equal ones only once."""
     built = lru_cache(maxsize=_KNOWN_RECORDS, typed=True)(lambda *values: kind(*_fields(kind, [*values])))
 
     def read(value: Any) -> Any:
         try:
             return built(*value)
-        except TypeError as error:  # no list, or one with something in it that has no hash
+        except TypeError as error:  # not a list, or an item is not hashable
             raise wrong(f"the fields of {kind.__name__}", value) from error
 
     return read
 
 
 def _fields(kind: type, value: Any) -> list[Any]:
-    """What a record is made of, each field by its reader."""
+    """The values of a record's fields, each read by its reader."""
     readers = _READERS[kind]
     if type(value) is not list or len(value) != len(readers):
         raise wrong(f"the fields of {kind.__name__}", value)
@@ -222,7 +222,7 @@ _GETTERS = {kind: _getter(names) for kind, names in _PACKED.items()}
 
 
 def _plain(value: Any) -> Any:
-    """What msgpack packs: records as lists of their fields, payloads left out."""
+    """The value that msgpack packs: records as lists of their fields, without payloads."""
     getter = _GETTERS.get(type(value))
     if getter is not None:
         value = getter(value)
@@ -257,20 +257,20 @@ def _header(message: Message) -> bytes:
 
 
 def frame_bytes(message: Message) -> int:
-    """How long the frame of a message is."""
+    """The length in bytes of a message's frame."""
     return 4 + len(_header(message)) + len(getattr(message, "payload", b""))
 
 
 def payload_start(head: bytes | memoryview) -> int:
-    """Where the payload of a frame begins that begins with these 4 bytes."""
+    """The offset of the payload in a frame that begins with these 4 bytes."""
     return 4 + int.from_bytes(head[:4], "little")
 
 
 def decode(frame: bytes | memoryview) -> Message:
-    """The message of a frame; RemoteProtocolError, and nothing built, if any limit or type is broken.
+    """The message of a frame. Raises RemoteProtocolError, and builds nothing, if a limit or type is violated.
 
-    A payload is a view of the frame, which must not change from here on; a small one is a copy, so that it
-    holds no large header.
+    A large payload is a view of the frame, which must not change from here on; a small one is a copy, so that
+    it does not keep a large header in memory.
     """
     view = memoryview(frame).toreadonly()
     if not 4 <= len(view) <= MAX_FRAME_BYTES:
@@ -300,7 +300,7 @@ def _unpack(header: bytes) -> object:
 
 
 def _build(kind: Any, values: list[Any], payload: memoryview) -> Message:
-    """The message: of those that carry bulk it is the last field."""
+    """Build the message; the payload of bulk messages is their last field."""
     fields_read = _fields(kind, values)
     if kind not in _BULK:
         if len(payload):
@@ -348,7 +348,7 @@ _LABELS: dict[type, bytes] = {
 
 
 def canonical(record: Signed) -> bytes:
-    """The bytes under the signature: every field but the signature (and, for SUM, the piece)."""
+    """The signed bytes of a record: every field but the signature (and, for SUM, the piece)."""
     whole: Any = record
     if isinstance(whole, Sum):
         whole = whole.header
@@ -358,7 +358,7 @@ def canonical(record: Signed) -> bytes:
 
 
 def evidence(record: Signed) -> bytes:
-    """What a record's sender signed, with its label and signature: enough to show it to somebody else."""
+    """The label, the signed bytes and the signature of a record: enough to prove it to others."""
     return _LABELS[type(record)] + b"\0" + canonical(record) + record.signature
 
 
@@ -368,7 +368,7 @@ def sign(record: Record, key: node_key.NodeKey) -> Record:
 
 
 def verify(record: Signed, key: Key) -> None:
-    """RemoteProtocolError unless `key` signed the record."""
+    """Raises RemoteProtocolError unless `key` signed the record."""
     if isinstance(record, Announce | Ready):
         _verify_once(record, key)
     else:
@@ -377,23 +377,23 @@ def verify(record: Signed, key: Key) -> None:
 
 @lru_cache(maxsize=1024)
 def _verify_once(record: Any, key: Key) -> None:
-    """A good signature stays good: the same announcement comes in hellos, in READYs and in GROUPs.
+    """Cache valid signatures: the same announcement comes in hellos, in READYs and in GROUPs.
 
-    Only small records are remembered: a SUM's header may be 270 kB, and its sender may sign any number.
+    The cache holds only small records: a SUM's header may have 270 kB, and its sender may sign any number.
     """
     node_key.verify(key, _LABELS[type(record)], canonical(record), record.signature)
 
 
 def parameters_hash(parameters: str) -> bytes:
-    """SHA-256 of the canonical parameters: what all members of a swarm must share."""
+    """SHA-256 of the canonical parameters, which all members of a swarm must share."""
     return hashlib.sha256(b"murmuration/1/parameters" + parameters.encode()).digest()
 
 
 def session_id(group: Group) -> bytes:
     """sid = H(task, round, attempt, sorted READYs, parameters): binds every message of a session.
 
-    Task, parameters and rounds stand in the READYs, which stand here in key order; then come whom the group
-    excuses, and whom a tracker named: so all members count the votes alike.
+    The READYs, in key order, hold task, parameters and rounds. The announcements that the group excuses and
+    the electors that a tracker named follow, so that all members count votes in the same way.
     """
     digest = hashlib.sha256(b"murmuration/1/sid" + group.attempt.to_bytes(4, "big"))
     for ready in sorted(group.readys, key=lambda ready: ready.key):
@@ -406,5 +406,5 @@ def session_id(group: Group) -> bytes:
 
 
 def contributors_hash(keys: tuple[Key, ...]) -> bytes:
-    """H(contributors): of the members whose shares are in a partial sum, in key order."""
+    """H(contributors): the hash of the members whose shares are in a partial sum, in key order."""
     return hashlib.sha256(b"murmuration/1/contributors" + b"".join(sorted(keys))).digest()

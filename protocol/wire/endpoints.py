@@ -1,8 +1,8 @@
-"""Where a node listens, as text: HOST:PORT in one form, checked once, where it is read.
+"""Endpoints as text: HOST:PORT in one canonical form, checked once, on input.
 
-The codec takes no other form from the network, and the command line brings what people write into it. So an
-endpoint that a machine holds is dialled as it stands, and can say nothing but a host and a port. There is no
-I/O here: no name is looked up.
+The codec accepts no other form from the network, and the command line converts what people write. So the
+shell dials an endpoint that a machine holds unchanged, and it contains nothing but a host and a port. This
+module does no I/O: it looks up no name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 
 MOST_CHARACTERS = 260
-"""A name has up to 253, and its port 5."""
+"""A host name has up to 253 characters, and its port 5."""
 _LABEL = r"(?!-)[a-z0-9-]{1,63}(?<!-)"
 _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _MOST_NAME = 253
@@ -23,10 +23,10 @@ _MOST_PORT = 65535
 
 @lru_cache(maxsize=1024)
 def canonical(written: str, *, any_port: bool = False) -> str | None:
-    """`written` in the one form, or None if it is no endpoint, or one that other machines can not reach.
+    """`written` in canonical form; None if it is no endpoint, or one that other machines cannot reach.
 
-    The host is in lower case and has no dot at its end, an IPv6 address is in brackets and as short as it can
-    be, the port has no zero before it. Port 0, which lets the system choose one, is none without `any_port`.
+    The host is in lower case without a final dot, an IPv6 address is in brackets and in its shortest form,
+    the port has no leading zero. Port 0, which lets the system choose one, is valid only with `any_port`.
 
     >>> canonical("Host.Example.:080"), canonical("[0:0::1]:9001")
     ('host.example:80', '[::1]:9001')
@@ -42,24 +42,24 @@ def canonical(written: str, *, any_port: bool = False) -> str | None:
 
 
 def is_canonical(written: str) -> bool:
-    """Whether `written` is an endpoint in the one form, as the network has to name it."""
+    """Whether `written` is an endpoint in canonical form, as messages must name it."""
     return len(written) <= MOST_CHARACTERS and canonical(written) == written
 
 
 def split_endpoint(endpoint: str) -> tuple[str, int]:
-    """Host (IPv6 without brackets) and port of an endpoint in the one form."""
+    """(host, port) of an endpoint in canonical form; an IPv6 host has no brackets."""
     host, _, port = endpoint.rpartition(":")
     return host.strip("[]"), int(port)
 
 
 def is_wildcard(host: str) -> bool:
-    """Whether `host` (IPv6 without brackets) means every address of a machine (0.0.0.0 or ::)."""
+    """Whether `host` (IPv6 without brackets) stands for every address of a machine (0.0.0.0 or ::)."""
     address = _address(host)
     return address is not None and address.is_unspecified
 
 
 def is_loopback(endpoint: str) -> bool:
-    """Whether `endpoint` can only be this machine: 127.0.0.0/8, ::1 or localhost."""
+    """Whether only this machine can reach `endpoint`: 127.0.0.0/8, ::1 or localhost."""
     host, _ = split_endpoint(endpoint)
     address = _address(host)
     return host == "localhost" if address is None else address.is_loopback
@@ -69,17 +69,17 @@ def _canonical_host(written: str) -> str | None:
     """The host in lower case: an address, IPv6 in brackets, or a name; None if it is none of these."""
     if written.startswith("[") and written.endswith("]"):
         six = _address(written[1:-1])
-        # An IPv4 address in IPv6's clothes is written in two ways, by the release of Python.
+        # Python releases differ in how they write an IPv4-mapped IPv6 address.
         fine = isinstance(six, ipaddress.IPv6Address) and six.ipv4_mapped is None
         return f"[{six}]" if fine else None
     host = written.lower().removesuffix(".")
-    if _NUMERIC.fullmatch(host.rpartition(".")[2]):  # then it would be an address
+    if _NUMERIC.fullmatch(host.rpartition(".")[2]):  # such a host must be an IPv4 address
         return host if isinstance(_address(host), ipaddress.IPv4Address) else None
     return host if len(host) <= _MOST_NAME and _NAME.fullmatch(host) else None
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """An address without a scope: ("%eth0") means nothing on another machine."""
+    """An IP address; None if it is none or has a scope ("%eth0"), which other machines do not know."""
     try:
         return None if "%" in host else ipaddress.ip_address(host)
     except ValueError:

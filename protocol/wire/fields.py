@@ -1,4 +1,4 @@
-"""Readers of the fields of a header: each takes an unpacked value and gives it back, or refuses it."""
+"""Readers of header fields: each returns an unpacked value, or raises RemoteProtocolError if invalid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def wrong(what: str, value: object) -> RemoteProtocolError:
 
 
 def octets(low: int, high: int) -> Reader:
-    """Bytes within these lengths."""
+    """A reader of byte strings of `low` to `high` bytes."""
 
     def read(value: Any) -> bytes:
         if type(value) is not bytes or not low <= len(value) <= high:
@@ -28,7 +28,7 @@ def octets(low: int, high: int) -> Reader:
 
 
 def text(high: int) -> Reader:
-    """Text of at most `high` characters."""
+    """A reader of texts of at most `high` characters."""
 
     def read(value: Any) -> str:
         if type(value) is not str or len(value) > high:
@@ -39,14 +39,14 @@ def text(high: int) -> Reader:
 
 
 def endpoint(value: Any) -> str:
-    """HOST:PORT in the one form of protocol.wire.endpoints: what is read is dialled as it stands."""
+    """An endpoint in the canonical form of protocol.wire.endpoints: nodes dial it unchanged."""
     if type(value) is not str or not is_canonical(value):
         raise RemoteProtocolError("an endpoint that is not HOST:PORT in its one form")
     return value
 
 
 def integer(low: int, high: int) -> Reader:
-    """A whole number within these bounds; no boolean."""
+    """A reader of integers from `low` to `high`; it refuses booleans."""
 
     def read(value: Any) -> int:
         if type(value) is not int or not low <= value <= high:
@@ -57,14 +57,14 @@ def integer(low: int, high: int) -> Reader:
 
 
 def boolean(value: Any) -> bool:
-    """True or false."""
+    """Reads a boolean."""
     if type(value) is not bool:
         raise wrong("true or false", value)
     return value
 
 
 def many(read_one: Reader, high: int) -> Reader:
-    """A list of at most `high`, as a tuple."""
+    """A reader of lists of at most `high` items, which it returns as a tuple."""
 
     def read(value: Any) -> tuple[Any, ...]:
         if type(value) is not list or len(value) > high:

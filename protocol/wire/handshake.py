@@ -1,13 +1,13 @@
-"""How the two ends of a link show whose they are, before any message: four frames of fixed length.
+"""The handshake: both ends of a link prove their keys, before any message, in four frames of fixed length.
 
     dialler   Knock      a nonce                                                    ──▶  acceptor
               Challenge  the acceptor's key, its nonce, its signature               ◀──
               Proof      the dialler's key, its signature                           ──▶
               Ticket     random bytes, by which other requests name this link       ◀──
 
-Each end signs the other's nonce, so nothing that was heard on another link serves here; and the key of the
-end that it speaks to, so nobody passes a proof on under a key of its own. What each end signs has a label of
-its own: neither can be made to sign for the other. Nonces are arguments: whoever calls has the randomness.
+Each end signs the other's nonce, so a signature from another link is worthless here. The dialler also signs
+the acceptor's key, so nobody can pass its proof on under another key. Each end's signature has its own label:
+neither can be made to sign for the other. Nonces are arguments: the caller draws them.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ _ACCEPTOR, _DIALLER = b"link-acceptor", b"link-dialler"
 _NAMES = {_KNOCK: "knock", _CHALLENGE: "challenge", _PROOF: "proof", _TICKET: "ticket"}
 
 _AGAIN = b"\xff\xff\xff\xff"
-"""No message begins like this: its first four bytes are the length of a header, and far smaller."""
+"""No message begins like this: its first four bytes are the length of a header, which is far smaller."""
 _NUMBER_BYTES = 8
 
 
 @dataclass(frozen=True)
 class Challenge:
-    """Whose key the acceptor has shown to hold, and its nonce."""
+    """The key that the acceptor has proved, and its nonce."""
 
     key: Key
     nonce: bytes
 
 
 def knock(nonce: bytes) -> bytes:
-    """The dialler's first word."""
+    """The dialler's first frame."""
     return _KNOCK + nonce
 
 
 def read_knock(frame: bytes) -> bytes:
-    """The dialler's nonce; RemoteProtocolError if it is no knock."""
+    """The dialler's nonce; RemoteProtocolError if the frame is no knock."""
     return _fields(frame, _KNOCK, NONCE_BYTES)[0]
 
 
@@ -54,7 +54,7 @@ def challenge(key: NodeKey, theirs: bytes, mine: bytes) -> bytes:
 
 
 def read_challenge(frame: bytes, mine: bytes) -> Challenge:
-    """Who answers; RemoteProtocolError unless its key is shown. `mine`: the dialler's nonce."""
+    """The acceptor's key and nonce; RemoteProtocolError unless it proves its key. `mine`: own nonce."""
     key, nonce, signature = _fields(frame, _CHALLENGE, KEY_BYTES, NONCE_BYTES, SIGNATURE_BYTES)
     verify(key, _ACCEPTOR, _acceptor_body(mine, nonce, key), signature)
     return Challenge(key, nonce)
@@ -67,7 +67,7 @@ def proof(key: NodeKey, mine: bytes, challenged: Challenge) -> bytes:
 
 
 def read_proof(frame: bytes, theirs: bytes, mine: bytes, acceptor: Key) -> Key:
-    """Whose key the dialler has shown to hold; RemoteProtocolError unless it has.
+    """The key that the dialler has proved; RemoteProtocolError if the proof is wrong.
 
     `theirs`: the dialler's nonce, `mine`: the acceptor's, `acceptor`: its key.
     """
@@ -77,22 +77,22 @@ def read_proof(frame: bytes, theirs: bytes, mine: bytes, acceptor: Key) -> Key:
 
 
 def ticket(secret: bytes) -> bytes:
-    """The acceptor's last word: from now on messages follow."""
+    """The acceptor's last frame of the handshake: messages follow."""
     return _TICKET + secret
 
 
 def read_ticket(frame: bytes) -> bytes:
-    """The ticket; RemoteProtocolError if it is none."""
+    """The ticket's bytes; RemoteProtocolError if the frame is no ticket."""
     return _fields(frame, _TICKET, TICKET_BYTES)[0]
 
 
 def again(number: int) -> bytes:
-    """What an acceptor says of a message that came too early: the `number`-th on this link, from 0."""
+    """The frame by which an acceptor asks to resend message `number` on this link, from 0, as too early."""
     return _AGAIN + number.to_bytes(_NUMBER_BYTES, "big")
 
 
 def read_again(frame: bytes) -> int | None:
-    """The number of the message that is to be sent again; None if this frame is something else."""
+    """The number of the message to resend; None if this frame is something else."""
     if len(frame) != len(_AGAIN) + _NUMBER_BYTES or not frame.startswith(_AGAIN):
         return None
     return int.from_bytes(frame[len(_AGAIN) :], "big")
@@ -107,7 +107,7 @@ def _dialler_body(acceptor_nonce: bytes, dialler_nonce: bytes, acceptor: Key, di
 
 
 def _fields(frame: bytes, kind: bytes, *lengths: int) -> list[bytes]:
-    """The fields of a frame of this kind, each of its length."""
+    """The fields of a frame of this kind, by their lengths; RemoteProtocolError if kind or size is wrong."""
     if frame[:1] != kind or len(frame) != 1 + sum(lengths):
         raise RemoteProtocolError(f"{len(frame)} bytes that are no {_NAMES[kind]} of a link")
     fields, start = [], 1

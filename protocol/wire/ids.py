@@ -1,4 +1,4 @@
-"""What things are called on the wire: 32-byte node keys and session ids."""
+"""Identifiers on the wire: 32-byte node keys and session ids."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ Key = bytes
 Sid = bytes
 NO_SID: Sid = bytes(32)
 NOBODY: Key = bytes(32)
-"""In a key's place: what belongs to a whole group."""
+"""In place of a key: the owner is the whole group."""
 RESIGNED: Sid = b"\xff" * 32
-"""In the place of a session: the vote of who votes no more on its anchor, which is for nobody."""
+"""In place of a session id: the vote of a node that resigned on its anchor, which counts for nothing."""
 NO_ELECTORS = bytes(32)
-"""In the place of a digest: the electors of this base are not known yet."""
+"""In place of a digest: the electors of this base are not known yet."""
 LINEAGE = b"lineage"
-"""In the place of a sum's owner: a request for a link, and not for a piece of a vector."""
+"""In place of a sum's owner: the request is for a link, not for a piece of a vector."""

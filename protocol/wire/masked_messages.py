@@ -1,9 +1,9 @@
-"""What the members of a masked session say to each other (protocol, Part II, D.4), as frozen values.
+"""The messages of a masked session (protocol, Part II, D.4), as frozen values.
 
-A member is also known by its number: its place among the members in key order. A set of members is an int
-whose bit i says that member i is in it. Digests, shares and secrets are 32 bytes. What a member signs is a
-record of its own (a head, a vote): it travels in other members' messages too, so that two different ones
-of one member are seen by all, and are evidence against it.
+A member's number is its place among the members in key order. A set of members is an int whose bit i says
+that member i is in it. Digests, shares and secrets are 32 bytes. A member signs small records (heads, votes)
+that other members' messages carry, too, so that all see two contradicting records of a member; they are
+evidence against it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class JoinHead:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """1: `hashes` of the n shares of the self mask's secret, then of the mask key's; two shares, sealed."""
+    """1: `hashes` of the n shares of the self mask's secret, then of the mask key's; two sealed shares."""
 
     head: JoinHead
     hashes: tuple[bytes, ...]
@@ -37,7 +37,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class JoinVote:
-    """2, signed: `sender` holds n good JOINs; `joins` is the digest of their heads."""
+    """2, signed: `sender` holds n valid JOINs; `joins` is the digest of their heads."""
 
     sid: Sid
     sender: Key
@@ -47,7 +47,7 @@ class JoinVote:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """2: a vote, and the n heads that it is about, in key order."""
+    """2: a vote, and the n heads that it names, in key order."""
 
     vote: JoinVote
     heads: tuple[JoinHead, ...]
@@ -55,7 +55,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class JoinCertificate:
-    """2': the signatures of all n votes for the same joins. Who comes to hold it passes it on once."""
+    """2': the signatures of all n votes for the same joins. Each member that holds it passes it on once."""
 
     sid: Sid
     joins: bytes
@@ -85,7 +85,7 @@ class Masked:
 class TotalHead:
     """4, signed: chunk `index` of the sum over the members in `included`.
 
-    `inputs` is the digest of the heads of the chunks that were added up; `digest` is the payload's.
+    `inputs` is the digest of the added chunks' heads; `digest` is the payload's.
     """
 
     sid: Sid
@@ -99,7 +99,7 @@ class TotalHead:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """4: a chunk of the sum, with the heads of what was added up; payload: words, then packed carries."""
+    """4: a chunk of the sum, with the heads of the added chunks; payload: words, then packed carries."""
 
     head: TotalHead
     inputs: tuple[MaskedHead, ...]
@@ -123,7 +123,7 @@ class CheckVote:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """5: a vote, and the heads of all the totals that it is about, in chunk order."""
+    """5: a vote, and the heads of all the totals that it is for, in chunk order."""
 
     vote: CheckVote
     heads: tuple[TotalHead, ...]
@@ -131,7 +131,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class AckVote:
-    """6, signed: `sender` holds and checked these totals, and will release for no others.
+    """6, signed: `sender` holds and has checked these totals, and will release for no others.
 
     `totals`: the digest of the chunks' digests.
     """
@@ -145,7 +145,7 @@ class AckVote:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """6: a vote; `digests` of the total's chunks; where everybody adds up, the heads of the inputs."""
+    """6: a vote; `digests` of the total's chunks; without reducers, the heads of the added chunks."""
 
     vote: AckVote
     digests: tuple[bytes, ...]
@@ -167,7 +167,7 @@ class ReleaseHead:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """7: n shares, in key order: of the self mask's secret of who is included, else of the mask key."""
+    """7: n shares, in key order: of an included member's self mask secret, of another's mask key."""
 
     head: ReleaseHead
     shares: tuple[bytes, ...]
@@ -175,9 +175,9 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class ViewVote:
-    """8, signed: `sender` is in this view. `holds`: bit (member n_chunks + chunk): the chunks that it holds.
+    """8, signed: `sender` votes for this view. `holds`: bit (member n_chunks + chunk): the chunks it holds.
 
-    `locks`: its own AckVote, if it has acknowledged anything.
+    `locks`: its own AckVote, if it has acknowledged totals.
     """
 
     sid: Sid
@@ -190,7 +190,7 @@ class ViewVote:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """That totals are right: their chunks' digests, and the check votes of all that are included."""
+    """Proof that totals are right: their chunks' digests, and the check votes of all included members."""
 
     digests: tuple[bytes, ...]
     checks: tuple[CheckVote, ...]
@@ -198,7 +198,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class ViewChange:
-    """8: a vote, and the proofs (none or one) of what it is locked on."""
+    """8: a vote, and the proof (none or one) of its lock."""
 
     vote: ViewVote
     proofs: tuple[Proof, ...]
@@ -206,9 +206,9 @@ class ViewChange:
 
 @dataclass(frozen=True, slots=True)
 class ProposalHead:
-    """9, signed by the leader of the view: who is included, and which member adds up which chunk.
+    """9, signed by the leader of the view: the included set, and the reducer of each chunk.
 
-    `votes`: the digest of the ViewVotes that it rests on. `locks`: what must be proposed again, if any.
+    `votes`: the digest of the ViewVotes that justify it. `locks`: the lock that it proposes again, if any.
     """
 
     sid: Sid
@@ -232,7 +232,7 @@ class Propose:
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """5', signed: the total of chunk `index` does not fit the products: everybody is to publish its own."""
+    """5', signed: the total of chunk `index` does not match the products: all must publish their part."""
 
     sid: Sid
     sender: Key
@@ -243,7 +243,7 @@ class Dispute:
 
 @dataclass(frozen=True, slots=True)
 class TotalPiece:
-    """10: chunk `index` of the total of a session, to who asked for it."""
+    """10: chunk `index` of the total of a session, for the node that asked for it."""
 
     sid: Sid
     index: int
@@ -251,16 +251,16 @@ class TotalPiece:
 
     @property
     def owner(self) -> Key:
-        """Whose it is: the group's."""
+        """NOBODY: a total belongs to the whole group."""
         return NOBODY
 
 
 @dataclass(frozen=True, slots=True)
 class ResultCertificate:
-    """10: proof of a session's result, with the total's chunks that it names.
+    """10: with the total's chunks that it names, proof of a session's result.
 
-    `heads` (n, key order) hold the commitments; `secrets` (n) what was reconstructed: of the self mask of
-    who is included, else of the mask key; `releases`: at least t heads for these totals.
+    `heads` (n, key order) hold the commitments; `secrets` (n) are the reconstructed ones: an included
+    member's self mask secret, another's mask key; `releases`: at least t heads for these totals.
     """
 
     sid: Sid
@@ -274,7 +274,7 @@ class ResultCertificate:
 MaskedMessage = (
     Join | Joined | JoinCertificate | Masked | Total | Check | Dispute | Ack | Release | ViewChange | Propose
 )
-"""What a masked session's machine takes in from the other members."""
+"""The messages that a masked session's machine processes."""
 
 
 def session_of(message: MaskedMessage | TotalPiece | ResultCertificate) -> Sid:
@@ -289,7 +289,7 @@ def session_of(message: MaskedMessage | TotalPiece | ResultCertificate) -> Sid:
 
 
 def sender_of(message: MaskedMessage) -> Key | None:
-    """Who signed a message; None for a certificate, which anybody may pass on."""
+    """The member that signed a message; None for a certificate, which any member may pass on."""
     match message:
         case Join() | Masked() | Total() | Release() | Propose():
             return message.head.sender

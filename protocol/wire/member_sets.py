@@ -13,7 +13,7 @@ def members_in(chosen: int, members: Sequence[Key]) -> tuple[Key, ...]:
 
 
 def set_of(keys: Iterable[Key], members: Sequence[Key]) -> int:
-    """The set of these members."""
+    """The set of these members as an int; it ignores keys that are no members'."""
     wanted = set(keys)
     return sum(1 << number for number, key in enumerate(members) if key in wanted)
 

@@ -1,7 +1,7 @@
-"""Everything that nodes say to each other, as frozen values. The codec turns them into bytes.
+"""All messages between nodes, as frozen values. The codec turns them into bytes.
 
-Keys, digests and session ids are 32 bytes, nonces 16. No message has a time that anything depends on: the
-clocks of two machines are never compared, but to tell people that they differ.
+Keys, digests and session ids are 32 bytes, nonces 16. No decision depends on a time in a message: nodes
+compare the clocks of two machines only to tell people that they differ.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ _COMPLEMENT = bytes(range(255, -1, -1))
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Which agreed model a node holds, and the session that made it (zeros for the initial model).
+    """The agreed model that a node holds, and the session that made it (zeros for the initial model).
 
-    `anchor`: the generation of the last strong base that it descends from, or is
-    (protocol.quorum.electorate).
+    `anchor`: the generation of the last strong base among it and its ancestors (protocol.quorum.electorate).
     """
 
     generation: int
@@ -47,23 +46,23 @@ class Base:
 
     @property
     def is_strong(self) -> bool:
-        """Whether a quorum of electors made it, so that no other base can take its place."""
+        """Whether a quorum of electors made it, so that no other base can replace it."""
         return self.anchor == self.generation
 
     @property
     def rank(self) -> tuple[int, int, int, bytes]:
-        """Higher wins: anchor, generation, group size, then the smaller digest (protocol, Healing)."""
+        """The base of higher rank wins: anchor, generation, group size, then smaller digest (Healing)."""
         return self.anchor, self.generation, self.members, self.digest.translate(_COMPLEMENT)
 
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Who is where, for which task, with which base. Signed; replaced by a later one.
+    """A node's key, endpoint, task, round and base. Signed; a later announcement replaces it.
 
-    Later is what has the higher (`epoch`, `counter`): a node raises its epoch at each start, and its counter
-    with each announcement. `instance`: 16 random bytes, new at each start. `following`: it offers nothing,
-    and only fetches what the others agree on. `open`: the sessions that its votes on this
-    anchor are bound to, or RESIGNED alone, where it votes no more.
+    The later one has the higher (`epoch`, `counter`): a node raises its epoch at each start, and its counter
+    with each announcement. `instance`: 16 random bytes, new at each start. `following`: the node offers
+    nothing, and only fetches what the others agree on. `open`: the sessions that its votes on this anchor are
+    bound to, or only RESIGNED, if it no longer votes.
     """
 
     key: Key
@@ -83,21 +82,21 @@ class Announce:
 
     @property
     def swarm(self) -> tuple[str, bytes]:
-        """What two nodes must share to aggregate: the task and the parameters hash."""
+        """(task, parameters hash), which nodes must share to aggregate."""
         return self.task, self.parameters
 
     @property
     def order(self) -> tuple[int, int]:
-        """Of two announcements of one key the later one has the higher order."""
+        """(epoch, counter): of two announcements of one key, the later one has the higher order."""
         return self.epoch, self.counter
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """1.1: an announcement, an ephemeral key and the coordinator it is meant for. Good for one GROUP.
+    """1.1: an announcement, an ephemeral key and the coordinator it is meant for. Valid for one GROUP.
 
-    `electors`: the digest of the electors that it counts with. `weak`: it would join a group without a quorum
-    of them. `gone`: the electors that its owner, or the time without them, says are gone for good.
+    `electors`: the digest of the electors that the node counts with. `weak`: it would join a group without a
+    quorum of them. `gone`: the electors that it counts as gone for good, by its owner's word or by the time.
     """
 
     announce: Announce
@@ -111,7 +110,7 @@ class Ready:
 
     @property
     def key(self) -> Key:
-        """The node key of the member."""
+        """The sender's node key."""
         return self.announce.key
 
 
@@ -119,8 +118,8 @@ class Ready:
 class Hello:
     """An introduction, on a link of its own sender; `known` are others' announcements.
 
-    `nonce` is echoed by an answer and by a refusal. `age_ms`: for how long the sender has been up.
-    `clock_ms`: its clock, Unix milliseconds, for people alone: a clock that is wrong is told of, no more.
+    An answer and a refusal echo `nonce`. `age_ms`: the time since the sender's start. `clock_ms`: its clock,
+    Unix milliseconds; nodes only use it to notify people of a wrong clock.
     """
 
     announce: Announce
@@ -134,9 +133,9 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """A tracker's answer to a Hello, signed by it: its key and the peers it knows for the same task.
+    """A tracker's signed answer to a Hello: its key and the peers it knows for the same task.
 
-    `clock_ms`: its clock, Unix milliseconds, for people alone.
+    `clock_ms`: its clock, Unix milliseconds, only to notify people of a wrong clock.
     """
 
     key: Key
@@ -148,7 +147,7 @@ class Roster:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a Hello or READY with this nonce is not accepted."""
+    """A refusal of the Hello or READY with this nonce, and its reason."""
 
     nonce: bytes
     reason: str
@@ -164,7 +163,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """The READY with this nonce went to a node that sends its own to `coordinator`."""
+    """The recipient of the READY with this nonce sends its own READY to `coordinator`."""
 
     nonce: bytes
     coordinator: Announce
@@ -174,8 +173,8 @@ class Redirect:
 class Group:
     """1.2: the n READYs, in key order, signed by the coordinator that all of them name.
 
-    `excused`: announcements of electors that resigned, where a quorum is needed without them. `electors`: on
-    a first base, whom a tracker named once and for all.
+    `excused`: announcements of electors that resigned, if the group needs them for a quorum. `electors`: on a
+    first base, those that a tracker named for good.
     """
 
     readys: tuple[Ready, ...]
@@ -187,13 +186,13 @@ class Group:
 
     @property
     def base(self) -> Base:
-        """What its members stand on, all of them (protocol.swarm.meeting.group_seeker.check_group)."""
+        """The base of all its members (protocol.swarm.meeting.group_seeker.check_group)."""
         return self.readys[0].announce.base
 
 
 @dataclass(frozen=True, slots=True)
 class Electors:
-    """Who the electors of its sender's base are, to a coordinator that may not know."""
+    """The electors of the sender's base, for a coordinator that may not know them."""
 
     members: tuple[bytes, ...]
     least: int
@@ -212,7 +211,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """3.1: piece `index` of p_j under the header that `sender` signed for the whole of it."""
+    """3.1: piece `index` of p_j, with the header that `sender` signed for the whole sum."""
 
     sid: Sid
     sender: Key
@@ -224,12 +223,12 @@ class Sum:
 
     @property
     def header(self) -> Sum:
-        """The signed part alone, as certificates carry it."""
+        """The signed part without a piece, as certificates carry it."""
         return replace(self, index=0, payload=b"")
 
     @property
     def owner(self) -> Key:
-        """Whose it is."""
+        """The member whose sum it is."""
         return self.sender
 
 
@@ -237,7 +236,7 @@ class Sum:
 class CertificateRequest:
     """A member asks for the n signed SUM headers of `sid`.
 
-    `to`: whom it asks. `epoch` and `number`: no two of the sender's requests have the same.
+    `to`: the node that it asks. `epoch` and `number`: unique among the sender's requests.
     """
 
     sid: Sid
@@ -250,7 +249,7 @@ class CertificateRequest:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The n signed SUM headers of one session: proof of its result, with the pieces they name."""
+    """The n signed SUM headers of one session; with the pieces they name, they prove its result."""
 
     sid: Sid
     sums: tuple[Sum, ...]
@@ -260,9 +259,9 @@ class Certificate:
 class PieceRequest:
     """`sender` asks for piece `index` of `of`'s partial sum in `sid`, or, with `of` empty, of base `sid`.
 
-    With `of` LINEAGE it asks for a link of the line that base `sid` stands in (protocol.quorum.lineage).
+    With `of` LINEAGE it asks for a link of the line of base `sid` (protocol.quorum.lineage).
 
-    `to`: whom it asks. `epoch` and `number`: no two of the sender's requests have the same.
+    `to`: the node that it asks. `epoch` and `number`: unique among the sender's requests.
     """
 
     sid: bytes
@@ -294,13 +293,13 @@ class Link:
 
     @property
     def certificate(self) -> ResultCertificate | Certificate:
-        """The one that there is."""
+        """The certificate of the link's session."""
         return self.result[0] if self.result else self.sums[0]
 
 
 @dataclass(frozen=True, slots=True)
 class LineagePiece:
-    """Link `index` of the `count` that lead to the base with this digest; no link where there is none."""
+    """Link `index` of the `count` that lead to the base with this digest; empty if there is none."""
 
     digest: bytes
     index: int
@@ -313,7 +312,7 @@ class LineagePiece:
 
 @dataclass(frozen=True, slots=True)
 class Enlist:
-    """Client node number `node`, started as `instance`, takes work at `endpoint`; said over and over."""
+    """Client node number `node`, started as `instance`, listens at `endpoint`; the node repeats it."""
 
     node: int
     instance: bytes
@@ -331,7 +330,7 @@ class Enlisted:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """This instance is to train these clients in `round`, from the model whose pieces follow."""
+    """This instance must train these clients in `round`, from the model whose pieces follow."""
 
     instance: bytes
     round: int
@@ -341,7 +340,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class ModelPiece:
-    """Piece `index` of the model that clients start from in `round`."""
+    """Piece `index` of the model from which clients start in `round`."""
 
     round: int
     index: int
@@ -351,7 +350,7 @@ class ModelPiece:
 
 @dataclass(frozen=True, slots=True)
 class UploadPiece:
-    """Piece `index` of what `client`, trained by `instance`, sends in `round`."""
+    """Piece `index` of the upload of `client`, trained by `instance`, in `round`."""
 
     instance: bytes
     round: int
@@ -370,7 +369,7 @@ class Done:
 
 
 Request = CertificateRequest | PieceRequest
-"""What is answered from what a node keeps."""
+"""The requests that a node answers from its store."""
 
 Message = (
     Hello

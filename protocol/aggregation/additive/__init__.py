@@ -1,1 +1,1 @@
-"""The two-round additive protocol: a share to each member, then the sums of shares."""
+"""The two-round additive protocol: each member sends a share to each other member, then its sum of shares."""

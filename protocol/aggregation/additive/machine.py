@@ -1,10 +1,10 @@
 """The additive machine: two rounds of all-to-all, for one session (protocol, Part I, steps 2.1 to 3.4).
 
-What must stay true, beside the table `STEPS`:
+Invariants, in addition to the transition table `STEPS`:
 - nothing sent before `Spend` depends on the vector; `Spend` comes once, before the first SUM;
-- a SUM is a vote: where votes count, `Vote` comes before the first one, and the sum is kept before that;
-- after Failed or Completed nothing is ever sent, and nothing received changes anything;
-- `Completed` only when every member's sum is whole, signed, and over the same contributors.
+- a SUM is a vote: if the group has a ballot, `Vote` comes before the first SUM, and `Keep` before `Vote`;
+- after Failed or Completed the machine sends nothing, and nothing that it receives changes anything;
+- `Completed` comes only when every member's sum is whole, signed, and over the same contributors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TWO_SUMS = "two different sums in one session"
 
 
 class Phase(Enum):
-    """Where a session is."""
+    """The phase of a session."""
 
     NEW = "new"
     SHARES = "shares"
@@ -40,7 +40,7 @@ class Phase(Enum):
 
 
 class Event(Enum):
-    """What moves a session on."""
+    """What moves a session from one phase to the next."""
 
     START = "start"
     ALL_SHARES = "all n shares"
@@ -59,7 +59,7 @@ STEPS: Table[Phase, Event] = {
         Phase.DONE, "Failed, the offer spent: T_sums is over, somebody was lost, or contributors differ"
     ),
 }
-"""Where an event leads. There are no other steps; the documentation draws these."""
+"""The transition table. There are no other steps; the documentation draws these."""
 
 
 def _header(sid: Sid, sender: Key, recipient: Key, index: int) -> bytes:
@@ -79,11 +79,11 @@ class SealedShare(Bulk[Share]):
     seed: bytes = field(repr=False)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of messages."""
         return self.shares.payload_count(self.dimension)
 
     def at(self, index: int) -> Share:
-        """One of them."""
+        """Message `index`."""
         header = _header(self.sid, self.sender, self.recipient, index)
         sealed = self.channel.seal(index, header, self.shares.payload(self.seed, self.dimension, index))
         return Share(self.sid, self.sender, self.recipient, index, sealed)
@@ -91,17 +91,17 @@ class SealedShare(Bulk[Share]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WholeSum(Bulk[Sum]):
-    """A partial sum as its pieces, without copying the vector, which does not change any more."""
+    """The pieces of a partial sum, without a copy of the vector, which no longer changes."""
 
     header: Sum
     partial: Vector = field(repr=False)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of messages."""
         return len(self.header.pieces)
 
     def at(self, index: int) -> Sum:
-        """One of them."""
+        """Message `index`."""
         return replace(self.header, index=index, payload=raw(self.partial, piece(len(self.partial), index)))
 
 
@@ -127,21 +127,24 @@ class Additive:
 
     @property
     def phase(self) -> Phase:
-        """Where this session is."""
+        """The phase of this session."""
         return self._course.phase
 
     @property
     def headers(self) -> Mapping[Key, Sum]:
-        """The signed sums seen so far."""
+        """The signed headers of the sums seen so far, by member."""
         return self._headers
 
     @property
     def stage(self) -> str:
-        """The half of a session that this one is in, as a node's figures name them."""
+        """The half of the session, "shares" or "sums", as a node's figures name it."""
         return "shares" if self.phase in (Phase.NEW, Phase.SHARES) else "sums"
 
     def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
-        """Round 2: one sealed share to every other member. NotFiniteError leaves nothing sent."""
+        """Send one sealed share to every other member (round 2).
+
+        Raises NotFiniteError, and sends nothing, if the vector holds a NaN or an infinity.
+        """
         if self.phase is not Phase.NEW:
             raise LocalProtocolError("a session starts once")
         shares = self._shares
@@ -164,11 +167,11 @@ class Additive:
         )
 
     def takes(self, message: Message) -> bool:
-        """Shares and sums of this session."""
+        """Whether the message is a share or a sum of this session."""
         return isinstance(message, Share | Sum) and message.sid == self.sid
 
     def receive(self, message: Message, now: float) -> list[Action]:
-        """Take in one share or sum; RemoteProtocolError, and nothing changed, if it does not belong here."""
+        """Process a share or a sum. Raises RemoteProtocolError, and changes nothing, if it is invalid."""
         if self.phase is Phase.DONE or self._accumulator is None:
             raise RemoteProtocolError(f"{type(message).__name__} for a session that is not running")
         if not isinstance(message, Share | Sum) or message.sid != self.sid or message.sender not in self._got:
@@ -195,7 +198,7 @@ class Additive:
         return self._send_sums(accumulator, now)
 
     def _send_sums(self, partial: Vector, now: float) -> list[Action]:
-        """From here on the vector is what is sent and kept: nothing may change it."""
+        """Send this member's partial sum: from here on nothing may change the vector."""
         partial.flags.writeable = False
         self._step(Event.ALL_SHARES)
         self.sums_since = now
@@ -242,11 +245,11 @@ class Additive:
         return [Completed(participant.group, self.sid, participant.round, mean, self.members, certificate)]
 
     def awaits_only(self, message: Message) -> bool:
-        """No: its shares and sums are the vector."""
+        """False: each share and sum carries a part of the vector itself."""
         return False
 
     def waiting_for(self) -> tuple[Key, ...]:
-        """The members whose share, or then whose sum, is not whole yet."""
+        """The members whose share, or in the second half whose sum, is not whole yet."""
         match self.phase:
             case Phase.SHARES:
                 count = self._shares.payload_count(self.participant.dimension)
@@ -257,15 +260,15 @@ class Additive:
                 return ()
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
-        """A member can not be reached any more: without its whole sum this session is over at once."""
+        """A member cannot be reached: the session fails at once unless its whole sum is here."""
         return self._without(key, (key,))
 
     def gave_up(self, key: Key, now: float) -> list[Action]:
-        """A member ended this session: so does this one, for want of the members that both waited for."""
+        """A member ended this session: so does this one, naming the other members that it waited for."""
         return self._without(key, tuple(late for late in self.waiting_for() if late != key) or (key,))
 
     def finished(self, key: Key, now: float) -> list[Action]:
-        """Where one sum is missing, nothing but the certificate helps: that is for afterwards."""
+        """Nothing to do: only the certificate replaces a missing sum, and the node fetches it afterwards."""
         return []
 
     def _without(self, key: Key, missing: tuple[Key, ...]) -> list[Action]:
@@ -294,7 +297,7 @@ class Additive:
 
 
 def check_piece(message: Sum, dimension: int) -> None:
-    """RemoteProtocolError unless the piece is the one its signed header names."""
+    """Raises RemoteProtocolError unless the piece is the one that its signed header names."""
     if len(message.pieces) != piece_count(dimension) or message.index >= len(message.pieces):
         raise RemoteProtocolError(f"a sum of {len(message.pieces)} pieces, piece {message.index}")
     digest = bulk_digest(message.payload)

@@ -1,10 +1,10 @@
-"""The share kinds of the additive protocol: what a share is, how it is sent, how shares add up.
+"""The share kinds of the additive protocol: what a share is, how nodes send it, how shares add up.
 
 All kinds draw one fresh 32-byte seed for each recipient and keep the residual: share_ii = x_i minus the
-sum of the others (protocol, Part I). So a node's accumulator starts as its residual, takes in the shares
-that arrive, and then *is* its partial sum p_j: one vector, never more.
+sum of the others (protocol, Part I). So a node's accumulator starts as its residual; the node adds the shares
+that arrive, and the accumulator then *is* its partial sum p_j: one vector, never more.
 
-- `seed`: ring words expanded from the seed by AES-256-CTR; the 32-byte seed itself is what is sent.
+- `seed`: ring words expanded from the seed by AES-256-CTR; the node sends only the 32-byte seed.
 - `ring`: the same words, sent in full.
 - `float`: float32 uniform in [-M, M). Obfuscation for fidelity, not a privacy guarantee; the error is
   about M 1e-7 n^1.5.
@@ -24,38 +24,38 @@ from protocol.vectors.pieces import Floats, Vector, piece, piece_bytes, piece_co
 
 
 class Shares(Protocol):
-    """Arithmetic and wire form of one kind, for groups of a fixed size. All vectors are (d,)."""
+    """Arithmetic and wire form of one share kind, for groups of a fixed size. All vectors are (d,)."""
 
     @property
     def ordered(self) -> bool:
-        """Whether the order of additions changes the result, so that sums are added in key order."""
+        """Whether the order of additions changes the result, so that sums must be added in key order."""
 
     def encode(self, vector: Floats, seed: bytes) -> tuple[Vector, int]:
         """(accumulator holding the encoded vector, coordinates clipped); NotFiniteError on NaN, infinity."""
 
     def subtract(self, accumulator: Vector, seed: bytes) -> None:
-        """Take the share of `seed` out of the accumulator: what is left at the end is the residual."""
+        """Subtract the share of `seed` from the accumulator; after all of them, it is the residual."""
 
     def payload_count(self, dimension: int) -> int:
-        """How many pieces a share is sent in."""
+        """The number of pieces of a share."""
 
     def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
         """Piece `index` of the share of `seed`, before sealing."""
 
     def absorb(self, accumulator: Vector, index: int, payload: bytes) -> None:
-        """Add a received, opened piece. RemoteProtocolError on a wrong length."""
+        """Add a received, opened piece. Raises RemoteProtocolError if its length is wrong."""
 
     def empty(self, dimension: int) -> Vector:
-        """A total of nothing."""
+        """A total of no summands: zeros."""
 
     def check(self, payload: bytes | memoryview) -> None:
-        """RemoteProtocolError if a piece of a partial sum holds what no honest member sends."""
+        """Raises RemoteProtocolError if a piece of a partial sum holds values that no honest member sends."""
 
     def add(self, total: Vector, index: int, payload: bytes | memoryview) -> None:
-        """Add piece `index` of a partial sum, whose length was checked, to the total."""
+        """Add piece `index` of a partial sum to the total; its length was checked."""
 
     def decode_mean(self, total: Vector) -> Floats:
-        """The mean over the group from the total of all partial sums; `total` may be overwritten."""
+        """The mean over the group, from the total of all partial sums; may overwrite `total`."""
 
 
 def _checked(payload: bytes, dimension: int, index: int) -> bytes:
@@ -65,39 +65,39 @@ def _checked(payload: bytes, dimension: int, index: int) -> bytes:
 
 
 def _within(payload: bytes | memoryview, limit: float) -> None:
-    """RemoteProtocolError unless all floats are numbers within +-limit."""
+    """Raises RemoteProtocolError unless all floats are numbers within +-limit."""
     if not (np.abs(np.frombuffer(payload, dtype="<f4")) <= limit).all():
         raise RemoteProtocolError(f"a piece of floats with a NaN or a value beyond +-{limit}")
 
 
 @dataclass(frozen=True, slots=True)
 class RingShares:
-    """Uniform words of Z_2^32, sent in full: exact sums, n-1 colluders learn nothing but the sum."""
+    """Uniform words of Z_2^32, sent in full: sums are exact, n-1 colluders learn nothing but the sum."""
 
     point: FixedPoint
     ordered: bool = False
 
     def encode(self, vector: Floats, seed: bytes) -> tuple[Vector, int]:
-        """The vector in fixed point."""
+        """Encode the vector in fixed point."""
         return self.point.encode(vector, seed)
 
     def subtract(self, accumulator: Vector, seed: bytes) -> None:
-        """Take the words of `seed` out."""
+        """Subtract the words of `seed` modulo 2^32."""
         for _, part in pieces(len(accumulator)):
             target = accumulator[part]
             target -= prg.words(seed, part.start, len(target))
 
     def payload_count(self, dimension: int) -> int:
-        """One for each piece of the vector."""
+        """One piece for each piece of the vector."""
         return piece_count(dimension)
 
     def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
-        """The words themselves."""
+        """The words of piece `index`."""
         part = piece(dimension, index)
         return prg.words(seed, part.start, part.stop - part.start).tobytes()
 
     def absorb(self, accumulator: Vector, index: int, payload: bytes) -> None:
-        """Add a piece whose length is right."""
+        """Add a piece; RemoteProtocolError if its length is wrong."""
         self.add(accumulator, index, _checked(payload, len(accumulator), index))
 
     def empty(self, dimension: int) -> Vector:
@@ -105,32 +105,32 @@ class RingShares:
         return np.zeros(dimension, dtype="<u4")
 
     def check(self, payload: bytes | memoryview) -> None:
-        """Every word is in the ring."""
+        """Accept any piece: every word is in the ring."""
 
     def add(self, total: Vector, index: int, payload: bytes | memoryview) -> None:
-        """Add modulo 2^32."""
+        """Add the piece modulo 2^32."""
         target = total[piece(len(total), index)]
         target += np.frombuffer(payload, dtype="<u4")
 
     def decode_mean(self, total: Vector) -> Floats:
-        """Back from fixed point, in place."""
+        """Decode the mean from fixed point, in place."""
         return self.point.decode_mean(total, self.point.members)
 
 
 @dataclass(frozen=True, slots=True)
 class SeedShares(RingShares):
-    """As RingShares; only the 32-byte seed travels (protocol, A: claim A1 under a secure PRG)."""
+    """As RingShares, but nodes send only the 32-byte seed (protocol, A: claim A1 under a secure PRG)."""
 
     def payload_count(self, dimension: int) -> int:
-        """One: the seed."""
+        """1: the seed is the only piece."""
         return 1
 
     def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
-        """The seed itself."""
+        """The seed."""
         return seed
 
     def absorb(self, accumulator: Vector, index: int, payload: bytes) -> None:
-        """Expand a seed and add its words."""
+        """Expand a seed and add its words; RemoteProtocolError if its length is wrong."""
         if len(payload) != prg.SEED_BYTES:
             raise RemoteProtocolError(f"a seed has {len(payload)} bytes, not {prg.SEED_BYTES}")
         for _, part in pieces(len(accumulator)):
@@ -153,7 +153,7 @@ class FloatShares:
         return unit * np.float32(self.max_share_value)
 
     def encode(self, vector: Floats, seed: bytes) -> tuple[Vector, int]:
-        """A copy of the vector, cut to the bound; nothing is rounded."""
+        """A copy of the vector, clipped to the bound, without rounding."""
         out = np.empty(len(vector), dtype="<f4")
         clipped = 0
         for _, part in pieces(len(vector)):
@@ -164,21 +164,21 @@ class FloatShares:
         return out, clipped
 
     def subtract(self, accumulator: Vector, seed: bytes) -> None:
-        """Take the floats of `seed` out."""
+        """Subtract the floats of `seed`."""
         for _, part in pieces(len(accumulator)):
             target = accumulator[part]
             target -= self._uniform(seed, part)
 
     def payload_count(self, dimension: int) -> int:
-        """One for each piece of the vector."""
+        """One piece for each piece of the vector."""
         return piece_count(dimension)
 
     def payload(self, seed: bytes, dimension: int, index: int) -> bytes:
-        """The floats themselves."""
+        """The floats of piece `index`."""
         return self._uniform(seed, piece(dimension, index)).tobytes()
 
     def absorb(self, accumulator: Vector, index: int, payload: bytes) -> None:
-        """Add a piece whose length and range are right."""
+        """Add a piece; RemoteProtocolError if its length or range is wrong."""
         _within(_checked(payload, len(accumulator), index), self.max_share_value)
         self.add(accumulator, index, payload)
 
@@ -187,16 +187,16 @@ class FloatShares:
         return np.zeros(dimension, dtype="<f4")
 
     def check(self, payload: bytes | memoryview) -> None:
-        """A partial sum is a residual and n-1 shares: no honest one is further out, and none overflows."""
+        """Check the range: a partial sum is a residual and n-1 shares, which bounds every honest value."""
         _within(payload, 2 * self.members * (self.max_share_value + self.bound))
 
     def add(self, total: Vector, index: int, payload: bytes | memoryview) -> None:
-        """Add in float32."""
+        """Add the piece in float32."""
         target = total[piece(len(total), index)]
         target += np.frombuffer(payload, dtype="<f4")
 
     def decode_mean(self, total: Vector) -> Floats:
-        """Divide by n, in place."""
+        """Divide the total by n, in place."""
         total /= np.float32(self.members)
         return total
 
@@ -210,7 +210,7 @@ class ShareSettings:
     max_share_value: float
 
     def for_group(self, members: int) -> Shares:
-        """The arithmetic for a group of `members`."""
+        """The shares for a group of `members`; ValueError if `kind` is unknown."""
         match self.kind:
             case "seed":
                 return SeedShares(FixedPoint(self.clip, members))

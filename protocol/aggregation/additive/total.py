@@ -1,4 +1,4 @@
-"""The sum of all partial sums, taken in piece by piece as they come."""
+"""The sum of all partial sums, added piece by piece as they arrive."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from protocol.wire.messages import Key
 
 
 class Total:
-    """Adds each (member, piece) once. Where order matters (floats), pieces are added in key order.
+    """Adds each (member, piece) once. If order matters (floats), it adds the pieces in key order.
 
-    Floating-point addition is not associative: out-of-order pieces wait, so that all members, and whoever
-    recomputes from a certificate, get the same bits.
+    Floating-point addition is not associative: out-of-order pieces wait, so that all members, and nodes that
+    recompute the sum from a certificate, get the same bits.
     """
 
     def __init__(self, shares: Shares, dimension: int, members: tuple[Key, ...]) -> None:
@@ -26,7 +26,7 @@ class Total:
         self._vector: Vector | None = None
 
     def add(self, member: Key, index: int, payload: bytes | memoryview) -> None:
-        """Add a piece; RemoteProtocolError if it is here already or has the wrong length."""
+        """Add a piece. Raises RemoteProtocolError if it came before or has the wrong length."""
         if index in self._got[member] or len(payload) != piece_bytes(self._dimension, index):
             raise RemoteProtocolError(f"piece {index} of a sum is here already or has {len(payload)} bytes")
         if self._vector is None:
@@ -53,7 +53,7 @@ class Total:
         return tuple(key for key in self._members if len(self._got[key]) < count)
 
     def mean(self) -> Floats:
-        """(d,) float32, once nothing is missing; the total is used up."""
+        """The mean, (d,) float32, once no member is missing. Uses the total up."""
         vector = self._shares.empty(self._dimension) if self._vector is None else self._vector
         self._vector = None
         return self._shares.decode_mean(vector)

@@ -1,1 +1,1 @@
-"""The masked protocol: sums that survive members who fall silent, and liars."""
+"""The masked protocol: sums that tolerate members that fall silent, and detect members that lie."""

@@ -1,4 +1,4 @@
-"""The chunks of masked vectors: how a member makes its own, and holds those that came."""
+"""The chunks of masked vectors: how a member makes its own, and holds those that it received."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TWO_CHUNKS = "two different masked vectors in one session"
 
 @dataclass(frozen=True)
 class Masks:
-    """A vector's masks: those that are added, those that are subtracted; the seed of its rounding."""
+    """A vector's masks, to add and to subtract, and the seed of its rounding."""
 
     added: tuple[Stream, ...]
     subtracted: tuple[Stream, ...]
@@ -34,13 +34,13 @@ class Masks:
 
 
 class MaskedVector:
-    """One's own masked vector, made chunk by chunk, as the wire takes it.
+    """This member's masked vector, made chunk by chunk, as fast as the wire sends it.
 
         y_i = encode(x_i) + G(b_i) + sum over j > i of G(K_ij) - sum over j < i of G(K_ij)   mod 2^32
 
-    with i, j by member number (Bonawitz et al. 2017, section 4, with both masks). Chunks are made in any
-    order, by several threads at once: each is built apart and then put in its place. `x` is a (d,) float32
-    vector without NaN; it is let go when every chunk has been made.
+    with member numbers i, j (Bonawitz et al. 2017, section 4, with both masks). Several threads may make
+    chunks in any order: each chunk is built apart and then put in its place. `x` is a (d,) float32 vector
+    without NaN; it is released when every chunk has been made.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class MaskedVector:
         return self._words[self._layout.chunk(index)]
 
     def head(self, index: int) -> MaskedHead:
-        """The signed head of chunk `index`, which is made if it is not there yet."""
+        """The signed head of chunk `index`; makes the chunk if need be."""
         head, x = self._heads[index], self._x
         if head is not None or x is None:
             return head or self.head(index)
@@ -94,7 +94,7 @@ class MaskedVector:
 
 
 def masks_of(number: int, self_seed: bytes, pair_seeds: Sequence[bytes | None], rounding: bytes) -> Masks:
-    """The masks of member `number`; `pair_seeds` (n), None in its own place."""
+    """The masks of member `number`; `pair_seeds`: n seeds, None at its own number."""
     pairs = [(other, Stream(seed)) for other, seed in enumerate(pair_seeds) if seed is not None]
     above = tuple(mask for other, mask in pairs if other > number)
     below = tuple(mask for other, mask in pairs if other < number)
@@ -103,23 +103,23 @@ def masks_of(number: int, self_seed: bytes, pair_seeds: Sequence[bytes | None], 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SomeChunks(Bulk[Masked]):
-    """Chunks to send: those that came as they are, one's own by their index in `own`."""
+    """Chunks to send: received ones as they came, this member's own by their index in `own`."""
 
     own: MaskedVector = field(repr=False)
     chunks: tuple[Masked | int, ...]
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of messages."""
         return len(self.chunks)
 
     def at(self, index: int) -> Masked:
-        """One of them."""
+        """Message `index`."""
         chunk = self.chunks[index]
         return self.own.message(chunk) if isinstance(chunk, int) else chunk
 
 
 class Chunks:
-    """By owner and index. One's own are made when they are asked for first."""
+    """All chunks that a member holds, by owner and index. Its own are made on first use."""
 
     def __init__(self, me: Key, layout: Layout, vector: MaskedVector) -> None:
         self._me = me
@@ -128,11 +128,11 @@ class Chunks:
         self._came: dict[tuple[Key, int], Masked] = {}
 
     def holds(self, owner: Key, index: int) -> bool:
-        """Whether a chunk is here."""
+        """Whether this member has a chunk."""
         return owner == self._me or (owner, index) in self._came
 
     def of(self, places: Iterable[tuple[Key, int]]) -> SomeChunks:
-        """Those of these chunks that are here now."""
+        """Those of these chunks that this member has."""
         here = tuple(
             index if owner == self._me else self._came[owner, index]
             for owner, index in places
@@ -141,7 +141,7 @@ class Chunks:
         return SomeChunks(self.own, here)
 
     def check(self, masked: Masked) -> Evidence | None:
-        """RemoteProtocolError unless a chunk is signed, whole and new; evidence if there is another one."""
+        """Evidence if the sender signed another such chunk; RemoteProtocolError unless signed, whole, new."""
         head = masked.head
         if head.index >= self._layout.chunks or len(masked.payload) != 4 * self._layout.length(head.index):
             raise RemoteProtocolError(
@@ -158,11 +158,11 @@ class Chunks:
         return None
 
     def put(self, masked: Masked) -> None:
-        """A chunk that was checked."""
+        """Keep a chunk that was checked."""
         self._came[masked.head.sender, masked.head.index] = masked
 
     def contradicted(self, heads: Iterable[MaskedHead]) -> Evidence | None:
-        """Whether somebody signed another chunk than the one that is here."""
+        """Evidence if a member signed another chunk than the one here; else None."""
         for head in heads:
             known = self._came.get((head.sender, head.index))
             if known is not None and known.head != head and head.sid == known.head.sid and is_signed(head):
@@ -171,7 +171,7 @@ class Chunks:
 
 
 def is_signed(head: MaskedHead) -> bool:
-    """Whether its sender signed it."""
+    """Whether the head's sender signed it."""
     try:
         codec.verify(head, head.sender)
     except RemoteProtocolError:

@@ -1,4 +1,4 @@
-"""Judging what a total names as its inputs and, once all its parts are published, a disputed chunk."""
+"""Checks the inputs that a total names and, once all its parts are published, judges a disputed chunk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRONG_CHECK = "a check that does not fit its masked vector"
 
 
 def inputs_digest(heads: Iterable[MaskedHead]) -> bytes:
-    """What a total's head names of the chunks that were added up."""
+    """The digest of the added chunks' heads that a total's head names."""
     digest = hashlib.sha256(b"murmuration/1/inputs")
     for head in heads:
         digest.update(head.sender + head.digest + head.signature)
@@ -26,7 +26,7 @@ def inputs_digest(heads: Iterable[MaskedHead]) -> bytes:
 
 
 def check_inputs(total: Total, sid: Sid, included: Iterable[Key]) -> None:
-    """RemoteProtocolError unless a total names one chunk of each member that is included, in key order."""
+    """Raises RemoteProtocolError unless a total names one chunk of each included member, in key order."""
     named = tuple((part.sid, part.sender, part.index) for part in total.inputs)
     expected = tuple((sid, key, total.head.index) for key in included)
     if named != expected or inputs_digest(total.inputs) != total.head.inputs:
@@ -34,7 +34,7 @@ def check_inputs(total: Total, sid: Sid, included: Iterable[Key]) -> None:
 
 
 def of_chunk(products: bytes, index: int) -> tuple[int, ...]:
-    """A vote's `CHECKS` products of chunk `index`."""
+    """The CHECKS products of chunk `index` in a vote's `products`."""
     numbers = np.frombuffer(products, dtype="<u4", count=CHECKS, offset=4 * CHECKS * index)
     return tuple(numbers.tolist())
 
@@ -45,7 +45,7 @@ def wrong_checks(
     votes: Mapping[Key, CheckVote],
     coefficients: linear_check.Coefficients,
 ) -> list[Evidence]:
-    """Whose products are not those of the chunk that it published."""
+    """Evidence against each member whose products are not those of the chunk that it published."""
     return [
         Evidence(part.head.sender, WRONG_CHECK, (votes[part.head.sender], part.head))
         for part in parts

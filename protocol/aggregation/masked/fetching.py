@@ -1,4 +1,4 @@
-"""Getting what others have: chunks of a total, the certificate of a session that others finished."""
+"""Fetching from other members: chunks of a total, and the certificate of a session that they finished."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_S = 2.0
 
 
 class Pull:
-    """Asks `sources` in turn, each for as long as it answers. `missing` are the chunks that are wanted."""
+    """Asks `sources` in turn, each for as long as it answers. `missing` are the wanted chunks."""
 
     def __init__(self, participant: Participant, missing: Iterable[int], sources: Iterable[Key]) -> None:
         self._participant = participant
@@ -29,7 +29,7 @@ class Pull:
         self.deadline: float | None = None
 
     def ask(self, now: float) -> list[Action]:
-        """Requests for what is neither here nor in flight."""
+        """Request chunks that are neither here nor in flight."""
         wanted = [index for index in self._missing if index not in self._asked]
         wanted = wanted[: WINDOW - len(self._asked)]
         self.deadline = now + PATIENCE_S if self._missing and self._sources else None
@@ -43,7 +43,7 @@ class Pull:
         return PieceRequest(participant.sid, NOBODY, index, participant.me)
 
     def left(self, missing: Collection[int], now: float) -> list[Action]:
-        """Only these are wanted still: others came, as they were asked for or in another way."""
+        """Continue with only these chunks missing: others came, on request or otherwise."""
         came = [index for index in self._missing if index not in missing]
         if not came:
             return []
@@ -52,7 +52,7 @@ class Pull:
         return self.ask(now)
 
     def tick(self, now: float) -> list[Action]:
-        """Turn to the next source if this one does not answer."""
+        """Turn to the next source if the current one does not answer."""
         if self.deadline is None or now < self.deadline:
             return []
         self._sources.append(self._sources.pop(0))
@@ -61,7 +61,7 @@ class Pull:
 
 
 class Result:
-    """What is known of a session's result. `certificate`: opened here, or had from a member that finished."""
+    """A session's result, as far as known. `certificate`: opened here, or sent by a member that finished."""
 
     def __init__(self, participant: Participant, tolerance: Tolerance, layout: Layout) -> None:
         self._participant = participant
@@ -73,12 +73,12 @@ class Result:
 
     @property
     def expects(self) -> bool:
-        """Whether anything was asked for."""
+        """Whether this member expects replies to its requests."""
         return self._pull is not None or bool(self.asked)
 
     @property
     def deadline(self) -> float:
-        """When another source is to be asked."""
+        """When to ask another source; infinite if no pull is running."""
         until = self._pull.deadline if self._pull is not None else None
         return math.inf if until is None else until
 
@@ -90,11 +90,11 @@ class Result:
         return [Send(key, (CertificateRequest(self._participant.sid, self._participant.me),))]
 
     def opened(self, certificate: ResultCertificate) -> None:
-        """This member opened the secrets by itself."""
+        """This member opened the secrets itself."""
         self.certificate = certificate
 
     def take(self, certificate: ResultCertificate) -> None:
-        """A certificate that somebody sent; RemoteProtocolError unless it proves a result."""
+        """Process another member's certificate; RemoteProtocolError unless it proves a result."""
         if self.certificate is None:
             check_result(certificate, self._participant.members, self._tolerance, self._layout)
             self.certificate = certificate
@@ -105,9 +105,9 @@ class Result:
         return self._pull.ask(now)
 
     def left(self, missing: Collection[int], now: float) -> list[Action]:
-        """Only these are wanted still."""
+        """Continue with only these chunks missing."""
         return self._pull.left(missing, now) if self._pull is not None else []
 
     def tick(self, now: float) -> list[Action]:
-        """Turn to another source if one does not answer."""
+        """Turn to the next source if the current one does not answer."""
         return self._pull.tick(now) if self._pull is not None else []

@@ -1,11 +1,12 @@
-"""How a masked session begins: secrets are shared among all, and all hold proof that all have them.
+"""The start of a masked session: members share their secrets, and all get proof that all hold the shares.
 
-These are the phases `joins` and `votes` of the folder's `phases`: a JOIN to each; once all n are here a vote,
-the JOINED, to all; once all n votes are here their certificate, the JOINCERTIFICATE, passed on once.
+These are the phases `joins` and `votes` of `machine`: a member sends a JOIN to each other member; with all n
+JOINs it sends its vote, the JOINED, to all; with all n votes it makes their certificate, the JOINCERTIFICATE,
+and passes it on once.
 
-Nothing here depends on the offer. Only with the certificate does a member mask and send its vector: as each
-passes it on, a member that dies among its votes leaves nobody behind with half of them (protocol, Part II,
-D.4: without that echo some began that others could not follow).
+Nothing here depends on the offer. A member masks and sends its vector only with the certificate. As each
+member passes it on, a member that dies while it sends its votes cannot leave some with all votes and others
+without (protocol, Part II, D.4: without this echo, some members began and others could not follow).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ TWO_JOINS = "two different joins in one session"
 
 
 def joins_digest(heads: tuple[JoinHead, ...]) -> bytes:
-    """What votes and releases name: SHA-256 over the n heads in key order."""
+    """SHA-256 over the n heads in key order, as votes and releases name them."""
     digest = hashlib.sha256(b"murmuration/1/joins")
     for head in heads:
         digest.update(hashlib.sha256(codec.canonical(head) + head.signature).digest())
@@ -79,7 +80,7 @@ class KeySetup:
         return codec.sign(unsigned, participant.key)
 
     def join(self, recipient: Key) -> Join:
-        """What one other member gets: this member's commitments, and its two shares of the secrets."""
+        """The JOIN for another member: this member's commitments and, sealed, the recipient's two shares."""
         participant, number, head = (
             self._participant,
             self._participant.numbers[recipient],
@@ -92,7 +93,10 @@ class KeySetup:
     # -- messages ----------------------------------------------------------------------------------
 
     def take(self, message: Join | Joined | JoinCertificate) -> tuple[Joined | None, Evidence | None]:
-        """A message of this phase: one's own vote, if it is due now, and whoever contradicts itself."""
+        """Process a message. Returns this member's vote, if it is due now, and evidence of a contradiction.
+
+        Raises RemoteProtocolError if the message is invalid.
+        """
         evidence = None
         match message:
             case Join():
@@ -110,7 +114,7 @@ class KeySetup:
     # -- joins -------------------------------------------------------------------------------------
 
     def _take_join(self, join: Join) -> Evidence | None:
-        """A JOIN; RemoteProtocolError unless all of it is as it should be."""
+        """Process a JOIN; evidence if its sender sent two. Raises RemoteProtocolError if it is invalid."""
         sender = join.head.sender
         codec.verify(join.head, sender)
         known = self.heads.get(sender)
@@ -131,7 +135,7 @@ class KeySetup:
         )
 
     def _opened(self, join: Join) -> tuple[bytes, bytes]:
-        """The two shares for this member, checked against the hashes that all members have."""
+        """This member's two shares, checked against the hashes that all members have."""
         participant, head, members = self._participant, join.head, len(self._participant.members)
         if join.recipient != participant.me or len(join.hashes) != 2 * members:
             raise RemoteProtocolError("a JOIN for another member, or with a wrong number of hashes")
@@ -154,7 +158,7 @@ class KeySetup:
         return shares
 
     def dealt(self, dealer: Key, kind: Kind, share: bytes, place: int, number: int) -> bool:
-        """Whether this is the share of member `number` that the dealer hashed, at `place` of its hashes."""
+        """Whether this is the share of member `number` whose hash the dealer put at `place` of its hashes."""
         known = self.hashes[dealer][place]
         if int.from_bytes(share, "little") >= shamir.PRIME:
             return False
@@ -162,23 +166,23 @@ class KeySetup:
 
     @property
     def missing(self) -> tuple[Key, ...]:
-        """Whose JOIN, or then whose vote, is not here."""
+        """The members whose JOIN is missing, or, with all JOINs, those whose vote is."""
         joins = tuple(key for key in self._participant.others if key not in self.heads)
         return joins or tuple(key for key in self._participant.others if key not in self._votes)
 
     @property
     def lacks(self) -> tuple[Key, ...]:
-        """Whose JOIN is not here."""
+        """The members whose JOIN is missing."""
         return tuple(key for key in self._participant.others if key not in self.heads)
 
     @property
     def in_order(self) -> tuple[JoinHead, ...]:
-        """All heads, in key order, once none is missing."""
+        """All heads in key order; available once none is missing."""
         return tuple(self.heads[key] for key in self._participant.members)
 
     @property
     def digest(self) -> bytes:
-        """Of all heads, once none is missing."""
+        """The digest of all heads; available once none is missing."""
         if self._digest is None:
             self._digest = joins_digest(self.in_order)
         return self._digest
@@ -186,7 +190,7 @@ class KeySetup:
     # -- votes -------------------------------------------------------------------------------------
 
     def _vote(self) -> Joined:
-        """One's own, once no JOIN is missing."""
+        """Make this member's vote; called once no JOIN is missing."""
         participant = self._participant
         vote = codec.sign(JoinVote(participant.sid, participant.me, self.digest), participant.key)
         self._votes[participant.me] = vote
@@ -194,11 +198,11 @@ class KeySetup:
 
     @property
     def voted(self) -> bool:
-        """Whether this member's vote is made."""
+        """Whether this member has voted."""
         return self._participant.me in self._votes
 
     def _take_joined(self, joined: Joined) -> None:
-        """Another member's vote; it is compared with one's own afterwards."""
+        """Process another member's vote; `take` compares it with this member's afterwards."""
         vote = joined.vote
         codec.verify(vote, vote.sender)
         if vote.sender in self._joined:
@@ -209,7 +213,7 @@ class KeySetup:
         self._votes[vote.sender] = vote
 
     def _check_heads(self, joined: Joined) -> None:
-        """Heads that are not those that are here: RemoteProtocolError unless they are these members' own."""
+        """Check heads that differ from those here: RemoteProtocolError unless their members signed them."""
         participant = self._participant
         named = tuple((head.sid, head.sender) for head in joined.heads)
         expected = tuple((participant.sid, key) for key in participant.members)
@@ -217,10 +221,10 @@ class KeySetup:
             raise RemoteProtocolError("a JOINED about other members than its session's")
         for head in joined.heads:
             if head != self.heads.get(head.sender):
-                codec.verify(head, head.sender)  # who made it up is missed, and not who it is about
+                codec.verify(head, head.sender)  # if forged, its bearer counts as missing, not its owner
 
     def _conflict(self) -> Evidence | None:
-        """Somebody who sent different JOINs to different members, as far as the votes show it."""
+        """Evidence against a member whose different JOINs to different members the votes show; else None."""
         for joined in self._joined.values():
             if joined.heads != self.in_order:
                 pairs = zip(self.in_order, joined.heads, strict=True)
@@ -229,14 +233,14 @@ class KeySetup:
         return None
 
     def _certify(self) -> None:
-        """Make the certificate, once all n votes are here, and for the same JOINs."""
+        """Make the certificate, once all n votes are here and name the same JOINs."""
         votes = tuple(self._votes[key] for key in self._participant.members if key in self._votes)
         if len(votes) == len(self._participant.members) and all(vote.joins == self.digest for vote in votes):
             signatures = tuple(vote.signature for vote in votes)
             self.certificate = JoinCertificate(self._participant.sid, self.digest, signatures)
 
     def _take_certificate(self, certificate: JoinCertificate) -> None:
-        """All votes at once, from somebody who has them; RemoteProtocolError unless they are right."""
+        """Process another member's certificate; RemoteProtocolError unless all its votes are valid."""
         members = self._participant.members
         if not self.voted or certificate.joins != self.digest or len(certificate.signatures) != len(members):
             raise RemoteProtocolError("a certificate of other votes than its session's")

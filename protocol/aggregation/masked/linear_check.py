@@ -1,32 +1,32 @@
 """Sums with their carries, and a random linear check that a sum is right (after Freivalds 1977).
 
-Of the vectors y_i of the members in U, who adds up a chunk tells T = sum mod 2^32 and the carries
-c = floor(sum / 2^32) < members: together S = T + 2^32 c, a vector of integers. (Modulo 2^32 alone nothing
-could be checked: an error of 2^31 is invisible to every even coefficient.) Everybody then compares
+For the vectors y_i of the members in U, the reducer of a chunk sends T = sum mod 2^32 and the carries
+c = floor(sum / 2^32) < members: together S = T + 2^32 c, a vector of integers. (A check modulo 2^32 alone
+would not work: an error of 2^31 is invisible to every even coefficient.) Every member then compares
 <r, S> with the sum of the members' <r, y_i>, for CHECKS random vectors r, each modulo a prime of its own.
 
 **Coefficients.** With the words of a chunk in rows of COLUMNS, Y = (Y_ab), and u_a, v_b independent and
-uniform in [0, 2^30), r_ab = u_a v_b: <r, y> = u^T Y v, which takes two short products of matrices. They
-are fresh for each check and each chunk, from a seed that is a hash of all totals: they are unknown until
+uniform in [0, 2^30), r_ab = u_a v_b: <r, y> = u^T Y v, which takes two short matrix products. u and v are
+fresh for each check and each chunk, from a seed that is a hash of all totals: nobody knows them before
 every total is fixed.
 
 **Soundness.** Let e = S' - S be the error of a chunk, integers with |e_ab| < 2^38 for up to 64 members,
-some of them not 0. A fixed prime would be a hole: e_ab = p passes any check modulo p, and who adds up may
-choose it. So the primes are three different ones, uniform among the N = 50 697 537 between 2^30 and 2^31,
-drawn from the same seed. Take one e_ab that is not 0: two primes that divided it would multiply to more
-than 2^60, so at most one prime q does, and of the three at most one is q, with probability <= 3 / N.
-Modulo any other p, the polynomial sum of e_ab u_a v_b is of degree 2 and not 0, and the values of u and v
-are different modulo p; so it vanishes with probability <= 2 / 2^30 (Schwartz 1980, Zippel 1979). In all
+not all 0. A fixed prime would not be safe: e_ab = p passes any check modulo p, and the reducer may choose
+it. So the primes are three different ones, uniform among the N = 50 697 537 between 2^30 and 2^31, drawn
+from the same seed. Take one e_ab that is not 0: two such primes that divide it have a product above 2^60, so
+at most one prime q divides it, and at most one of the three is q, with probability <= 3 / N. Modulo any
+other p, the polynomial sum of e_ab u_a v_b has degree 2 and is not 0, and the values of u and v are
+different modulo p; so it vanishes with probability <= 2 / 2^30 (Schwartz 1980, Zippel 1979). In all
 
     P(a wrong total passes) <= (3 / N) 2^-58 + 2^-87 < 2^-81
 
-for one seed; more chunks that are wrong only make it less. Who tries k totals on its own, hashing each,
-passes with one of them with probability < k 2^-81. What is proven is "the sum of what the members say that
-they sent": a member that is in league with who adds up can answer for y_i + e instead of y_i, which it was
+for one seed; further wrong chunks only make it less. A reducer that tries k totals offline, hashing each,
+passes with one of them with probability < k 2^-81. The check proves "the sum of what the members say that
+they sent": a member that colludes with the reducer can answer for y_i + e instead of y_i, which it was
 free to send in the first place.
 
-**Exactness.** The products Y v are of float64: words are below 2^32, v is cut into pieces of 10 bits, and
-1024 terms below 2^42 add up to less than 2^53, in any order and with or without fused operations.
+**Exactness.** The products Y v are computed in float64: words are below 2^32, v is cut into pieces of 10
+bits, and 1024 terms below 2^42 add up to less than 2^53, in any order, with or without fused operations.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from protocol.wire.limits import CHECKS
 
 COLUMNS = 1024
 _ROWS = 16
-"""At a time: 128 KiB of float64, in the core's cache, and too little for BLAS to call other threads."""
+"""Rows in a block: 128 KiB of float64 fit a core's cache, and are too few for BLAS to use more threads."""
 _PIECE_BITS = 10
 _PIECES = 3
 _ADDED_WORDS = 1 << 16
@@ -61,10 +61,10 @@ _Numbers = NDArray[np.int64]
 
 
 def add_up(parts: Sequence[memoryview | bytes], words: int) -> tuple[Words, Carries]:
-    """((w,) uint32 sum modulo 2^32, (w,) uint8 carries) of chunks of w little-endian words each.
+    """((w,) uint32 sum modulo 2^32, (w,) uint8 carries) of up to 256 chunks of w little-endian words each.
 
-    Block by block, so that the sums stay in the core's cache; up to 256 chunks. LocalProtocolError if one
-    has another length: that is checked where it comes in.
+    It adds block by block, so that the sums stay in a core's cache. Raises LocalProtocolError if a chunk has
+    another length; callers check received chunks on arrival.
     """
     if any(len(part) != 4 * words for part in parts):
         raise LocalProtocolError(f"chunks of {sorted({len(part) for part in parts})} bytes, not {4 * words}")
@@ -77,19 +77,22 @@ def add_up(parts: Sequence[memoryview | bytes], words: int) -> tuple[Words, Carr
 
 
 def _add_blocks(total: Words, carries: Carries, blocks: Iterable[Words]) -> None:
-    """A sum that comes out smaller than a summand has wrapped."""
+    """Add the blocks and count the carries: a sum smaller than its summand has wrapped."""
     for block in blocks:
         np.add(total, block, out=total)
         np.add(carries, np.less(total, block).view(np.uint8), out=carries)
 
 
 def packed_bytes(words: int, members: int) -> int:
-    """How many bytes the carries of `words` sums take: half a byte each for up to 16 members, else one."""
+    """The bytes that the carries of `words` sums take: half a byte each for up to 16 members, else one."""
     return -(-words // 2) if members <= _NIBBLE_MEMBERS else words
 
 
 def pack(carries: Carries, members: int) -> bytes:
-    """The (w,) carries of sums of up to `members`: pairs in a byte, the first one low; a last half is 0."""
+    """Pack the (w,) carries of sums of up to `members` summands; up to 16, two share a byte.
+
+    The first of a pair is in the low half; a last unused half is 0.
+    """
     if members > _NIBBLE_MEMBERS:
         return carries.tobytes()
     packed = np.zeros(packed_bytes(len(carries), members), dtype=np.uint8)
@@ -99,7 +102,7 @@ def pack(carries: Carries, members: int) -> bytes:
 
 
 def unpack(payload: bytes | memoryview, words: int, members: int) -> Carries:
-    """The (w,) uint8 carries; RemoteProtocolError for anything that `pack` does not make of right ones."""
+    """The (w,) uint8 carries. Raises RemoteProtocolError for bytes that `pack` never returns."""
     if len(payload) != packed_bytes(words, members):
         raise RemoteProtocolError(f"{len(payload)} bytes of carries for {words} sums of {members}")
     packed = np.frombuffer(payload, dtype=np.uint8)
@@ -119,7 +122,7 @@ def _halves(packed: NDArray[np.uint8]) -> Carries:
 class Coefficients:
     """The random vectors, and `primes`, the modulus of each check.
 
-    `seed`: 32 bytes that nobody knew before all totals stood: a hash of them.
+    `seed`: 32 bytes that nobody knew before all totals were fixed: a hash of them.
     """
 
     def __init__(self, seed: bytes, layout: Layout) -> None:
@@ -128,9 +131,9 @@ class Coefficients:
         self.primes = _draw_primes(derive(seed, b"check-primes"))
 
     def products(self, index: int, words: Words) -> Products:
-        """<r, y> for each check over the (w,) uint32 words of chunk `index`, modulo its prime.
+        """<r, y> for each check over the (w,) uint32 words of chunk `index`, modulo the check's prime.
 
-        LocalProtocolError if that chunk has another length.
+        Raises LocalProtocolError if that chunk has another length.
         """
         u, v = self._vectors(index, len(words))
         return self._reduced(u, self._rows(words, _cut(v)))
@@ -180,7 +183,7 @@ def _cut(v: _Numbers) -> NDArray[np.float64]:
 
 
 def _times(vector: Words | Carries, matrix: NDArray[np.float64]) -> _Numbers:
-    """(rows, k) products of a vector in rows of COLUMNS, filled up with 0, and a (COLUMNS, k) matrix."""
+    """(rows, k) products of a vector in rows of COLUMNS, padded with 0, and a (COLUMNS, k) matrix."""
     rows = -(-len(vector) // COLUMNS)
     out = np.empty((rows, matrix.shape[1]))
     block = np.zeros(_ROWS * COLUMNS)
@@ -194,7 +197,7 @@ def _times(vector: Words | Carries, matrix: NDArray[np.float64]) -> _Numbers:
 
 
 def _draw_primes(seed: bytes) -> Products:
-    """Three different ones, uniform among those between 2^30 and 2^31."""
+    """Three different primes, uniform among those between 2^30 and 2^31."""
     primes = filter(_is_prime, _candidates(seed))
     found: dict[int, None] = {}
     while len(found) < CHECKS:
@@ -204,7 +207,7 @@ def _draw_primes(seed: bytes) -> Products:
 
 
 def _candidates(seed: bytes) -> Iterator[int]:
-    """Uniform odd numbers between 2^30 and 2^31, without end."""
+    """An endless stream of uniform odd numbers between 2^30 and 2^31."""
     return chain.from_iterable(map(partial(_drawn, seed), count()))
 
 

@@ -1,10 +1,11 @@
 """The masked machine: one member of one session that survives dropouts (protocol, Part II).
 
-It agrees with the others on the members' keys, then hands over to `rounds`, which has a table of its own.
+The member agrees with the others on all members' keys, then continues with `rounds`, which has its own
+transition table.
 
-What must stay true, beside the table of its steps:
+Invariants, in addition to the transition table:
 - nothing sent before `Spend` depends on the vector; `Spend` comes once, with the certificate of all joins;
-- after Failed or Completed nothing is ever sent, and nothing received changes anything.
+- after Failed or Completed the machine sends nothing, and nothing that it receives changes anything.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ GRACE_S = 2.0
 
 
 class Phase(Enum):
-    """Where a session is."""
+    """The phase of a session."""
 
     NEW = "new"
     JOINS = "joins"
@@ -46,7 +47,7 @@ class Phase(Enum):
 
 
 class Event(Enum):
-    """What moves a session on."""
+    """What moves a session from one phase to the next."""
 
     START = "start"
     ALL_JOINS = "all n Joins"
@@ -94,26 +95,26 @@ class DoubleMasked:
 
     @property
     def headers(self) -> Mapping[Key, Sum]:
-        """There are no signed sums here."""
+        """Empty: a masked session has no signed sums."""
         return {}
 
     @property
     def stage(self) -> str:
-        """The half of a session that this one is in, as a node's figures name them."""
+        """The half of the session, "shares" or "sums", as a node's figures name it."""
         return "shares" if self._rounds is None else "sums"
 
     def takes(self, message: Message) -> bool:
-        """Everything masked of this session; replies only where something was asked for."""
+        """Whether it is a masked message of this session, or a reply while this member expects one."""
         if isinstance(message, MaskedReply):
             return message.sid == self.participant.sid and self._rounds is not None and self._rounds.expects
         return isinstance(message, MaskedMessage) and session_of(message) == self.participant.sid
 
     def awaits_only(self, message: Message) -> bool:
-        """Whether this is the last total, which has the check behind it, or the last release, which opens."""
+        """Whether this is the last total, which starts the check, or the last release, which opens all."""
         return self._rounds is not None and self._rounds.awaits_only(message)
 
     def waiting_for(self) -> tuple[Key, ...]:
-        """Who is waited for, at this step."""
+        """The members that this step waits for."""
         if self._over:
             return ()
         return self._key_setup.missing if self._rounds is None else self._rounds.waiting_for()
@@ -121,7 +122,10 @@ class DoubleMasked:
     # -- joining -----------------------------------------------------------------------------------
 
     def start(self, vector: Floats, rand: bytes, now: float) -> list[Action]:
-        """A JOIN to every other member. NotFiniteError leaves nothing sent."""
+        """Send a JOIN to every other member.
+
+        Raises NotFiniteError, and sends nothing, if the vector holds a NaN or an infinity.
+        """
         if self._course.phase is not Phase.NEW:
             raise LocalProtocolError("a session starts once")
         self._clipped = self._point.clipped(vector)
@@ -134,7 +138,7 @@ class DoubleMasked:
 
     def _take_key_setup(self, message: Join | Joined | JoinCertificate, now: float) -> list[Action]:
         if self._rounds is not None:
-            return []  # the last votes and the echoes come when the certificate is here
+            return []  # late votes and echoes: the certificate is here already
         vote, evidence = self._key_setup.take(message)
         self._heard(message)
         sends = self._to_all(vote) if vote is not None else []
@@ -150,7 +154,7 @@ class DoubleMasked:
         return [Send(key, (message,)) for key in self.participant.others]
 
     def _mask(self, certificate: JoinCertificate, now: float) -> list[Action]:
-        """The certificate is passed on; then the offer is spent, and goes out under its masks."""
+        """Pass the certificate on; then spend the offer, and send it under its masks."""
         begun = self._to_all(certificate)
         self._course.step(Event.CERTIFICATE)
         self._rounds = rounds = MaskedRounds(
@@ -181,7 +185,7 @@ class DoubleMasked:
     # -- messages ----------------------------------------------------------------------------------
 
     def receive(self, message: Message, now: float) -> list[Action]:
-        """Take in one message; RemoteProtocolError, and nothing changed, if it does not belong here."""
+        """Process a message. Raises RemoteProtocolError, and changes nothing, if it is invalid here."""
         if not isinstance(message, MaskedMessage | MaskedReply) or self._over or not self.takes(message):
             raise RemoteProtocolError(f"{type(message).__name__} for a session that is not running")
         rounds = self._rounds
@@ -195,7 +199,7 @@ class DoubleMasked:
         return self._take_masked(message, rounds, now)
 
     def _heard(self, message: MaskedMessage) -> None:
-        """Its sender is there, whatever was said of it: told once a message is verified, not before."""
+        """Note that the sender is present; called only once its message is verified."""
         sender = sender_of(message)
         if sender is not None:
             self._gone.discard(sender)
@@ -215,7 +219,7 @@ class DoubleMasked:
         return actions
 
     def _changed(self, rounds: MaskedRounds, event: Callable[[], list[Action]], now: float) -> list[Action]:
-        """After an event: in another view, or once a chunk is disputed, what came too early may count."""
+        """Handle an event; if it changed the view or the disputes, replay the early messages."""
         before = rounds.takes_in
         actions = event()
         if rounds.takes_in == before:
@@ -223,7 +227,7 @@ class DoubleMasked:
         return self._replayed(rounds, actions, now)
 
     def _replayed(self, rounds: MaskedRounds, actions: list[Action], now: float) -> list[Action]:
-        """After a change: what came too early is taken in now."""
+        """Replay the messages that came too early."""
         settled = self._settled(rounds, actions)
         for message in self._early.take(self.participant.sid):
             if not self._over:
@@ -232,7 +236,7 @@ class DoubleMasked:
         return settled
 
     def _settled(self, rounds: MaskedRounds, actions: list[Action]) -> list[Action]:
-        """Take note of how it ends, or of when something is due."""
+        """Update the deadline, and end with the rounds."""
         self.deadline = rounds.deadline
         if rounds.over:
             self._end(Event.OVER)
@@ -241,7 +245,7 @@ class DoubleMasked:
     # -- time and loss -----------------------------------------------------------------------------
 
     def tick(self, now: float) -> list[Action]:
-        """What is due."""
+        """Act on the deadline, if it is over."""
         if self.deadline is None or now < self.deadline:
             return []
         rounds = self._rounds
@@ -250,7 +254,7 @@ class DoubleMasked:
         return self._changed(rounds, lambda: rounds.tick(now), now)
 
     def unreachable(self, key: Key, now: float) -> list[Action]:
-        """A member can not be reached any more: the others go on without it, as far as that is possible."""
+        """A member cannot be reached any more: continue without it if possible."""
         if self._over or key not in self.participant.others:
             return []
         self._gone.add(key)
@@ -268,10 +272,10 @@ class DoubleMasked:
         return self._rounds.finished(key) if self._rounds is not None and not self._over else []
 
     def _join_without(self, key: Key, now: float) -> list[Action]:
-        """Without its JOIN nobody begins; with it, others may have the certificate, and pass it on.
+        """A member was lost while joining: fail without its JOIN; with it, wait briefly for the certificate.
 
-        That soon, or not at all: who lacks what the lost one sent to this member has gone to another group,
-        and says so to its coordinator alone.
+        Other members may have the certificate and pass it on, but only soon. A member that did not get the
+        lost member's messages has joined another group, and announces this only to its coordinator.
         """
         if key in self._key_setup.lacks:
             return self._fail(Reason.JOINS_TIMEOUT, (key,))
@@ -289,5 +293,5 @@ class DoubleMasked:
 
 
 def early_bytes(layout: Layout) -> int:
-    """How much may wait for its turn: a vector's worth from all, and the small messages of all."""
+    """Room for early messages in bytes, for all members together: chunks and small messages."""
     return 8 * layout.words + 64 * 1024 * layout.members

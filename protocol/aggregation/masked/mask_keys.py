@@ -5,7 +5,8 @@ Member i draws two secrets for one session: b, of its own mask, and s, an X25519
     y_i = encode(x_i) + G(b_i) + sum over j > i of G(K_ij) - sum over j < i of G(K_ij)   mod 2^32
 
 where K_ij is the seed that i and j agree on and G is `protocol.crypto.prg.Stream`. The pair masks cancel in
-the sum of all; of who is missing s is opened, of who is in the sum b: never both, and neither is used again.
+the sum of all. The group opens s for a member that is missing, and b for a member that is in the sum: never
+both. No secret is used again.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _SECRET_BITS = 254
 
 
 class Kind(Enum):
-    """Which of a member's two secrets a share is of."""
+    """The secret that a share belongs to, of a member's two."""
 
     SELF = b"self"
     PAIR = b"pair"
@@ -39,7 +40,7 @@ class Kind(Enum):
 def secret_from(seed: bytes) -> int:
     """A secret below 2^254, hence in Shamir's field, from 32 secret bytes.
 
-    The two bits cut off are those that X25519 sets itself (RFC 7748, section 5).
+    The two bits that it drops are those that X25519 sets itself (RFC 7748, section 5).
     """
     if len(seed) != prg.SEED_BYTES:
         raise LocalProtocolError(f"a secret from {len(seed)} bytes")
@@ -47,7 +48,7 @@ def secret_from(seed: bytes) -> int:
 
 
 def public_key(secret: int) -> bytes:
-    """The X25519 public key of a secret: what a reconstructed mask key is compared with."""
+    """The X25519 public key of a secret, to compare a reconstructed mask key with the announced one."""
     return _private(secret).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
@@ -62,7 +63,7 @@ def self_seed(secret: int, sid: Sid, sender: Key) -> bytes:
 
 
 def pair_seed(secret: int, other_public: bytes, sid: Sid, one: Key, other: Key) -> bytes:
-    """The 32-byte seed that both members come to, from one's secret and the other's public key.
+    """The 32-byte seed that both members compute, from one's secret and the other's public key.
 
     X25519, HKDF-SHA256 with the sid as salt; the order of the node keys `one` and `other` does not matter.
     RemoteProtocolError if `other_public` is of small order.
@@ -80,11 +81,11 @@ def _private(secret: int) -> X25519PrivateKey:
 
 
 def share_digest(share: bytes, sid: Sid, dealer: Key, kind: Kind, number: int) -> bytes:
-    """What a JOIN says of the share that member `number` gets. Unsalted: a share has over 250 random bits."""
+    """The hash in a JOIN of member `number`'s share. Unsalted: a share has over 250 random bits."""
     place = kind.value + number.to_bytes(4, "big")
     return hashlib.sha256(_DOMAIN + b"mask-share" + sid + dealer + place + share).digest()
 
 
 def shares_digest(hashes: Iterable[bytes]) -> bytes:
-    """The one digest of a list of 32-byte share digests, or of the shares of a release."""
+    """The digest of a list of 32-byte share digests, or of the shares of a release."""
     return hashlib.sha256(_DOMAIN + b"mask-shares" + b"".join(hashes)).digest()

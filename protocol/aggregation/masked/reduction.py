@@ -1,10 +1,10 @@
 """Adding up masked vectors: chunks in, totals out, and the check that totals are right.
 
-Where a vector is long, each chunk has a reducer: it gets everybody's MASKED, and sends the TOTAL of its
-chunk to all. All tell random products of their own chunks in a CHECK, and the total's products must be the
-sum of theirs (`linear_check`). Where it does not fit, a DISPUTE has all publish that chunk, which is as
-safe as any masked word, and everybody sees who lied. Where it is short there is one chunk, which everybody
-has from everybody and adds up for itself.
+If a vector is long, each chunk has a reducer, which gets all members' MASKED and sends the TOTAL of its chunk
+to all. Each member sends random products of its own chunks in a CHECK, and the total's products must be the
+sum of the members' (`linear_check`). If they are not, a DISPUTE makes all members publish that chunk, which
+is as safe as any masked word, and every member sees who lied. If a vector is short, there is one chunk: every
+member sends it to every other, and adds up for itself.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ WRONG_TOTAL = "a total that is not the sum of what it names"
 
 
 class Reduction:
-    """One member's part in one view after the other. `verified`: the totals are all here, and checked."""
+    """One member's part in each view in turn. `verified`: the totals are complete and checked."""
 
     def __init__(self, participant: Participant, layout: Layout, vector: MaskedVector, view: View) -> None:
         self._participant = participant
@@ -69,7 +69,7 @@ class Reduction:
 
     @property
     def included(self) -> tuple[Key, ...]:
-        """Who is in the sum of this view, in key order."""
+        """The members that this view's sum includes, in key order."""
         return members_in(self.view.included, self._participant.members)
 
     @property
@@ -77,7 +77,7 @@ class Reduction:
         return bool(self.view.included >> self._participant.number & 1)
 
     def reducer(self, index: int) -> Key | None:
-        """Who adds up chunk `index`; None where everybody does."""
+        """The reducer of chunk `index`; None if every member adds it up."""
         reducers = self.view.reducers
         return self._participant.members[reducers[index]] if reducers else None
 
@@ -90,17 +90,17 @@ class Reduction:
     # -- views -------------------------------------------------------------------------------------
 
     def open(self) -> list[Action]:
-        """Send this member's chunks to who adds them up in view 0."""
+        """Send this member's chunks to their reducers in view 0."""
         sends: list[Action] = [
             Send(key, self._own(self._chunks_of(key)), bulk=True) for key in self._participant.others
         ]
         return [*sends, *self._progress()]
 
     def enter(self, view: View, holds: Callable[[Key, Key, int], bool]) -> list[Action]:
-        """A new view: chunks go to who lacks them. `holds`: whether a member said that it has a chunk.
+        """Enter a view and send chunks to the members that lack them. `holds`: whether a member has a chunk.
 
-        Where a lock is proposed again, whoever is locked passes on what others lack: where everybody adds up,
-        the chunks of those who are silent now; where chunks have reducers, the totals (`_enter_proved`).
+        If the view proposes a lock again, locked members pass on what others lack: without reducers, the
+        chunks of members that are silent now; with reducers, the totals (`_enter_proved`).
         """
         if view.proofs:
             return self._enter_proved(view, view.proofs[0])
@@ -121,7 +121,7 @@ class Reduction:
         return [*sends, *self._progress()]
 
     def _enter_proved(self, view: View, proof: Proof) -> list[Action]:
-        """Totals that somebody acknowledged count now: what is here of them stays, the rest is asked for."""
+        """Enter a view with proved totals: keep those of their chunks that are here, and want the rest."""
         if view.included != self.view.included:
             self._begin(view)
         self.view = view
@@ -136,7 +136,10 @@ class Reduction:
     # -- chunks ------------------------------------------------------------------------------------
 
     def take_chunk(self, masked: Masked) -> list[Action]:
-        """A chunk of another member's vector."""
+        """Process a chunk of another member's vector.
+
+        Raises NotYet if another member adds it up, RemoteProtocolError if it is invalid.
+        """
         evidence = self.chunks.check(masked)
         if evidence is not None:
             return self._caught(evidence)
@@ -146,7 +149,7 @@ class Reduction:
         return self._progress()
 
     def _progress(self) -> list[Action]:
-        """Whatever can be added up, voted on or judged by now."""
+        """Add up, judge and check whatever is possible by now."""
         actions: list[Action] = []
         for index in () if self.view.proofs else self.totals.missing:
             if self._adds_up(index) and self.lacking(index) == ():
@@ -161,11 +164,11 @@ class Reduction:
 
     @property
     def _doubted(self) -> tuple[int, ...]:
-        """The chunks whose totals do not fit here, as long as nobody is shown to lie."""
+        """The disputed chunks whose total is not cleared yet."""
         return tuple(sorted(self.disputed - self._cleared))
 
     def lacking(self, index: int) -> tuple[Key, ...]:
-        """Whose chunk `index` is not here."""
+        """The included members whose chunk `index` is missing."""
         return tuple(key for key in self.included if not self.chunks.holds(key, index))
 
     def _parts(self, index: int) -> list[Masked]:
@@ -176,13 +179,13 @@ class Reduction:
         return added_up([part.payload for part in parts], length, members)
 
     def _add_up(self, index: int) -> list[Action]:
-        """The total of a chunk: for oneself where everybody adds up, else for all."""
+        """Add up a chunk; its reducer, if it has one, sends the total to all."""
         parts = self._parts(index)
         payload = self._sum(parts, index)
         inputs = tuple(part.head for part in parts)
         digest = bulk_digest(payload)
         if self.totals.wanted is not None and self.totals.wanted[index] != digest:
-            return []  # others acknowledged something else: that is fetched, and checked
+            return []  # others acknowledged another total: this member fetches and checks that one
         self._inputs[index] = inputs
         self.totals.take(index, payload, digest)
         if not self.view.reducers:
@@ -198,7 +201,10 @@ class Reduction:
     # -- totals ------------------------------------------------------------------------------------
 
     def take_total(self, total: Total) -> list[Action]:
-        """A chunk of the total, from who adds it up."""
+        """Process a chunk of the total from its reducer.
+
+        Raises NotYet if it is for another view, RemoteProtocolError if it is invalid.
+        """
         head = total.head
         if head.included != self.view.included or head.index >= self._layout.chunks:
             raise NotYet("a total of another view")
@@ -219,17 +225,17 @@ class Reduction:
         return self._progress()
 
     def take_piece(self, piece: TotalPiece) -> list[Action]:
-        """A chunk of totals that others voted for, from who has them."""
+        """Process a chunk of the totals that others voted for; RemoteProtocolError if nobody asked for it."""
         if self.totals.wanted is None or piece.index >= self._layout.chunks:
             raise RemoteProtocolError("a piece of a total that was not asked for")
         if piece.index not in self.totals.missing:
-            return []  # it came from its reducer, between request and answer
+            return []  # its reducer sent it between request and answer
         digest = bulk_digest(piece.payload)
         self.totals.take(piece.index, piece.payload, digest)
         return self._progress()
 
     def want(self, included: int, digests: tuple[bytes, ...], checks: Iterable[CheckVote]) -> list[Action]:
-        """From now on it is these totals that count; the votes are those that are known of them."""
+        """Make these the wanted totals, with the known check votes on them."""
         if self.totals.included != included or self.totals.digests != digests:
             self.totals = self.totals.wanting(included, digests)
             self._products = []
@@ -242,7 +248,7 @@ class Reduction:
     # -- the check ---------------------------------------------------------------------------------
 
     def _settle(self) -> list[Action]:
-        """All totals are here: say one's own products, and compare."""
+        """The totals are complete: send this member's products, and compare all products."""
         if not self.view.reducers:
             self.verified = True
             return []
@@ -265,7 +271,10 @@ class Reduction:
         return self._to_all((check,), bulk=False)
 
     def take_check(self, check: Check) -> list[Action]:
-        """Another member's products, and the totals that they are about."""
+        """Process another member's products and the heads of the totals that they are for.
+
+        Raises NotYet if they are for another view, RemoteProtocolError if they are invalid.
+        """
         codec.verify(check.vote, check.vote.sender)
         if check.vote.included != self.view.included:
             raise NotYet("a check of another view")
@@ -276,7 +285,7 @@ class Reduction:
         return [*self._note(check.vote), *self._progress()]
 
     def _compare_heads(self, head: TotalHead) -> Evidence | None:
-        """Whether who adds up a chunk signed another total of it. What a check shows first is kept."""
+        """Evidence if a reducer signed two totals of a chunk. Keeps the first head that a check shows."""
         named = (self._participant.sid, self.view.included)
         if head.index >= self._layout.chunks or (head.sid, head.included) != named:
             return None
@@ -301,7 +310,7 @@ class Reduction:
 
     @property
     def unchecked(self) -> tuple[Key, ...]:
-        """Whose products of these totals are not here."""
+        """The included members whose products for these totals are missing."""
         if not self.view.reducers or self.totals.missing:
             return ()
         votes, digest = self.totals.checks, self.totals.digest
@@ -326,7 +335,7 @@ class Reduction:
     # -- disputes ----------------------------------------------------------------------------------
 
     def _dispute(self, index: int) -> list[Action]:
-        """The total of a chunk is not the sum of what its members say: everybody is to show its part."""
+        """A chunk's products do not match its total: ask all members to publish their part."""
         self.disputed.add(index)
         participant = self._participant
         unsigned = Dispute(participant.sid, participant.me, self.view.included, index)
@@ -334,7 +343,7 @@ class Reduction:
         return [*self._to_all((dispute,), bulk=False), *self._publish(index), *self._progress()]
 
     def take_dispute(self, dispute: Dispute) -> list[Action]:
-        """Somebody can not make a chunk's total fit: show one's own part of it to all."""
+        """Process a dispute: publish this member's part of the chunk. Raises NotYet for another view."""
         codec.verify(dispute, dispute.sender)
         if dispute.included != self.view.included or dispute.index >= self._layout.chunks:
             raise NotYet("a dispute of another view")
@@ -347,7 +356,7 @@ class Reduction:
         return self._to_all(self._own((index,)), bulk=True)
 
     def _judge(self, index: int) -> list[Action]:
-        """All parts of a disputed chunk are here: who lied?"""
+        """Find the liar: all parts of a disputed chunk are here."""
         parts = self._parts(index)
         if bulk_digest(self._sum(parts, index)) != self.totals.digest_of(index):
             return self._false_total(parts, index)
@@ -358,10 +367,10 @@ class Reduction:
         return [*wrong_checks(parts, index, self.totals.checks, self.totals.coefficients)]
 
     def _false_total(self, parts: list[Masked], index: int) -> list[Action]:
-        """Either a member gave another chunk to who added up than to us, or that one added up wrongly.
+        """Either a member sent the reducer another chunk than it published, or the reducer added up wrongly.
 
-        Of a total that was had from who is locked on it, no reducer is to blame: its products tell, or nobody
-        can be named.
+        If the total came from a member locked on it, no reducer's signature is here: either wrong products
+        show who lied, or there is evidence against nobody.
         """
         for named, part in zip(self._inputs.get(index, ()), parts, strict=False):
             if named != part.head and is_signed(named):
@@ -374,21 +383,21 @@ class Reduction:
         return self._wrong_checks(parts, index)
 
     def inputs(self) -> tuple[MaskedHead, ...]:
-        """Where everybody adds up: the heads of what this member added up."""
+        """The heads of the chunks that this member added up; empty if chunks have reducers."""
         return self._inputs.get(0, ()) if not self.view.reducers else ()
 
     def compare_inputs(self, heads: Iterable[MaskedHead]) -> list[Action]:
-        """Heads that another member added up, where everybody does: those of one sender must be equal."""
+        """Compare the heads that another member added up: each sender's must be the same here."""
         evidence = self.chunks.contradicted(heads)
         return [] if evidence is None else self._caught(evidence)
 
     def _caught(self, evidence: Evidence) -> list[Action]:
-        """Somebody lied so that this session can not go on."""
+        """Record a lie that ends this session."""
         self.caught = evidence.sender
         return [evidence]
 
     def waiting_for(self) -> tuple[Key, ...]:
-        """Whose part of this view is not here."""
+        """The members whose part in this view is missing."""
         if self.verified:
             return ()
         missing = self.totals.missing

@@ -1,10 +1,10 @@
-"""How a masked session ends: acknowledgements, one release each, and what t releases open.
+"""The end of a masked session: acknowledgements, one release for each member, and the secrets that t open.
 
-What this member has said walks the table `STEPS`: one ACK and one RELEASE at most, and no RELEASE before t
+The table `STEPS` governs what a member sends: one ACK and one RELEASE at most, and no RELEASE before t
 members' ACKs for the same (members, totals). t RELEASEs open the secrets.
 
-Of a member that is included, its self mask's secret is opened; of one that is not, its mask key. An honest
-member releases once in a session, so that of no member both are ever open (protocol, Part II, P1, P2).
+They open the self mask's secret of a member that is included, and the mask key of one that is not. An honest
+member releases once in a session, so that both are never open for one member (protocol, Part II, P1, P2).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WRONG_SECRET = "shares that do not open what it committed to"  # noqa: S105 - wo
 
 
 class Phase(Enum):
-    """What this member has said."""
+    """What this member has sent."""
 
     SILENT = "silent"
     ACKNOWLEDGED = "acknowledged"
@@ -44,7 +44,7 @@ class Phase(Enum):
 
 
 class Event(Enum):
-    """What it speaks of."""
+    """What allows a member to send an ACK or a RELEASE."""
 
     CHECKED = "totals, checked"
     QUORUM = "t Acks alike"
@@ -58,11 +58,11 @@ STEPS: Table[Phase, Event] = {
     (Phase.ACKNOWLEDGED, Event.QUORUM): Step(Phase.BOTH, "Release to all"),
     (Phase.RELEASED, Event.CHECKED): Step(Phase.BOTH, "Keep the totals; Ack to all"),
 }
-"""There are no other steps: nothing is acknowledged twice, and nothing released twice."""
+"""There are no other steps: no member acknowledges or releases twice."""
 
 
 class SecretRelease:
-    """The votes and shares of one session."""
+    """The acknowledgements and releases of one session."""
 
     def __init__(
         self, participant: Participant, tolerance: Tolerance, layout: Layout, key_setup: KeySetup
@@ -79,21 +79,21 @@ class SecretRelease:
 
     @property
     def lock(self) -> Ack | None:
-        """What this member has acknowledged."""
+        """This member's acknowledgement, if it has sent one."""
         return self._acks.get(self._participant.me)
 
     @property
     def acknowledged(self) -> frozenset[Key]:
-        """Whose acknowledgement is here."""
+        """The members whose acknowledgement is here."""
         return frozenset(self._acks)
 
     @property
     def may_acknowledge(self) -> bool:
-        """Whether this member has acknowledged nothing yet."""
+        """Whether this member has not acknowledged yet."""
         return self._course.allows(Event.CHECKED)
 
     def acknowledge(self, choice: Choice, digests: tuple[bytes, ...], inputs: tuple[MaskedHead, ...]) -> Ack:
-        """One's own, the only one of this session."""
+        """Make this member's acknowledgement, the only one of this session."""
         self._course.step(Event.CHECKED)
         participant = self._participant
         vote = AckVote(participant.sid, participant.me, choice.included, choice.totals)
@@ -102,7 +102,10 @@ class SecretRelease:
         return ack
 
     def take_ack(self, ack: Ack) -> Evidence | None:
-        """Another member's acknowledgement."""
+        """Process another member's acknowledgement; evidence if it sent two.
+
+        Raises RemoteProtocolError if it is invalid.
+        """
         vote = ack.vote
         codec.verify(vote, vote.sender)
         if len(ack.digests) != self._layout.chunks or vote.totals != _digest(ack):
@@ -114,12 +117,12 @@ class SecretRelease:
         return None
 
     def quorum(self) -> Choice | None:
-        """What t members have acknowledged."""
+        """The choice that t members have acknowledged; None if there is none."""
         votes = [Choice(ack.vote.included, ack.vote.totals) for ack in list(self._acks.values())]
         return next((choice for choice in votes if votes.count(choice) >= self._tolerance.threshold), None)
 
     def digests_of(self, choice: Choice) -> tuple[tuple[bytes, ...], tuple[Key, ...]] | None:
-        """The totals' digests, and who says that it has them; None if nobody does."""
+        """(the totals' digests, the members that acknowledged them); None if no member did."""
         acks = [ack for ack in self._acks.values() if Choice(ack.vote.included, ack.vote.totals) == choice]
         if not acks:
             return None
@@ -129,21 +132,21 @@ class SecretRelease:
 
     @property
     def released(self) -> frozenset[Key]:
-        """Who has released."""
+        """The members whose release is here."""
         return frozenset(self._releases)
 
     @property
     def own(self) -> Release | None:
-        """This member's release."""
+        """This member's release, if it has sent one."""
         return self._releases.get(self._participant.me)
 
     @property
     def may_release(self) -> bool:
-        """Whether this member has released nothing yet."""
+        """Whether this member has not released yet."""
         return self._course.allows(Event.QUORUM)
 
     def release(self, choice: Choice) -> Release:
-        """One's own, the only one of this session."""
+        """Make this member's release, the only one of this session."""
         self._course.step(Event.QUORUM)
         participant = self._participant
         pairs = (self._key_setup.shares[key] for key in participant.members)
@@ -161,7 +164,10 @@ class SecretRelease:
         return release
 
     def take_release(self, release: Release) -> Evidence | None:
-        """Another member's release; what it did not get dealt does not count, and shows that it lies."""
+        """Process another member's release; evidence if it sent two, or shares that it was not dealt.
+
+        Raises RemoteProtocolError if it is invalid.
+        """
         head = release.head
         codec.verify(head, head.sender)
         if (
@@ -180,7 +186,7 @@ class SecretRelease:
         return None
 
     def _is_dealt(self, release: Release) -> bool:
-        """Whether each share is the one whose hash its dealer told everybody."""
+        """Whether each share matches the hash that its dealer sent to all members."""
         number, members = self._participant.numbers[release.head.sender], self._participant.members
         for dealer_number, (dealer, share) in enumerate(zip(members, release.shares, strict=True)):
             included = bool(release.head.included >> dealer_number & 1)
@@ -190,7 +196,10 @@ class SecretRelease:
         return True
 
     def opened(self) -> ResultCertificate | Evidence | None:
-        """What t releases of the same choice open; evidence against a dealer whose shares do not fit."""
+        """The certificate that t releases of one choice open, or evidence against a dealer of wrong shares.
+
+        None while there are too few releases, or no quorum among them.
+        """
         releases = tuple(self._releases.values())
         if len(releases) < self._tolerance.threshold:
             return None
@@ -207,7 +216,7 @@ class SecretRelease:
         return None
 
     def unopened(self, choice: Choice) -> ResultCertificate:
-        """The certificate of this choice, without its secrets, and with this member's release alone."""
+        """The certificate of this choice without its secrets, with only this member's release."""
         known, own = self.digests_of(choice), self.own
         return ResultCertificate(
             sid=self._participant.sid,
@@ -222,9 +231,9 @@ class SecretRelease:
 def open_secrets(
     unopened: ResultCertificate, alike: Iterable[Release], numbers: Mapping[Key, int], threshold: int
 ) -> ResultCertificate | Evidence:
-    """The certificate that these releases make whole; evidence against a dealer whose shares do not fit.
+    """The certificate that these releases complete, or evidence against a dealer of wrong shares.
 
-    All are for the same, and are votes for it; `threshold` of them open the secrets.
+    All releases are for the same choice and count as votes; `threshold` of them open the secrets.
     """
     votes = sorted(alike, key=lambda release: release.head.sender)
     chosen = votes[:threshold]

@@ -1,10 +1,10 @@
 """The second half of a masked session: from the certificate of all joins to the result.
 
-Three tables say where it stands: the one below, and those of `release` and `view_change`.
+Three transition tables describe its state: the one below, and those of `release` and `view_change`.
 
-`Spend` comes before anything else. One acknowledgement and one release, and no release before t
-acknowledgements of the same; where votes count, `Vote` comes before it. Failed at the end of the time, when
-too many are lost, when somebody lied.
+`Spend` comes before anything else. A member sends one acknowledgement and one release, and no release before
+t acknowledgements of the same totals; if the group has a ballot, `Vote` comes before the release. The rounds
+fail when the time is over, when too many members are lost, or when a member lied.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from protocol.wire.messages import Message
 
 MaskedReply = TotalPiece | ResultCertificate
 SummedMessage = Masked | Total | Check | Dispute | Ack | Release | ViewChange | Propose
-"""What comes once all have joined."""
+"""The messages after all members have joined."""
 
 
 class Phase(Enum):
-    """Whether the secrets are open."""
+    """How far the rounds are: before the secrets are open, after, or at the end."""
 
     MASKS = "masks"
     OPEN = "open"
@@ -59,7 +59,7 @@ class Phase(Enum):
 
 
 class Event(Enum):
-    """What moves the rounds on."""
+    """What moves the rounds from one phase to the next."""
 
     SECRETS = "t Releases"
     TOTALS = "the totals, whole"
@@ -78,7 +78,7 @@ STEPS: Table[Phase, Event] = {
 
 
 class MaskedRounds:
-    """One member's part. `point` decodes what comes out."""
+    """One member's part. `point` decodes the sum."""
 
     def __init__(
         self,
@@ -105,37 +105,37 @@ class MaskedRounds:
         self._end_at = now + participant.sums_timeout_s
 
     def open(self, clipped: int, now: float) -> list[Action]:
-        """Spend the offer, and send it under its masks."""
+        """Spend the offer and send it under its masks. `clipped`: the number of clipped coordinates."""
         spend = Spend(self._participant.sid, self._participant.round, clipped)
         return [spend, *self._reduction.open(), *self._advance(now)]
 
     @property
     def over(self) -> bool:
-        """Whether it has completed or failed."""
+        """Whether the rounds have completed or failed."""
         return self._course.phase is Phase.DONE
 
     @property
     def view(self) -> View:
-        """What is summed now."""
+        """The current view."""
         return self._reduction.view
 
     @property
     def takes_in(self) -> tuple[View, int]:
-        """Where this changes, what came too early before may count now."""
+        """(view, number of disputes); when this changes, messages that came too early may count."""
         return self._reduction.view, len(self._reduction.disputed)
 
     @property
     def expects(self) -> bool:
-        """Whether anything was asked for."""
+        """Whether this member expects replies to its requests."""
         return self._result.expects
 
     @property
     def deadline(self) -> float:
-        """When something is due."""
+        """When tick should be called at the latest."""
         return min(self._end_at, self._views.deadline, self._result.deadline)
 
     def waiting_for(self) -> tuple[Key, ...]:
-        """Who is waited for, at this step."""
+        """The members that this step waits for."""
         others = self._participant.others
         number = self._views.number
         if self._views.changing:
@@ -152,10 +152,10 @@ class MaskedRounds:
         return tuple(key for key in others if key not in here)
 
     def awaits_only(self, message: Message) -> bool:
-        """Whether this is the last total, or the last release that it takes to open the secrets."""
+        """Whether this is the last total, or the last release that opening the secrets needs."""
         if isinstance(message, Total):
             return len(self._reduction.totals.missing) <= 1
-        return len(self._secret_release.released) + 1 >= self._tolerance.threshold  # opens, if votes suffice
+        return len(self._secret_release.released) + 1 >= self._tolerance.threshold  # opens, with a quorum
 
     def _to_all(self, message: MaskedMessage) -> list[Action]:
         return [Send(key, (message,)) for key in self._participant.others]
@@ -163,7 +163,7 @@ class MaskedRounds:
     # -- messages ----------------------------------------------------------------------------------
 
     def receive(self, message: SummedMessage, now: float) -> list[Action]:
-        """A message of another member; NotYet, and nothing changed, for what belongs to another view."""
+        """Process a member's message. Raises NotYet, and changes nothing, if it is for another view."""
         return [*self._taken(message, now), *self._advance(now)]
 
     def _taken(self, message: SummedMessage, now: float) -> list[Action]:
@@ -187,7 +187,7 @@ class MaskedRounds:
                 return self._take_proposal(message, now)
 
     def reply(self, reply: MaskedReply, now: float) -> list[Action]:
-        """Something that was asked for: a chunk of the total, or the certificate of who has finished."""
+        """Process a reply: a chunk of the total, or the certificate of a member that has finished."""
         if isinstance(reply, ResultCertificate):
             self._result.take(reply)
             return self._advance(now)
@@ -196,7 +196,7 @@ class MaskedRounds:
     # -- the end -----------------------------------------------------------------------------------
 
     def _advance(self, now: float) -> list[Action]:
-        """Acknowledge, release, open, complete: whatever is possible by now."""
+        """Acknowledge, release, open, complete or give up, as far as possible."""
         if self._reduction.caught is not None:
             return self._fail(Reason.CAUGHT, (self._reduction.caught,))
         still = self._result.left(self._reduction.totals.missing, now)
@@ -212,7 +212,7 @@ class MaskedRounds:
         return [*actions, *self._give_up_if_hopeless()]
 
     def _acknowledge(self) -> list[Action]:
-        """Once, and not between a vote and its proposal: a leader would not know of the lock."""
+        """Acknowledge once, and not between a vote and its proposal: the leader must know the lock."""
         if self._views.changing:
             return []
         totals = self._reduction.totals
@@ -227,7 +227,7 @@ class MaskedRounds:
         return [*self._keep(totals), *self._to_all(ack)]
 
     def _keep(self, totals: Totals) -> list[Action]:
-        """Others may ask for them: as soon as this member says that it has them, and afterwards."""
+        """Keep the totals: once this member has acknowledged them, others may ask for them."""
         if self._kept == totals.digest:
             return []
         self._kept = totals.digest
@@ -243,7 +243,7 @@ class MaskedRounds:
         return [*self._bound(choice, release), *self._to_all(release)]
 
     def _bound(self, choice: Choice, release: Release) -> list[Action]:
-        """A release is a vote, where votes count."""
+        """The Vote that a release is, if the group has a ballot."""
         participant = self._participant
         if participant.ballot is None:
             return []
@@ -253,7 +253,7 @@ class MaskedRounds:
         ]
 
     def _complete(self, certificate: ResultCertificate, now: float) -> list[Action]:
-        """The secrets are open: with the totals that they are for, that is the result."""
+        """Complete: the secrets are open; with their totals they give the result. Fetch missing totals."""
         if self._course.phase is Phase.MASKS:
             self._course.step(Event.SECRETS)
         totals = self._reduction.totals
@@ -278,7 +278,7 @@ class MaskedRounds:
         return self._pull(Choice(certificate.included, certificate.releases[0].totals), (), now)
 
     def _pull(self, choice: Choice, first: tuple[Key, ...], now: float) -> list[Action]:
-        """Ask for what is missing of these totals: these members `first`, then who said that it has them."""
+        """Ask for the missing chunks of these totals: members in `first`, then those that acknowledged."""
         known = self._secret_release.digests_of(choice)
         sources = dict.fromkeys((*first, *(known[1] if known else ())))
         return self._result.pull(self._reduction.totals.missing, sources, now)
@@ -320,14 +320,14 @@ class MaskedRounds:
         return [*entered, *again, *self._fetch_locked(view, now)]
 
     def _again(self, view: View) -> list[Action]:
-        """Where what this member acknowledged is proposed again: what it said of it may have been lost."""
+        """Repeat this member's Ack and Release if the view proposes them again: they may have been lost."""
         lock, release = self._secret_release.lock, self._secret_release.own
         if lock is None or not any(other.totals == lock.vote.totals for other in view.locks):
             return []
         return [*self._to_all(lock), *(self._to_all(release) if release is not None else [])]
 
     def _fetch_locked(self, view: View, now: float) -> list[Action]:
-        """What is missing of totals that somebody acknowledged, from who has them."""
+        """Fetch the missing chunks of locked totals from the members that hold them."""
         if not view.proofs or not self._reduction.totals.missing:
             return []
         lock = view.locks[0]
@@ -336,7 +336,7 @@ class MaskedRounds:
     # -- time and loss -----------------------------------------------------------------------------
 
     def tick(self, now: float) -> list[Action]:
-        """What is due."""
+        """Act on what is due."""
         if now >= self._end_at:
             return self._fail(Reason.MASKS_TIMEOUT, self.waiting_for())
         actions = [*self._lead(now), *self._result.tick(now)]
@@ -345,23 +345,23 @@ class MaskedRounds:
         return [*actions, *self._advance(now)]
 
     def heard(self, key: Key) -> None:
-        """A member is there, whatever was said of it."""
+        """A member sent a message: it is not gone."""
         self._views.gone.discard(key)
 
     def lost(self, keys: Iterable[Key], now: float) -> list[Action]:
-        """Nothing more comes from these: the others go on without them, as far as that is possible."""
+        """Nothing more comes from these members: change the view if it depends on one of them."""
         self._views.gone.update(keys)
         late, gone = self.waiting_for(), self._views.gone
         leader = self._views.leader(self._views.number)
         if self._views.changing:
-            is_needed = leader in gone  # who is gone votes for no view: that it is said again ends none
+            is_needed = leader in gone  # a lost voter ends no view; only a lost leader does
         else:
             is_needed = not self._reduction.verified and any(key in gone for key in late)
         changed = self._change_view(self._views.number + 1, now) if is_needed else self._lead(now)
         return [*changed, *self._advance(now)]
 
     def _give_up_if_hopeless(self) -> list[Action]:
-        """More are lost than this group tolerates."""
+        """Fail if the group cannot tolerate the losses."""
         if not self._views.gone:
             return []
         secret_release, there = self._secret_release, frozenset(self._participant.members) - self._views.gone

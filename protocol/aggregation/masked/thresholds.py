@@ -1,10 +1,10 @@
-"""What a masked group withstands (protocol, Part II, D.3).
+"""The failures that a masked group tolerates (protocol, Part II, D.3).
 
     t = n - f      shares that open a secret, acknowledgements and releases that end a round
     m = 2 t - n - 1 = n - 2 f - 1, at most n - 2      members that may collude, and lie, and learn nothing
 
-so that no honest majority is needed beyond n + m < 2 t: of one member, the self mask and the mask key are
-never both opened, and two sets of members never both end (P1, P2).
+so that no honest majority is needed beyond n + m < 2 t: the self mask and the mask key of one member are
+never both opened, and two different sets of members never both complete (P1, P2).
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ class Tolerance:
 
     @property
     def threshold(self) -> int:
-        """t."""
+        """t: the shares that open a secret."""
         return self.members - self.dropouts
 
     @property
     def least_included(self) -> int:
-        """How few members a sum may include: t, and three, or one's own could be subtracted."""
+        """The least number of members in a sum: t, and three, since with two, each could subtract its own."""
         return max(self.threshold, 3)
 
     @property
     def colluders(self) -> int:
-        """m."""
+        """m: the members that may collude and learn nothing."""
         return min(self.members - 2, self.members - 2 * self.dropouts - 1)
 
 
 def most_dropouts(members: int) -> int:
-    """The largest f that leaves one colluder without power, and three in a sum."""
+    """The largest f with which one colluder learns nothing and a sum has three members."""
     return max(0, min((members - 2) // 2, members - 3))
 
 
@@ -64,6 +64,6 @@ class MaskedSettings:
 
 
 def tolerance(members: int, dropouts: int | None) -> Tolerance:
-    """What a group of this size withstands; `dropouts` None: a fifth of it, else at most what is possible."""
+    """The tolerance of a group of this size. `dropouts`: capped by what is possible; None: a fifth."""
     wanted = members // ONE_IN if dropouts is None else dropouts
     return Tolerance(members, min(wanted, most_dropouts(members)))

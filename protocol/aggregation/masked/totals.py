@@ -1,4 +1,4 @@
-"""The totals over one set of members: chunks of words and carries, their digests, the votes on them."""
+"""The totals over one set of members: chunks of words and carries, their digests, and the check votes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from protocol.wire.masked_messages import CheckVote, TotalPiece
 
 
 class Totals:
-    """What `included` add up to. Words, carries and digests are by chunk.
+    """The totals of the members in `included`. Words, carries and digests are by chunk.
 
-    `wanted`: the digests that the chunks must have, where they are known beforehand.
+    `wanted`: the digests that the chunks must have, if they are known beforehand.
     """
 
     def __init__(self, sid: Sid, included: int, layout: Layout, wanted: Sequence[bytes] | None) -> None:
@@ -36,7 +36,7 @@ class Totals:
         self.checks: dict[Key, CheckVote] = {}
 
     def wanting(self, included: int, wanted: Sequence[bytes]) -> Totals:
-        """Totals with these digests, of which what is here already is kept; no check of them is known."""
+        """New totals with these digests; they keep the chunks already here, and have no check votes."""
         totals = Totals(self._sid, included, self._layout, wanted)
         for index, digest in enumerate(wanted):
             if self._digests[index] == digest:
@@ -47,30 +47,30 @@ class Totals:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The chunks that are not here."""
+        """The indices of the chunks that are missing."""
         return tuple(index for index, digest in enumerate(self._digests) if digest is None)
 
     def digest_of(self, index: int) -> bytes | None:
-        """Of a chunk; None if it is not here."""
+        """The digest of a chunk; None if it is missing."""
         return self._digests[index]
 
     @property
     def digests(self) -> tuple[bytes, ...]:
-        """Of all chunks; fewer where some are missing."""
+        """The digests of the chunks that are here, in order."""
         return tuple(digest for digest in self._digests if digest is not None)
 
     @property
     def digest(self) -> bytes:
-        """What votes name, once no chunk is missing."""
+        """The digest that votes name; valid once no chunk is missing."""
         return totals_digest(self._sid, self.included, self.digests)
 
     def forget_other_checks(self) -> None:
-        """Only checks of these very totals are kept, so that who told of others before is heard again."""
+        """Drop check votes on other totals, so that their senders can vote on these."""
         digest = totals_digest(self._sid, self.included, self.wanted or self.digests)
         self.checks = {key: vote for key, vote in self.checks.items() if vote.totals == digest}
 
     def take(self, index: int, payload: bytes | memoryview, digest: bytes) -> None:
-        """A chunk and its SHA-256; RemoteProtocolError unless length, carries and digest are right."""
+        """Store a chunk and its bulk digest; RemoteProtocolError unless length, carries, digest are right."""
         length, members = self._layout.length(index), self._layout.members
         if len(payload) != payload_bytes(length, members):
             raise RemoteProtocolError(f"chunk {index} of a total has {len(payload)} bytes")
@@ -85,11 +85,11 @@ class Totals:
         return np.frombuffer(self._payloads[index], dtype="<u4", count=self._layout.length(index))
 
     def joined(self) -> Words:
-        """(d + 1,) uint32, a copy of the words of all chunks, once none is missing."""
+        """(d + 1,) uint32: a copy of the words of all chunks, once none is missing."""
         return np.concatenate([self._words(index) for index in range(self._layout.chunks)])
 
     def pieces(self) -> tuple[TotalPiece, ...]:
-        """All chunks, as they are kept and served, once none is missing."""
+        """All chunks, as a node keeps and serves them, once none is missing."""
         return tuple(TotalPiece(self._sid, index, payload) for index, payload in enumerate(self._payloads))
 
     @property
@@ -100,7 +100,7 @@ class Totals:
         return self._coefficients
 
     def products(self, coefficients: Coefficients, index: int) -> linear_check.Products:
-        """Of a chunk of the total; RemoteProtocolError if it is missing."""
+        """The products of a chunk of the total; RemoteProtocolError if it is missing."""
         carries = self._carries[index]
         if carries is None:
             raise RemoteProtocolError(f"chunk {index} of a total is missing")
@@ -108,16 +108,16 @@ class Totals:
 
 
 def product_bytes(layout: Layout) -> int:
-    """How long the products of a check are."""
+    """The length in bytes of the products of a check."""
     return 4 * CHECKS * layout.chunks
 
 
 def payload_bytes(length: int, members: int) -> int:
-    """How long the payload of a total's chunk of `length` words is."""
+    """The length in bytes of a total's chunk of `length` words."""
     return 4 * length + linear_check.packed_bytes(length, members)
 
 
 def added_up(parts: Sequence[memoryview | bytes], length: int, members: int) -> bytes:
-    """The payload of the sum of these chunks."""
+    """The payload of the sum of these chunks: words, then packed carries."""
     words, carries = linear_check.add_up(parts, length)
     return bytes(raw(words, slice(None))) + linear_check.pack(carries, members)

@@ -2,9 +2,10 @@
 
     X = T - sum over i in U of G(b_i) - sum over i in U, k not in U of +-G(K_ik)   mod 2^32
 
-(Bonawitz et al. 2017, section 4). The last word of X counts U: it is |U| unless somebody's masks were not
-those that the protocol says. A certificate holds what was reconstructed, and at least t signed releases for
-these totals: an honest member releases only what t have acknowledged, and acknowledges only what it checked.
+(Bonawitz et al. 2017, section 4). The last word of X counts U: it is |U| unless some member's masks were not
+those of the protocol. A certificate holds the reconstructed secrets and at least t signed releases for these
+totals: an honest member releases only totals that t acknowledged, and acknowledges only totals that it
+checked.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from protocol.wire.masked_messages import JoinHead, ResultCertificate
 from protocol.wire.member_sets import everybody
 
 _PART_WORDS = 1 << 17
-"""All masks come off a part before the next one: it stays in the core's cache."""
+"""The size of a part: all its masks are removed before the next one, so that it stays in a core's cache."""
 
 
 def totals_digest(sid: Sid, included: int, digests: Sequence[bytes]) -> bytes:
-    """What votes name: SHA-256 of who is included and of every chunk's digest."""
+    """SHA-256 of the included set and every chunk's digest, as votes name the totals."""
     whole = hashlib.sha256(b"murmuration/1/totals" + sid + included.to_bytes(8, "little"))
     for digest in digests:
         whole.update(digest)
@@ -49,7 +50,7 @@ def secret_fits(secret: bytes, head: JoinHead, included: bool) -> bool:
 def check_result(
     certificate: ResultCertificate, members: tuple[Key, ...], tolerance: Tolerance, layout: Layout
 ) -> None:
-    """RemoteProtocolError unless this proves a total of its session."""
+    """Raises RemoteProtocolError unless the certificate proves a total of its session."""
     included, sid = certificate.included, certificate.sid
     if included > everybody(len(members)) or included.bit_count() < tolerance.least_included:
         raise RemoteProtocolError("a certificate over too few members, or strangers")
@@ -83,12 +84,12 @@ def _check_releases(certificate: ResultCertificate, members: tuple[Key, ...], th
 
 
 def release_digest(shares: Iterable[bytes]) -> bytes:
-    """What a release's head names of its shares."""
+    """The digest of its shares that a release's head names."""
     return hashlib.sha256(b"murmuration/1/released" + b"".join(shares)).digest()
 
 
 def _masks(certificate: ResultCertificate) -> tuple[list[Stream], list[Stream]]:
-    """The masks that are still in the total with a plus, and those with a minus."""
+    """(masks still added to the total, masks still subtracted from it)."""
     plus: list[Stream] = []
     minus: list[Stream] = []
     heads, sid = certificate.heads, certificate.sid
@@ -110,7 +111,7 @@ def _included(certificate: ResultCertificate) -> Iterator[tuple[int, JoinHead]]:
 
 
 def unmask(total: Words, certificate: ResultCertificate) -> None:
-    """Take all masks out of a (d + 1,) total, in place."""
+    """Remove all masks from a (d + 1,) total, in place."""
     plus, minus = _masks(certificate)
     for first in range(0, len(total), _PART_WORDS):
         part = total[first : first + _PART_WORDS]
@@ -121,7 +122,7 @@ def unmask(total: Words, certificate: ResultCertificate) -> None:
 
 
 def mean_of(total: Words, certificate: ResultCertificate, point: FixedPoint) -> Floats | None:
-    """The (d,) float32 mean from a (d + 1,) total, which is used up; None if its count is wrong."""
+    """The (d,) float32 mean from a (d + 1,) total, which it overwrites; None if its count is wrong."""
     unmask(total, certificate)
     summands = certificate.included.bit_count()
     if int(total[-1]) != summands:

@@ -1,10 +1,11 @@
-"""Changing the view: who is still there votes, and a leader that rotates proposes whom the sum includes.
+"""Changing the view: the remaining members vote, and a rotating leader proposes whom the sum includes.
 
-Who has voted for a view is in it only by the leader's PROPOSE: the table `STEPS`.
+A member that has voted for a view enters it only with the leader's PROPOSE: see the table `STEPS`.
 
-An honest member acknowledges one (members, totals) in a session and never another. What it has acknowledged
-goes into its vote as a lock, and a leader that sees a lock must propose just that again: others may have
-released for it already (protocol, Part II, R5). Two locks that differ end the session: nobody proposes.
+An honest member acknowledges one (members, totals) in a session and never another. Its vote carries what it
+acknowledged as a lock, and a leader that sees a lock must propose exactly that again: others may have
+released for it already (protocol, Part II, R5). After two different locks, no leader proposes, and the
+session fails.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Holds = Callable[[Key, int], bool]
 
 @dataclass(frozen=True)
 class Choice:
-    """What acknowledgements and releases are for: whom the sum includes, and the digest of its totals."""
+    """What a member acknowledges and releases: the set that the sum includes, and its totals' digest."""
 
     included: int
     totals: bytes
@@ -52,29 +53,29 @@ class Choice:
 
 @dataclass(frozen=True)
 class View:
-    """Who is included, who adds up which chunk (empty: everybody does), and what must be proposed again."""
+    """The included set, the reducer of each chunk (empty: every member adds up), and the locks."""
 
     number: int
     included: int
     reducers: tuple[int, ...]
     locks: tuple[AckVote, ...]
     proofs: tuple[Proof, ...] = ()
-    """Of the locks, where chunks have reducers: nothing is added up in such a view, only fetched."""
+    """The proofs of the locks, if chunks have reducers: in such a view members only fetch totals."""
 
 
 class NotYet(RemoteProtocolError):
-    """Right, as far as it goes, but of a view that this member is not in: kept for later by the machine."""
+    """A valid message of a view that this member is not in: the machine holds it for later."""
 
 
 class Phase(Enum):
-    """Between two views, or in one."""
+    """Whether a member is in a view or between two."""
 
     IN_VIEW = "in a view"
     VOTED = "voted"
 
 
 class Event(Enum):
-    """What changes the view."""
+    """What leads from one view to the next."""
 
     VOTE = "time, a loss, a vote"
     PROPOSAL = "the Propose of its leader"
@@ -94,7 +95,7 @@ STEPS: Table[Phase, Event] = {
 
 
 def votes_digest(votes: Iterable[ViewVote]) -> bytes:
-    """What a proposal names of the votes that it rests on."""
+    """The digest by which a proposal names its votes."""
     digest = hashlib.sha256(b"murmuration/1/votes")
     for vote in votes:
         digest.update(vote.sender + vote.signature)
@@ -102,7 +103,7 @@ def votes_digest(votes: Iterable[ViewVote]) -> bytes:
 
 
 class ViewChanges:
-    """What this member knows of the votes and proposals of a session."""
+    """The votes and proposals of a session that this member knows."""
 
     def __init__(self, participant: Participant, tolerance: Tolerance, layout: Layout) -> None:
         self._participant = participant
@@ -111,41 +112,41 @@ class ViewChanges:
         self._votes: dict[int, dict[Key, ViewChange]] = {}
         self._proposals: dict[int, Propose] = {}
         self.gone: set[Key] = set()
-        """Who can not be expected to vote."""
+        """The members that cannot be expected to vote."""
         self._course = Course(STEPS, Phase.IN_VIEW)
         self.number = 0
-        """The view that this member votes for, or is in."""
+        """The view that this member is in, or votes for."""
         self.until = self._lead_at = math.inf
 
     @property
     def changing(self) -> bool:
-        """Whether this member has voted for a view that it is not in."""
+        """Whether this member has voted for a view that it has not entered."""
         return self._course.phase is Phase.VOTED
 
     @property
     def last(self) -> int:
-        """The last view that a session may come to."""
+        """The number of the last view that a session may have."""
         return self._tolerance.dropouts + 2
 
     def leader(self, number: int) -> Key:
-        """Who proposes in a view: another member in each, and no member in every session's first."""
+        """The member that proposes in a view; it differs from view to view, and from session to session."""
         members = self._participant.members
         return members[(number + int.from_bytes(self._participant.sid[:8], "big")) % len(members)]
 
     def begin(self, now: float, seconds: float) -> View:
-        """View 0: everybody is included. All views together may take `seconds`."""
+        """Begin view 0, which includes all members. All views together may take `seconds`."""
         self._view_s = seconds * (1 - FIRST_VIEW) / (self.last + 1)
         self.until = now + seconds * FIRST_VIEW
         return View(0, everybody(len(self._participant.members)), self._layout.reducers, ())
 
     def entered(self, number: int, now: float) -> None:
-        """A proposal was accepted."""
+        """Enter a view whose proposal was accepted."""
         self._course.step(Event.PROPOSAL)
         self.number, self.until, self._lead_at = number, now + self._view_s, math.inf
 
     @property
     def deadline(self) -> float:
-        """When this view is over, or its leader is to propose with the votes that it has."""
+        """When this view is over, or its leader must propose with the votes that it has."""
         lead_at = self._lead_at if self._lead_at > -math.inf else math.inf
         return min(self.until if self.number < self.last else math.inf, lead_at)
 
@@ -154,9 +155,9 @@ class ViewChanges:
     def change(
         self, number: int, holds: Holds, locks: tuple[AckVote, ...], proofs: tuple[Proof, ...], now: float
     ) -> list[ViewChange]:
-        """One's own votes for a later view and, while a leader is gone, for the one after it.
+        """This member's votes for a later view and, while that view's leader is gone, for the one after it.
 
-        `holds`: whether this member has a chunk.
+        `holds`: returns whether this member has a chunk.
         """
         votes: list[ViewChange] = []
         while self.number < number <= self.last:
@@ -190,7 +191,10 @@ class ViewChanges:
         return bits.to_bytes(-(-len(self._participant.members) * chunks // 8), "little")
 
     def take_vote(self, change: ViewChange) -> Evidence | None:
-        """Another member's vote."""
+        """Process another member's vote; returns evidence if it voted differently in the same view.
+
+        Raises RemoteProtocolError if the vote is invalid.
+        """
         vote = change.vote
         if not 1 <= vote.view <= self.last:
             raise RemoteProtocolError(f"a vote for view {vote.view}; 1 to {self.last} are allowed")
@@ -213,18 +217,21 @@ class ViewChanges:
             codec.verify(lock, lock.sender)
 
     def voted(self, number: int) -> Collection[Key]:
-        """Who has voted for a view."""
+        """The members that have voted for a view."""
         return self._votes.get(number, {}).keys()
 
     # -- proposals ---------------------------------------------------------------------------------
 
     def lead(self, now: float) -> Propose | None:
-        """This leader's proposal, once all that can be expected have voted, or half the time is over."""
+        """The leader's proposal, once all members not gone have voted, or half the view's time is over.
+
+        None for other members, before that, after it has proposed, or if the votes allow no proposal.
+        """
         if self.number == 0 or not self._leads or self.number in self._proposals:
             return None
         voted = self._votes.get(self.number, {})
         if now >= self._lead_at:
-            self._lead_at = -math.inf  # from now on t votes are enough, whenever they are here
+            self._lead_at = -math.inf  # from now on t votes are enough, whenever they arrive
         elif not all(key in voted or key in self.gone for key in self._participant.others):
             return None
         return self._propose(self.number)
@@ -265,13 +272,16 @@ class ViewChanges:
         return propose
 
     def _reducers(self, included: int) -> tuple[int, ...]:
-        """Who is included keeps its chunks; the chunks of the others are dealt out in turn."""
+        """Included reducers keep their chunks; the others' chunks go to the included members in turn."""
         there = [number for number in range(len(self._participant.members)) if included >> number & 1]
         first = self._layout.reducers
         return tuple(r if r in there else there[index % len(there)] for index, r in enumerate(first))
 
     def take_proposal(self, propose: Propose) -> Evidence | View:
-        """The view that a leader proposes; RemoteProtocolError unless its votes bear it."""
+        """The view that a leader proposes; evidence if it proposed two.
+
+        Raises RemoteProtocolError unless the proposal's votes justify it.
+        """
         head = propose.head
         if not 1 <= head.view <= self.last or head.sender != self.leader(head.view):
             raise RemoteProtocolError(f"a proposal for view {head.view} of somebody who does not lead it")
@@ -317,9 +327,9 @@ class ViewChanges:
             raise RemoteProtocolError("a proposal with chunks that nobody adds up")
 
     def _check_proofs(self, locks: tuple[AckVote, ...], proofs: tuple[Proof, ...]) -> None:
-        """Where totals are checked by products, a lock comes with those of all that it includes.
+        """If chunks have reducers, check that each lock comes with the products of all that it includes.
 
-        Already in a vote: a leader must propose a lock again, and others refuse one that is not proved.
+        Votes, too, carry this proof: a leader must propose a lock again, and others refuse one without proof.
         """
         if not self._layout.reducers:
             return
@@ -346,7 +356,7 @@ class ViewChanges:
         codec.verify(vote, vote.sender)
 
     def holds(self, number: int, key: Key, owner: Key, index: int) -> bool:
-        """Whether a member said, in its vote for this view, that it has this chunk."""
+        """Whether member `key`, by its vote for this view, has chunk `index` of `owner`."""
         propose = self._proposals.get(number)
         votes: Iterator[ViewVote] = iter(propose.votes if propose else ())
         vote = next((vote for vote in votes if vote.sender == key), None)
@@ -357,7 +367,7 @@ class ViewChanges:
 
 
 def _locks_of(votes: Iterable[ViewVote]) -> dict[tuple[int, bytes], AckVote]:
-    """What voters are locked on: one of them for each (members, totals)."""
+    """The voters' locks: one vote for each (members, totals)."""
     locks: dict[tuple[int, bytes], AckVote] = {}
     for vote in votes:
         for lock in vote.locks:

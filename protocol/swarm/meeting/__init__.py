@@ -1,1 +1,1 @@
-"""Nodes find each other, and groups form."""
+"""Peer discovery, and the forming of groups."""

@@ -1,7 +1,7 @@
-"""Whose clock is wrong, for people. Nothing that a node decides depends on what a clock shows.
+"""Detects wrong clocks, for people. No decision of a node depends on what a clock shows.
 
-Each Hello and Roster says what its sender's clock shows. That, less one's own, is by how much the sender's is
-ahead, give or take the time that a message takes.
+Each Hello and Roster carries the time of its sender's clock. This time minus the receiver's own is by how
+much the sender's clock is ahead, up to the message's travel time.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from statistics import median
 from protocol.wire.messages import Key
 
 TOLERANCE_S = 10.0
-"""Clocks that differ by less are told of nowhere: a message may have been under way for a part of it."""
+"""Smaller differences are not reported: they may be a message's travel time."""
 THIS_MACHINE = "this machine"
 _FEWEST = 2
-"""Where so many peers agree, it is this machine's own clock that is wrong."""
+"""The least number of peers whose agreement shows that this machine's own clock is wrong."""
 
 
 class Clocks:
-    """By how much the peers' clocks are ahead of this machine's."""
+    """The differences between the peers' clocks and this machine's."""
 
     def __init__(self) -> None:
         self.offset_s = 0.0
-        """By how much this machine's clock is ahead of the times that the shell gives."""
+        """By how much this machine's clock is ahead of the shell's times."""
         self._asleep_s = 0.0
         self._ahead: dict[Key, float] = {}
         self._told: set[Key] = set()
@@ -34,26 +34,26 @@ class Clocks:
         return max(0, int((now + self.offset_s) * 1000))
 
     def heard(self, key: Key, clock_ms: int, now: float) -> None:
-        """A peer's clock shows this; 0 says nothing."""
+        """Note what a peer's clock shows (Unix ms); 0 means unknown."""
         if clock_ms:
             self._ahead[key] = clock_ms / 1000 - (now + self.offset_s)
 
     def ahead_s(self, key: Key) -> float | None:
-        """By how much a peer's clock is ahead of this machine's, where that is worth telling."""
+        """By how much a peer's clock is ahead of this machine's; None if unknown or below TOLERANCE_S."""
         ahead_s = self._ahead.get(key)
         return None if ahead_s is None or abs(ahead_s) < TOLERANCE_S else ahead_s
 
     def most_heard(self, keys: Collection[Key]) -> bool:
-        """Whether more than half of these peers said what their clocks show; one alone proves nothing."""
+        """Whether more than half of these peers sent their clocks; a single one proves nothing."""
         return not keys or 2 * sum(key in self._ahead for key in keys) > len(keys)
 
     def keep(self, keys: Collection[Key]) -> None:
-        """Forget all others."""
+        """Forget the clocks of all other peers."""
         self._ahead = {key: ahead_s for key, ahead_s in self._ahead.items() if key in keys}
         self._told.intersection_update(keys)
 
     def step(self, offset_s: float, asleep_s: float) -> str | None:
-        """This machine's clock shows `offset_s` more than the shell's times; what to tell if somebody set it.
+        """This machine's clock shows `offset_s` more than the shell's times; a text if somebody set it.
 
         `asleep_s`: how much of that the machine slept, while the shell's times stood still.
         """
@@ -67,7 +67,7 @@ class Clocks:
         return f"its clock was set {way} by {abs(by_s):.0f} s; rounds do not depend on it"
 
     def news(self) -> list[tuple[Key | None, str]]:
-        """What is to be told of whose clock, once each; None: this machine's."""
+        """(peer, text) of each clock found wrong, once each; None stands for this machine."""
         mine = self._mine()
         if mine is not None:
             if self._told_of_mine:
@@ -79,7 +79,7 @@ class Clocks:
         return [(key, _words(self._ahead[key], "this machine's")) for key in news if key not in told]
 
     def _mine(self) -> str | None:
-        """What to tell of this machine's clock, if most others show that it is wrong."""
+        """The text about this machine's clock if most others show that it is wrong, else None."""
         if len(self._ahead) < _FEWEST:
             return None
         middle = median(self._ahead.values())
@@ -90,10 +90,10 @@ class Clocks:
 
 
 def _words(ahead_s: float, of: str) -> str:
-    """That, and what to do."""
+    """The difference, and what to do."""
     return f"{skew_words(ahead_s, of)}: set it; rounds do not depend on it"
 
 
 def skew_words(ahead_s: float, of: str) -> str:
-    """By how much a clock is wrong, such as `its clock is 100 s ahead of this machine's`."""
+    """The difference in words, such as `its clock is 100 s ahead of this machine's`."""
     return f"its clock is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} {of}"

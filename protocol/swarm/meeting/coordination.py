@@ -1,7 +1,7 @@
 """Both sides of matchmaking in one node: seeking a group for its offer, and coordinating for others.
 
-Among peers the candidates are the live ones that offer and oneself, lowest key first: the first coordinates.
-With a tracker it is the only candidate, and this node collects no READY; neither does one that follows.
+Without a tracker, the candidates are this node and the live peers that offer, lowest key first: the first one
+coordinates. A tracker is the only candidate; nodes then collect no READYs. Neither does a follower.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from protocol.wire.messages import Accepted, Announce, Electors, Group, Key, Mes
 
 
 class Coordination:
-    """Who gets this node's READY, and what it does with the READYs it gets. Sends go to node keys."""
+    """Chooses who gets this node's READY, and processes the READYs it gets. Sends go to node keys."""
 
     def __init__(
         self, settings: Settings, state: NodeState, discovery: Discovery, patience: Patience
@@ -34,31 +34,34 @@ class Coordination:
             self._matchmaker = Matchmaker(settings.key, settings.min_participants)
         self.seeker = GroupSeeker(settings, state, patience)
         self._silent: Key | None = None
-        """Who did not answer: the READY may have got there all the same, and is taken back."""
+        """The coordinator that did not answer. It may hold the READY: the next READY withdraws it."""
 
     @property
     def known(self) -> int:
-        """The known members that offer, oneself included: a weak group is more than half of them.
+        """The number of known members that offer, this node included: a weak group needs more than half.
 
-        1 with a tracker, which counts those that are announced to it.
+        1 with a tracker, which itself counts the peers announced to it.
         """
         return 1 + (len(self._members.offering(self._state.round)) if self._matchmaker else 0)
 
     @property
     def deadline(self) -> float | None:
-        """When something is due here at the latest."""
+        """When tick should be called at the latest; None: never."""
         times = (self.seeker.deadline, self._matchmaker.deadline if self._matchmaker else None)
         return min((at for at in times if at is not None), default=None)
 
     # -- coordinating ------------------------------------------------------------------------------
 
     def announce(self, announce: Announce, now: float) -> None:
-        """An accepted peer's announcement, or one's own: groups wait for it."""
+        """Register an accepted peer's announcement, or this node's own: groups wait for it."""
         if self._matchmaker:
             self._matchmaker.announce(announce, now)
 
     def ready(self, ready: Ready, by: Key | None, now: float) -> list[Action]:
-        """Take in a READY on a link of its own; one for another coordinator takes back what was sent here."""
+        """Process a READY; one for another coordinator withdraws the READY that this node holds.
+
+        Raises RemoteProtocolError unless it comes on its sender's link and this node collects it.
+        """
         if by != ready.key:
             raise RemoteProtocolError("a READY on the link of another")
         if self._settings.tracker or not self._discovery.accepts(ready.announce):
@@ -66,7 +69,7 @@ class Coordination:
         codec.verify(ready.announce, ready.key)
         codec.verify(ready, ready.key)
         self._members.learn(ready.announce, self._state.round, now, live=True)
-        if self._matchmaker is None:  # this node follows, and tells who asks it all the same
+        if self._matchmaker is None:  # this node follows: it answers a READY with its announcement
             is_asked = ready.coordinator == self._me
             return self._discovery.show(ready.announce.endpoint, (), now) if is_asked else []
         if ready.coordinator != self._me:
@@ -82,11 +85,11 @@ class Coordination:
         return [*actions, *shown]
 
     def retire(self) -> None:
-        """This node follows from now on: it collects nothing, and the READYs that it holds are void."""
+        """This node follows from now on: it collects no READYs, and those that it holds are void."""
         self._matchmaker = None
 
     def close_groups(self, now: float) -> list[Action]:
-        """The GROUPs that are due."""
+        """Send the GROUPs that are due."""
         if self._matchmaker is None:
             return []
         electorate = self._state.electorate(self._settings)
@@ -95,7 +98,10 @@ class Coordination:
         return self._matchmaker.close_groups(now, self.known)
 
     def electors(self, electors: Electors, by: Key | None) -> list[Action]:
-        """Whom a peer counts with that stands on another base than this node."""
+        """Process the electors that a peer on another base counts with.
+
+        Raises RemoteProtocolError if this node does not coordinate or does not accept the peer.
+        """
         announce = self._members.get(by or b"")
         if self._matchmaker is None or announce is None or not self._discovery.accepts(announce):
             raise RemoteProtocolError("electors that this node does not count with")
@@ -103,21 +109,21 @@ class Coordination:
         return []
 
     def drop(self, key: Key) -> None:
-        """The READY that is held of this node, or of a banned peer, does not count."""
+        """Void the READY that is held of this node or of a banned peer."""
         if self._matchmaker:
             self._matchmaker.void(key)
 
     # -- seeking -----------------------------------------------------------------------------------
 
     def _first_candidate(self) -> Key | None:
-        """Whom this node would ask to coordinate now; None for itself."""
+        """The peer that this node would ask to coordinate now; None for itself."""
         offer = self.seeker.offer
         skipped = offer.skipped if offer else set()
         asked = [key for key in self._members.candidates(self._state.round) if key not in skipped]
         return asked[0] if asked and asked[0] < self._me else None
 
     def seek(self, now: float) -> list[Action]:
-        """READY to the first candidate, if an offer waits and that is not the one that has it."""
+        """Send READY to the first candidate, if an offer waits and its current READY is not there."""
         offer = self.seeker.offer
         if offer is None or offer.tries >= MAX_TRIES:
             return []
@@ -138,7 +144,7 @@ class Coordination:
         return [Send(key, self._told(key, ready)) for key in sorted(told)]
 
     def _told(self, key: Key, ready: Ready) -> tuple[Message, ...]:
-        """The READY; before it, to a coordinator that stands elsewhere, whom this node counts with."""
+        """The READY, preceded by this node's electors if the coordinator is on another base."""
         there = self._members.get(key)
         is_known = there is not None and there.base == self._state.base
         return (ready,) if is_known else (*self._electors(), ready)
@@ -154,25 +160,25 @@ class Coordination:
         return [Send(endpoint, (*self._electors(), self.seeker.ask(tracker, now)))]
 
     def accepted(self, accepted: Accepted, now: float) -> list[Action]:
-        """The coordinator holds the READY."""
+        """The coordinator confirms that it holds the READY."""
         self.seeker.accepted(accepted.nonce, now)
         return []
 
     def redirect(self, redirect: Redirect, now: float) -> list[Action]:
-        """The coordinator sends its own READY elsewhere: perhaps this node should, too."""
+        """The coordinator names a better candidate: learn it, so that this node may ask it."""
         if not self.seeker.holds(redirect.nonce):
             raise RemoteProtocolError("a redirection of a READY that is not the current one")
         return self._discovery.news((redirect.coordinator,), now)
 
     def lost(self, key: Key) -> None:
-        """A peer can not be reached: not waited for, and not asked until it is heard again."""
+        """A peer cannot be reached: stop waiting for it, and void a READY that it holds."""
         if self._matchmaker:
             self._matchmaker.unreachable(key)
         if self.seeker.coordinator == key:
             self.seeker.void()
 
     def tick(self, now: float) -> list[Action]:
-        """Go on to the next candidate if the coordinator's answer is overdue."""
+        """Turn to the next candidate if the coordinator's answer is overdue."""
         silent = self.seeker.silent(now)
         if silent is None:
             return []
@@ -187,7 +193,7 @@ class Coordination:
         return [Notice(Note.COORDINATOR, who, "does not answer; the next one is asked")]
 
     def check(self, group: Group) -> None:
-        """RemoteProtocolError unless this node's offer may join the GROUP."""
+        """Raises RemoteProtocolError unless this node's offer may join the GROUP."""
         self.seeker.check(group, self.known)
         if not all(self._discovery.accepts(announce) for announce in self._others(group)):
             raise RemoteProtocolError("a GROUP with a member that this node does not accept")
@@ -197,7 +203,7 @@ class Coordination:
                 raise RemoteProtocolError("a GROUP with a READY of a start that is over")
 
     def learn(self, group: Group, now: float) -> None:
-        """What its READYs say of the other members."""
+        """Learn the other members' announcements from the GROUP's READYs."""
         for announce in self._others(group):
             self._members.learn(announce, self._state.round, now, live=False)
 
@@ -205,13 +211,13 @@ class Coordination:
         return [ready.announce for ready in group.readys if ready.key != self._me]
 
     def expired(self, now: float) -> bool:
-        """Whether T_group is over; the offer and its READY are dropped."""
+        """Whether T_group is over; if so, drop the offer and its READY."""
         if not self.seeker.expired(now):
             return False
         self.drop(self._me)
         return True
 
     def give_up(self) -> None:
-        """Wait for no group any more; the READY is void."""
+        """Stop waiting for a group; the READY is void."""
         self.seeker.give_up()
         self.drop(self._me)

@@ -1,11 +1,12 @@
-"""Getting to know each other: hellos with retries, refusals, pins, allow-list, announcements passed on.
+"""Peer discovery: hellos with retries, refusals, pins, allow-list, announcements passed on.
 
-A node greets the endpoints it was given until each has answered, and every peer it hears of. Joining is
-over when all have answered, when a swarm that is under way has, or after JOIN_S; if by then somebody
-refused and nobody accepted, this node is configured wrongly and says why.
+A node greets the configured endpoints until each has answered, and every peer that others name. Joining is
+over when all have answered, when enough members of a running swarm have, or after JOIN_S. If by then a peer
+refused this node and none accepted it, this node is misconfigured and ends with the reason.
 
-What somebody says of itself counts on a link on which it proved its key; what others say of it is ordered by
-(epoch, counter), and no more. A refusal goes back on the link that brought what is refused.
+A peer's announcement shows that the peer is present only on a link on which it proved its key; announcements
+passed on by others are merely ordered by (epoch, counter). A refusal goes back on the link of the refused
+message.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ ANNOUNCE_EVERY_S = ANNOUNCE_LIFETIME_S / 3
 _FIRST_RETRY_S = 0.1
 _LAST_RETRY_S = 4.0
 MAX_GREETINGS = 1024
-"""So many endpoints are greeted at a time."""
+"""The largest number of endpoints that a node greets at a time."""
 GREETED_FOR_S = 60.0
-"""Who was not named by the owner, does not answer for so long and is nobody's is greeted no more."""
+"""A node stops greeting an endpoint that is silent for this long, is not configured and not a member's."""
 MAX_TOLD = 1024
-"""Of so many strangers is remembered that the owner was told of them; the first are forgotten first."""
+"""How many notices about peers a node remembers, to give each once; it forgets the oldest first."""
 TWIN_S = 0.05
-"""Of two nodes with one key that differ by less in age, the name of the start decides which one ends."""
+"""If two nodes with one key differ by less in age, their `instance` decides which one ends."""
 OTHER_SWARM = "other task or parameters"
 NOBODY_LISTENS = "connection refused"
-"""Why an endpoint is unreachable where the machine is there, and no process listens."""
+"""Why an endpoint is unreachable if its machine responds and no process listens."""
 OTHER_KEY = "who answers holds the key "
-"""How it begins where, under TLS, another is there; it goes on with that key, and whose was expected."""
+"""How the reason begins if, under TLS, another key answers; that key and the expected one follow."""
 
 
 class Phase(Enum):
-    """Whether this node still gets to know the others."""
+    """Whether this node is still joining."""
 
     JOINING = "joining"
     JOINED = "joined"
@@ -64,12 +65,12 @@ STEPS: Table[Phase, Event] = {
         "swarm under way has; or time is over. Fatal where somebody refused and nobody is known",
     )
 }
-"""Greetings, announcements and news go on as before; only then this node seeks a group."""
+"""Greetings, announcements and news continue after joining; a node seeks a group only then."""
 
 
 @dataclass
 class Greeting:
-    """An endpoint that this node says hello to until it answers."""
+    """An endpoint that this node greets until it answers."""
 
     nonce: bytes
     retry_s: float = _FIRST_RETRY_S
@@ -77,19 +78,19 @@ class Greeting:
     answered: bool = False
     refused: Refused | None = None
     since: float = 0.0
-    """When it was greeted first, or last answered."""
+    """When the first greeting was sent, or the last answer came."""
     why: str = ""
-    """Why nobody could be reached there at the last try."""
+    """Why the last try reached nobody there."""
     noticed: bool = False
 
     @property
     def is_refused(self) -> bool:
-        """Whether nobody listens there, as of the last try."""
+        """Whether no process listens there, as of the last try."""
         return not self.answered and self.why == NOBODY_LISTENS
 
 
 class Discovery:
-    """This node's acquaintances. `rand`: 32 secret bytes that name its hellos."""
+    """The peers that this node knows and greets. `rand`: 32 secret bytes from which its nonces derive."""
 
     def __init__(self, settings: Settings, state: NodeState, rand: bytes) -> None:
         self._settings = settings
@@ -108,22 +109,22 @@ class Discovery:
 
     @property
     def joining(self) -> bool:
-        """Whether this node still gets to know the others."""
+        """Whether this node is still joining."""
         return self._course.phase is Phase.JOINING
 
     @property
     def greetings(self) -> dict[str, Greeting]:
-        """Whom this node says hello to, or has said it to, by endpoint."""
+        """The state of each greeting, by endpoint."""
         return dict(self._greetings)
 
     def forget_tracker(self) -> None:
-        """The tracker can not be reached: another key may answer there."""
+        """The tracker cannot be reached: forget its key, because another one may answer there."""
         self.tracker_key = None
 
     # -- out ---------------------------------------------------------------------------------------
 
     def open(self, now: float) -> list[Action]:
-        """Greet everyone that was named."""
+        """Greet the configured endpoints."""
         self._opened_at = now
         self._join_until = now + JOIN_S
         self._again_at = now + ANNOUNCE_EVERY_S
@@ -133,7 +134,7 @@ class Discovery:
         return [*greetings, *self.settle(now)]
 
     def greet(self, endpoint: str, now: float) -> list[Action]:
-        """Say hello, once more or for the first time."""
+        """Send a Hello to an endpoint, for the first time or again."""
         greeting = self._greeting(endpoint, now) if endpoint != self._settings.endpoint else None
         if greeting is None:
             return []
@@ -142,7 +143,7 @@ class Discovery:
         return [Send(endpoint, (self._hello(now, greeting.nonce, wants_reply=True),))]
 
     def _greeting(self, endpoint: str, now: float) -> Greeting | None:
-        """How it stands with an endpoint; None for one more than are greeted at a time."""
+        """The greeting of an endpoint, new if need be; None if MAX_GREETINGS are under way."""
         greeting = self._greetings.get(endpoint)
         if greeting is None and len(self._greetings) < MAX_GREETINGS:
             nonce = derive(self._rand, b"hello", endpoint.encode())[:16]
@@ -150,7 +151,7 @@ class Discovery:
         return greeting
 
     def _hello(self, now: float, nonce: bytes, wants_reply: bool, first: tuple[Announce, ...] = ()) -> Hello:
-        """`first`: what the other is shown before all that is passed on to a newcomer."""
+        """`first`: announcements to list before those that a newcomer gets."""
         announce = self._state.announce(self._settings)
         passed_on = 0 if wants_reply else MAX_KNOWN - len(first)
         known = (*first, *self.members.announces(self._state.round, passed_on))
@@ -173,7 +174,7 @@ class Discovery:
         return max(0, int((now - self._opened_at) * 1000))
 
     def broadcast(self, now: float, leaving: bool = False) -> list[Action]:
-        """Tell every live peer (and the tracker) where this node stands now."""
+        """Announce this node's state to every live peer, and to the tracker."""
         self._again_at = now + ANNOUNCE_EVERY_S
         announce = self._state.announce(self._settings, leaving)
         hello = self._introduction(announce, bytes(16), False, "", (), now)
@@ -184,7 +185,7 @@ class Discovery:
         return [Send(endpoint, (hello,)) for endpoint in sorted(endpoints)]
 
     def show(self, endpoint: str, announces: tuple[Announce, ...], now: float) -> list[Action]:
-        """Pass announcements on to a node that should see them."""
+        """Pass announcements on to the node at an endpoint."""
         announce = self._state.announce(self._settings)
         shown = announces[:MAX_KNOWN]
         return [Send(endpoint, (self._introduction(announce, bytes(16), False, "", shown, now),))]
@@ -192,7 +193,10 @@ class Discovery:
     # -- in ----------------------------------------------------------------------------------------
 
     def hello(self, hello: Hello, by: Key | None, now: float) -> list[Action]:
-        """Take in a hello of whoever proved its key on the link: a question, an answer, or news."""
+        """Process a Hello: a question, an answer, or news.
+
+        Raises RemoteProtocolError unless its sender proved its key on the link.
+        """
         announce = hello.announce
         if by != announce.key:
             raise RemoteProtocolError("a Hello on the link of another")
@@ -214,17 +218,17 @@ class Discovery:
         return [*actions, *self.news(hello.known, now), *self.settle(now)]
 
     def _myself(self, hello: Hello, now: float) -> list[Action]:
-        """A hello in one's own name: from oneself, or from another node that holds the same key.
+        """Process a Hello with this node's own key: from itself, or from another node that holds the key.
 
-        Whoever is on that link has just proved the key: it runs now. The younger of the two ends; the older
-        one tells it that it is there.
+        The sender has just proved the key on the link, so it is running. The younger of the two nodes ends;
+        the older one answers, so that the younger one knows.
         """
         mine, theirs = self._settings, hello.announce
         if theirs.instance == mine.instance:
             for greeting in self._greetings.values():
                 greeting.answered = greeting.answered or greeting.nonce == hello.nonce
             return []
-        older_by_s = (self._age_ms(now) - hello.age_ms) / 1000  # and by as long as the Hello was under way
+        older_by_s = (self._age_ms(now) - hello.age_ms) / 1000  # too large by the Hello's travel time
         is_younger = older_by_s < 0 or (older_by_s < TWIN_S and theirs.instance > mine.instance)
         if not is_younger:
             answer = Send(theirs.endpoint, (self._hello(now, hello.nonce, wants_reply=False),))
@@ -233,7 +237,7 @@ class Discovery:
         return [Fatal(f"{who}: give each node its own --key or --out")]
 
     def _refusal(self, announce: Announce) -> tuple[Note, str] | None:
-        """Why a peer is not accepted, if it is not."""
+        """Why this node does not accept a peer; None if it does."""
         pinned = self._settings.pins.get(announce.endpoint)
         if announce.key in self._state.banned:
             return Note.NOT_ALLOWED, "this key was banned for two different sums in one session"
@@ -260,7 +264,7 @@ class Discovery:
         return [*actions, *self.settle(now)]
 
     def _tell(self, note: Note, who: str, key: Key, text: str) -> list[Action]:
-        """A notice, once for each peer and kind."""
+        """A notice to the owner, once for each peer and kind."""
         if (note, key) in self._told:
             return []
         self._told[note, key] = None
@@ -282,7 +286,7 @@ class Discovery:
         return [Notice(kind, announce.endpoint, announce.key.hex()[:8])]
 
     def news(self, known: tuple[Announce, ...], now: float) -> list[Action]:
-        """Take in announcements that somebody passed on; greet those that are new."""
+        """Process announcements that a peer passed on; greet the new endpoints among them."""
         actions = self._own(known, now)
         for announce in known:
             mine = self.members.get(announce.key)
@@ -292,7 +296,7 @@ class Discovery:
             try:
                 codec.verify(announce, announce.key)
             except RemoteProtocolError:
-                continue  # one bad line does not spoil what else was passed on
+                continue  # one invalid announcement does not void the others
             if announce.task == self._settings.task and announce.endpoint not in self._greetings:
                 actions += self.greet(announce.endpoint, now)
             if self.accepts(announce) and not announce.leaving:
@@ -300,10 +304,11 @@ class Discovery:
         return actions
 
     def _own(self, known: tuple[Announce, ...], now: float) -> list[Action]:
-        """This node's own announcements, as others remember them: one that is later than all of this start.
+        """Raise the epoch if others know an announcement of this key that is later than all of this start.
 
-        The folder was restored from an older copy, or is a new one for an old key. What is announced from
-        here on is later than that. If another node runs with this key, it is found where that one says.
+        Then the folder was restored from an older copy, or is a new one for an old key. All announcements
+        from here on are later than that one. If another node runs with this key, it is found at the announced
+        endpoint.
         """
         mine, state = self._settings.key.public, self._state
         of_me = [each for each in known if each.key == mine and each.instance != self._settings.instance]
@@ -319,13 +324,14 @@ class Discovery:
         return [*raised, *self.greet(latest.endpoint, now), *self.broadcast(now)]
 
     def _may_come(self, key: Key) -> bool:
-        """Whether this key is worth a greeting: nobody makes this node call strangers."""
+        """Whether to greet this key: others must not make this node dial strangers."""
         return self._settings.allows(key) and key not in self._state.banned
 
     def roster(self, roster: Roster, now: float) -> list[Action]:
-        """The tracker's answer: its key and the peers it knows. With a nonce of zeros: news from it.
+        """Process the tracker's answer: its key and the peers it knows. A nonce of zeros means news.
 
-        The first key that an unpinned tracker shows stays its key.
+        The first key that an unpinned tracker shows stays its key. Raises RemoteProtocolError for a roster
+        that this node did not ask for.
         """
         codec.verify(roster, roster.key)
         tracker = self._settings.tracker
@@ -348,12 +354,12 @@ class Discovery:
 
     @property
     def keys_of_tracker(self) -> frozenset[Key]:
-        """Who may be the tracker: whose key is pinned, else who was it at first; nobody: whoever answers."""
+        """The keys that the tracker may have: the pinned one, else the first one it showed; empty: any."""
         known = self._settings.pins.get(self._settings.tracker or "", self._first_tracker)
         return frozenset() if known is None else frozenset((known,))
 
     def refused(self, refused: Refused, now: float) -> list[Action]:
-        """Somebody does not accept this node."""
+        """A peer or the tracker refuses this node."""
         endpoint = self._refused(refused.nonce, refused)
         if endpoint is None:
             raise RemoteProtocolError("a refusal of something that was not said")
@@ -380,7 +386,7 @@ class Discovery:
     # -- time --------------------------------------------------------------------------------------
 
     def settle(self, now: float) -> list[Action]:
-        """End joining when everybody answered, a swarm under way did, or the time is over."""
+        """End joining when all answered, enough members of a running swarm did, or the time is over."""
         settled = self.joining and self._settled(now)
         if self._join_until is not None and (settled or now >= self._join_until):
             self._join_until = None
@@ -407,7 +413,7 @@ class Discovery:
         return resolved or self._join_until is None or now >= self._join_until
 
     def unreachable(self, endpoint: str, now: float, why: str) -> list[Action]:
-        """Nobody answers at an endpoint: try again, later each time, unless who was there has left."""
+        """Nobody answers at an endpoint: retry at growing intervals, unless the peer there has left."""
         if endpoint == self._settings.tracker and why.startswith(OTHER_KEY):
             return [WrongTracker(endpoint, why)]
         there = self.members.at(endpoint)
@@ -415,21 +421,21 @@ class Discovery:
             return []
         greeting = self._greeting(endpoint, now) if there is not None else self._greetings.get(endpoint)
         if greeting is None:
-            return []  # it is nobody's: nobody needs it
+            return []  # neither a member's endpoint nor greeted: no retry
         greeting.answered, greeting.why = False, why
         greeting.retry_at = now + greeting.retry_s
         greeting.retry_s = min(_LAST_RETRY_S, greeting.retry_s * 1.6)
         return [] if self._join_until is not None else self._missed()
 
     def _missed(self) -> list[Action]:
-        """A notice, once each, for the endpoints where nobody could be reached; none while joining."""
+        """Notices, once for each endpoint that could not be reached; called when joining is over."""
         missed = [(e, g) for e, g in self._greetings.items() if g.why and not (g.answered or g.noticed)]
         for _, greeting in missed:
             greeting.noticed = True
         return [Notice(Note.UNREACHABLE, endpoint, greeting.why) for endpoint, greeting in missed]
 
     def tick(self, now: float) -> list[Action]:
-        """Retries, announcements, the end of joining; what counts no more is forgotten."""
+        """Retry greetings, end joining, and forget what has expired."""
         self.members.expire(now)
         self._forget(now)
         due = [end for end, g in self._greetings.items() if g.retry_at is not None and now >= g.retry_at]
@@ -437,7 +443,7 @@ class Discovery:
         return [*actions, *self.settle(now)]
 
     def _forget(self, now: float) -> None:
-        """Greet no more who was not named, has not answered for long, and is nobody's address."""
+        """Forget endpoints that are not configured, not a member's, and silent for GREETED_FOR_S."""
         named = {*self._settings.seeds, self._settings.tracker}
         latest = self.members.latest
         ends = {announce.endpoint for announce in latest}
@@ -449,23 +455,24 @@ class Discovery:
         self.clocks.keep({*(announce.key for announce in latest), self.tracker_key or b""})
 
     def clock_news(self) -> list[Action]:
-        """Whose clock is wrong, once this node has heard those of most of its peers.
+        """Notices about wrong clocks, once this node has heard the clocks of most of its peers.
 
-        Who comes late hears of all peers from the first who answers, and for a moment knows that one clock.
+        A late node learns of all peers from the first that answers, and for a moment knows only that one's
+        clock.
         """
         if self.joining or not self.clocks.most_heard(self.members.live(self._state.round)):
             return []
         return [Notice(Note.CLOCK, self._named(key), text) for key, text in self.clocks.news()]
 
     def _named(self, key: Key | None) -> str:
-        """An endpoint, for people."""
+        """The name of a peer for people: its endpoint if known."""
         if key is None:
             return THIS_MACHINE
         announce = self.members.get(key)
         return announce.endpoint if announce is not None else self._settings.tracker or key.hex()[:8]
 
     def announcing_due(self, now: float) -> bool:
-        """Whether it is time to announce oneself again."""
+        """Whether it is time to announce this node again."""
         return self._again_at is not None and now >= self._again_at
 
     @property

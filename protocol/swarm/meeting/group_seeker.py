@@ -1,7 +1,7 @@
-"""Finding a group for an offer: READY to one coordinator, the next one when it does not answer.
+"""Finding a group for an offer: a node sends READY to one coordinator, and to the next if it does not answer.
 
-Each try has a new ephemeral key and nonce. Only a GROUP that holds the READY of the current try counts. To a
-coordinator that may not know whom this node counts with, Electors says it first.
+Each try has a new ephemeral key and nonce. Only a GROUP that holds the READY of the current try counts. If
+the coordinator may not know the electors that this node counts with, the node sends Electors first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_REGROUPED = 2
 
 
 class Phase(Enum):
-    """Where an offer is on its way to a group."""
+    """How far an offer has come on its way to a group."""
 
     IDLE = "idle"
     WAITING = "waiting"
@@ -39,7 +39,7 @@ class Phase(Enum):
 
 
 class Event(Enum):
-    """What an offer meets with."""
+    """What can happen to an offer."""
 
     OFFER = "an offer"
     ASK = "a coordinator"
@@ -81,7 +81,7 @@ STEPS: Table[Phase, Event] = {
 
 @dataclass
 class Try:
-    """One READY: the key behind it, and until when the coordinator is to answer."""
+    """One READY, its ephemeral key, and the time by which the coordinator must answer."""
 
     ready: Ready
     ephemeral: Ephemeral
@@ -91,7 +91,7 @@ class Try:
 
 @dataclass
 class Offer:
-    """A vector (d,) float32 that waits for a group; nothing that depends on it has been sent."""
+    """A vector (d,) float32 that waits for a group; the node has sent nothing that depends on it."""
 
     vector: Floats
     rand: bytes
@@ -115,20 +115,20 @@ class GroupSeeker:
         self._course = Course(STEPS, Phase.IDLE)
         self.offer: Offer | None = None
         self._in_session: Offer | None = None
-        """What a session has of which nothing was sent: it may come back, and is let go once it is spent."""
+        """The running session's offer until it is spent; if the session never begins, it waits again."""
 
     def begin(self, vector: Floats, rand: bytes, others_need_s: float, now: float) -> None:
-        """A new offer; its T_group runs from now.
+        """Begin a new offer; its T_group runs from now.
 
-        `others_need_s`: how long the others may still be in a session that this node is done with; within
-        the cap they are waited for.
+        `others_need_s`: how long the others may still be in a session that this node has ended; T_group is at
+        least that long, within its cap.
         """
         self._course.step(Event.OFFER)
         least_s = min(others_need_s, self._settings.group_timeout_s)
         self.offer = Offer(vector, rand, now, now + max(least_s, self._group_pace.allowed_s))
 
     def ask(self, coordinator: Key, now: float) -> Ready:
-        """A new READY for this coordinator; the one before is void."""
+        """A new READY for this coordinator; it voids the one before."""
         offer = self._current_offer()
         self._course.step(Event.ASK)
         offer.tries += 1
@@ -156,12 +156,12 @@ class GroupSeeker:
 
     @property
     def coordinator(self) -> Key | None:
-        """Who holds, or is to hold, the current READY."""
+        """The coordinator of the current READY, whether it has answered or not."""
         current = self.offer.current if self.offer else None
         return current.ready.coordinator if current else None
 
     def accepted(self, nonce: bytes, now: float) -> None:
-        """The coordinator has the READY."""
+        """The coordinator holds the READY. Raises RemoteProtocolError if it names another READY."""
         current = self._current_offer().current
         if current is None or current.ready.nonce != nonce:
             raise RemoteProtocolError("an answer to a READY that is not the current one")
@@ -170,30 +170,30 @@ class GroupSeeker:
             self._course.step(Event.ACCEPTED)
 
     def holds(self, nonce: bytes) -> bool:
-        """Whether this nonce is the current READY's."""
+        """Whether the current READY has this nonce."""
         current = self.offer.current if self.offer else None
         return current is not None and current.ready.nonce == nonce
 
     def void(self) -> None:
-        """The current READY no longer says the truth (a new base): another is needed."""
+        """Drop the current READY, which is no longer true (such as after a new base)."""
         if self.offer is not None and self.offer.current is not None:
             self._course.step(Event.VOID)
             self.offer.current = None
 
     def skip(self, coordinator: Key) -> None:
-        """This coordinator did not answer: not again for this offer."""
+        """This coordinator did not answer: do not ask it again for this offer."""
         self._current_offer().skipped.add(coordinator)
         self.void()
 
     def silent(self, now: float) -> Key | None:
-        """The coordinator whose answer is overdue, if one is."""
+        """The coordinator whose answer is overdue; None if none is."""
         current = self.offer.current if self.offer else None
         if current is None or self._course.phase is not Phase.ASKED or now < current.ack_until:
             return None
         return current.ready.coordinator
 
     def found(self, now: float) -> tuple[Offer, Ephemeral]:
-        """A group was accepted: the offer and the key behind its READY; the READY is used up."""
+        """Use up the READY of an accepted group; returns the offer and the READY's ephemeral key."""
         offer = self._current_offer()
         if offer.current is None:
             raise RemoteProtocolError("a GROUP without a READY")
@@ -203,11 +203,11 @@ class GroupSeeker:
         return offer, offer.current.ephemeral
 
     def spent(self) -> None:
-        """The session that has the offer sends it: nothing here needs it any more."""
+        """The session sends the offer, so it cannot come back: forget it."""
         self._in_session = None
 
     def again(self, now: float) -> bool:
-        """Have an unspent offer wait for another group, within its T_group; False if it may not."""
+        """Let an unspent offer wait for another group, within its T_group; False if it may not."""
         offer = self._in_session
         if offer is None or offer.regrouped >= MAX_REGROUPED or now >= offer.deadline:
             return False
@@ -218,20 +218,20 @@ class GroupSeeker:
         return True
 
     def expired(self, now: float) -> bool:
-        """Whether T_group is over; then the offer is dropped."""
+        """Whether T_group is over; if so, drop the offer."""
         if self.offer is None or now < self.offer.deadline:
             return False
         self.give_up()
         return True
 
     def give_up(self) -> None:
-        """No group will come: the offer is dropped."""
+        """No group will come: drop the offer."""
         self._course.step(Event.EXPIRED)
         self.offer = None
 
     @property
     def deadline(self) -> float | None:
-        """The next time something is overdue."""
+        """When the coordinator's answer or the group is overdue; None without an offer."""
         if self.offer is None:
             return None
         current = self.offer.current if self._course.phase is Phase.ASKED else None
@@ -239,10 +239,10 @@ class GroupSeeker:
         return min(ack, self.offer.deadline)
 
     def check(self, group: Group, known: int) -> None:
-        """RemoteProtocolError unless this GROUP may be joined with the current READY.
+        """Raises RemoteProtocolError unless this node may join the GROUP with its current READY.
 
-        `known`: how many members that offer are known, oneself included; a group without a quorum of electors
-        exceeds half of them.
+        `known`: the number of known members that offer, this node included; a group without a quorum of
+        electors needs more than half of them.
         """
         current = self._current_offer().current
         if current is None or group.coordinator != current.ready.coordinator:
@@ -286,5 +286,5 @@ def check_group(group: Group, mine: Ready) -> None:
 
 
 def group_round(group: Group) -> int:
-    """1 + max of the members' last rounds."""
+    """The round of a group: 1 + the highest of its members' last rounds."""
     return 1 + max(ready.announce.round for ready in group.readys)

@@ -1,16 +1,16 @@
 """The coordinator's side: collects signed READYs and closes groups. It sees no share and decides no sum.
 
-A room is one swarm: a task and its parameters. A group is closed when every announced, live peer of the
-room that offers is READY with the same base, or `linger` after those suffice that are: a quorum of the
-base's electors, or, where all of them are willing to go on without, more than half of the known members that
-offer (protocol.quorum.electorate). A READY with another base than the group's waits, and its owner is told
-what the others show. Who follows is announced, and neither waited for nor counted.
+A room is one swarm: a task and its parameters. The coordinator closes a group when every announced, live peer
+of the room that offers is READY with the same base, or a linger time after the READYs suffice: their senders
+are a quorum of the base's electors, or all accept a weak base and they are more than half of the known
+members that offer (protocol.quorum.electorate). A READY with another base than the group's waits, and its
+sender learns which bases the others show. A follower is announced, but neither waited for nor counted.
 
-A tracker stands on no base: nodes tell it who their electors are, and of a first base it names them itself,
-once: the members of the first group that it closes.
+A tracker holds no base. Nodes send it their electors; those of a first base it names itself, once: the
+members of the first group that it closes.
 
-Who was not heard for ANNOUNCE_LIFETIME_S is forgotten, by the coordinator's own clock. What somebody says of
-itself counts as heard on a link on which it proved its key alone: the caller sees to that.
+The coordinator forgets a peer that it has not heard for ANNOUNCE_LIFETIME_S, by its own clock. A peer counts
+as heard only on a link on which it proved its key; the caller checks this.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ Order = tuple[int, int]
 
 @dataclass(slots=True)
 class Room:
-    """Who is announced for one swarm, and whose READY is held since when."""
+    """The peers announced for one swarm, and the READYs held, each with its time of arrival."""
 
     pace: Pace = field(default_factory=lambda: Pace(LINGER_FLOOR_S, LINGER_CAP_S))
     announced: dict[Key, Announce] = field(default_factory=dict)
     gone: set[Key] = field(default_factory=set)
     readys: dict[Key, tuple[Ready, float]] = field(default_factory=dict)
     used: dict[Key, Order] = field(default_factory=dict)
-    """Of the last READY that went into a GROUP, or was taken back: none as early counts again."""
+    """The order of each peer's last READY that was used or withdrawn: only later READYs count."""
     heard_at: dict[Key, float] = field(default_factory=dict)
-    """When each of the announced was heard last (s, this node's clock)."""
+    """When each announced peer was last heard (s, this node's clock)."""
     attempt: int = 0
     electorates: OrderedDict[bytes, Electorate] = field(default_factory=OrderedDict)
-    """The last ones that were told of, by digest."""
+    """The electorates that nodes sent last, by digest."""
     named: tuple[Key, ...] = ()
-    """Whom this coordinator, a tracker, named as electors of the first base."""
+    """The electors of the first base, if this coordinator is a tracker that named them."""
 
     @property
     def offering(self) -> frozenset[Key]:
@@ -68,24 +68,24 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A room, in a form for people: who is announced, and what a group still waits for."""
+    """A room, in a form for people: the announced peers, and what a group still waits for."""
 
     task: str
     parameters: bytes
     announced: tuple[Announce, ...]
     unreachable: frozenset[Key]
     ready: frozenset[Key]
-    """Whose READYs fit together."""
+    """The peers whose READYs fit together."""
     needed: int
     """How many of them make a group."""
     groups: int
-    """How many were closed since this coordinator came to know the room."""
+    """How many groups of the room this coordinator has closed."""
 
 
 class Matchmaker:
-    """One coordinator's waiting rooms. The shell of it sends to node keys.
+    """One coordinator's waiting rooms. Its Sends go to node keys.
 
-    `min_participants`: the coordinator's own floor; the larger of it and the task's counts.
+    `min_participants`: the coordinator's own lower bound; the larger of it and the task's applies.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Matchmaker:
         min_participants: int,
         named: Mapping[tuple[str, bytes], tuple[Key, ...]] | None = None,
     ) -> None:
-        """`named`: of a tracker, whom it has named so far, by swarm; None: this is no tracker."""
+        """`named`: the electors that a tracker has named so far, by swarm; None: not a tracker."""
         self._key = key
         self._min_participants = min_participants
         self._names = named is not None
@@ -103,7 +103,7 @@ class Matchmaker:
         self.deadline: float | None = None
 
     def room(self, swarm: tuple[str, bytes]) -> Room:
-        """The room of a swarm; RemoteProtocolError if there are too many."""
+        """The room of a swarm, new if need be. Raises RemoteProtocolError if there are too many."""
         if swarm not in self._rooms:
             if len(self._rooms) >= MAX_ROOMS:
                 raise RemoteProtocolError(f"more than {MAX_ROOMS} swarms")
@@ -111,7 +111,7 @@ class Matchmaker:
         return self._rooms[swarm]
 
     def learn(self, swarm: tuple[str, bytes], electorate: Electorate) -> None:
-        """Somebody counts with these electors."""
+        """Remember electors that a node of this swarm counts with."""
         electorates = self.room(swarm).electorates
         electorates[electorate.digest] = electorate
         electorates.move_to_end(electorate.digest)
@@ -119,13 +119,13 @@ class Matchmaker:
             electorates.popitem(last=False)
 
     def learn_from(self, key: Key, electorate: Electorate) -> None:
-        """A peer that is announced here counts with these electors."""
+        """Remember the electors that an announced peer counts with."""
         for swarm in [swarm for swarm, room in self._rooms.items() if key in room.announced]:
             self.learn(swarm, electorate)
 
     @property
     def waiting(self) -> tuple[Waiting, ...]:
-        """How each room stands, in the order of their tasks."""
+        """The state of each room, in the order of their tasks."""
         return tuple(self._waiting(swarm, self._rooms[swarm]) for swarm in sorted(self._rooms))
 
     def _waiting(self, swarm: tuple[str, bytes], room: Room) -> Waiting:
@@ -140,14 +140,14 @@ class Matchmaker:
         )
 
     def is_full(self, announce: Announce) -> bool:
-        """Whether its swarm has as many peers as a group can have, and this is none of them."""
+        """Whether the peer is new to a swarm that already has as many peers as a group can have."""
         room = self._rooms.get(announce.swarm)
         return room is not None and announce.key not in room.announced and len(room.announced) >= MAX_MEMBERS
 
     def announce(self, announce: Announce, now: float) -> bool:
-        """Take in a verified announcement of who is heard now; a later one replaces, a leaving one removes.
+        """Process a verified announcement by its own peer; a later one replaces, a leaving one removes.
 
-        False if it says nothing: earlier than what is known.
+        Returns False if it is earlier than the known one. Raises RemoteProtocolError if the room is full.
         """
         room = self.room(announce.swarm)
         old = room.announced.get(announce.key)
@@ -167,7 +167,11 @@ class Matchmaker:
         return True
 
     def ready(self, ready: Ready, now: float) -> list[Action]:
-        """Take in a verified READY meant for this coordinator."""
+        """Process a verified READY and accept it.
+
+        Raises RemoteProtocolError if it names another coordinator, is used or earlier than the one held, or
+        its peer has left or follows.
+        """
         if ready.coordinator != self._key.public:
             raise RemoteProtocolError("a READY for another coordinator")
         check_public(ready.ephemeral)
@@ -187,7 +191,7 @@ class Matchmaker:
         return [Send(ready.key, (Accepted(ready.nonce),))]
 
     def withdraw(self, key: Key, order: Order) -> None:
-        """No READY of this peer up to this order counts any more (it is going elsewhere)."""
+        """Void this peer's READYs up to this order: it has sent a later one to another coordinator."""
         for room in self._rooms.values():
             held = room.readys.get(key)
             if held is not None and held[0].announce.order <= order:
@@ -196,14 +200,14 @@ class Matchmaker:
                 room.used[key] = max(order, room.used.get(key, order))
 
     def void(self, key: Key) -> None:
-        """The READY that is held of this peer does not count."""
+        """Void the READY that is held of this peer."""
         for room in self._rooms.values():
             held = room.readys.pop(key, None)
             if held is not None:
                 room.used[key] = held[0].announce.order
 
     def unreachable(self, key: Key) -> None:
-        """Nobody waits for a peer that can not be reached, until it is heard again."""
+        """Stop waiting for a peer that cannot be reached, until it is heard again."""
         for room in self._rooms.values():
             room.readys.pop(key, None)
             if key in room.announced:
@@ -217,17 +221,17 @@ class Matchmaker:
         room.gone.discard(key)
 
     def announced(self, swarm: tuple[str, bytes], key: Key) -> Announce | None:
-        """The latest announcement of a peer of this swarm, if it is here."""
+        """The latest announcement of a peer of this swarm; None if there is none."""
         room = self._rooms.get(swarm)
         return room.announced.get(key) if room is not None else None
 
     def of_task(self, task: str) -> tuple[Announce, ...]:
-        """The announced peers of a task, with whatever parameters."""
+        """The announced peers of a task, whatever their parameters."""
         rooms = (room for (name, _), room in self._rooms.items() if name == task)
         return tuple(announce for room in rooms for announce in room.announced.values())
 
     def expire(self, now: float) -> tuple[Key, ...]:
-        """Forget the peers that were not heard for too long; who they were."""
+        """Forget the peers not heard for ANNOUNCE_LIFETIME_S; returns their keys."""
         expired = [
             (room, key)
             for room in self._rooms.values()
@@ -243,7 +247,8 @@ class Matchmaker:
     def close_groups(self, now: float, known: int | None = None) -> list[Action]:
         """Send every GROUP that is due, and set `deadline`.
 
-        `known`: how many members a group must exceed half of; None: those that are announced and offer.
+        `known`: the number of members of which a weak group needs more than half; None: those that are
+        announced and offer.
         """
         self.expire(now)
         actions: list[Action] = []
@@ -259,7 +264,7 @@ class Matchmaker:
         return actions
 
     def _closing_time(self, room: Room, known: int | None) -> float | None:
-        """When the room's group is to be closed: None while there are too few READYs."""
+        """When to close the room's group; None while there are too few READYs."""
         ordered = self._fitting(room)
         arrivals = [room.readys[key][1] for key in ordered]
         enough = self._enough(room, ordered, len(room.offering) if known is None else known)
@@ -282,7 +287,7 @@ class Matchmaker:
         return [*actions, *(Send(ready.key, (group,)) for ready in readys)]
 
     def _electors_first(self, room: Room, ordered: Sequence[Key]) -> list[Key]:
-        """Where more come than a group takes, those that it needs."""
+        """These peers, electors first, so that a group that cannot hold all takes the electors."""
         readys = [room.readys[key][0] for key in ordered]
         electorate = self._electorate(room, tuple(readys))
         if electorate is None:
@@ -291,7 +296,7 @@ class Matchmaker:
         return [ready.key for ready in order]
 
     def _name(self, room: Room, readys: tuple[Ready, ...]) -> list[Action]:
-        """A tracker's first group on a first base: its members are the electors, for good."""
+        """Name the electors if this is a tracker's first group on a first base: its members, for good."""
         if not self._is_unnamed(readys[0]) or room.named:
             return []
         swarm = readys[0].announce.swarm
@@ -299,11 +304,11 @@ class Matchmaker:
         return [Named(*swarm, room.named)]
 
     def _is_unnamed(self, ready: Ready) -> bool:
-        """Whether the tracker that this is names the electors of this READY's base."""
+        """Whether this is a tracker, and it names the electors of this READY's base."""
         return self._names and ready.electors == NO_ELECTORS
 
     def _grounds(self, room: Room, readys: tuple[Ready, ...]) -> tuple[tuple[Announce, ...], tuple[Key, ...]]:
-        """Whom a group has to excuse for its quorum, if anybody; and whom the tracker named."""
+        """The announcements that a group must excuse for its quorum, if any; the named electors."""
         named = room.named if self._is_unnamed(readys[0]) else ()
         excused = self._excusable(room, readys)
         if not excused or self._is_strong(room, readys, ()):
@@ -311,7 +316,7 @@ class Matchmaker:
         return excused, named
 
     def _excusable(self, room: Room, readys: tuple[Ready, ...]) -> tuple[Announce, ...]:
-        """The electors that resigned on this anchor."""
+        """The announcements of electors that resigned on this anchor, in key order."""
         anchor, inside = readys[0].announce.base.anchor, {ready.key for ready in readys}
         resigned = [
             announce
@@ -321,13 +326,13 @@ class Matchmaker:
         return tuple(sorted(resigned, key=lambda announce: announce.key))[:MAX_MEMBERS]
 
     def _electorate(self, room: Room, readys: tuple[Ready, ...]) -> Electorate | None:
-        """With whom all of these count, if that is known here."""
+        """The electorate that all of these count with, if this coordinator knows it."""
         if self._is_unnamed(readys[0]):
             return of_keys(room.named) if room.named else None
         return room.electorates.get(readys[0].electors)
 
     def _is_strong(self, room: Room, readys: tuple[Ready, ...], excused: tuple[Announce, ...]) -> bool:
-        """Whether a group of these would have a quorum."""
+        """Whether a group of these READYs would have a quorum."""
         if self._is_unnamed(readys[0]) and not room.named:
             return all(self._is_unnamed(ready) for ready in readys)
         electorate = self._electorate(room, readys)
@@ -337,7 +342,7 @@ class Matchmaker:
         return ballot.is_quorum(ballot.voters)
 
     def _is_allowed(self, room: Room, readys: tuple[Ready, ...], known: int) -> bool:
-        """Whether a group of these may be closed."""
+        """Whether a group of these READYs may be closed."""
         is_first = self._is_unnamed(readys[0]) and not room.named
         if is_first:
             return 2 * len(readys) > known
@@ -345,11 +350,11 @@ class Matchmaker:
         return is_strong or weak_allowed(Group(readys, 0, b""), known)
 
     def _least(self, room: Room, keys: Iterable[Key]) -> int:
-        """How few members a group of these may have, whoever they are."""
+        """The least number of members of a group of these peers, whoever they are."""
         return max((self._min_participants, *(room.readys[key][0].announce.min_participants for key in keys)))
 
     def _enough(self, room: Room, ordered: Sequence[Key], known: int) -> int | None:
-        """How many of these, in the order of their coming, make a group; None: all of them do not."""
+        """How many of these, in order of arrival, make a group; None if not even all do."""
         readys = tuple(room.readys[key][0] for key in ordered)
         least = self._least(room, ordered)
         if len(ordered) < least or not self._is_allowed(room, readys, known):
@@ -358,7 +363,7 @@ class Matchmaker:
         return next((size for size in sizes if self._is_allowed(room, readys[:size], known)), len(ordered))
 
     def _needed(self, room: Room, ordered: Sequence[Key], known: int) -> int:
-        """How many members a group needs, as far as that is a number."""
+        """How many members a group needs, as far as one number can say it."""
         readys = tuple(room.readys[key][0] for key in ordered)
         electorate = self._electorate(room, readys) if readys else None
         if electorate is None or all(ready.weak for ready in readys):
@@ -366,10 +371,11 @@ class Matchmaker:
         return max(self._least(room, ordered), electorate.least or len(electorate.members) // 2 + 1)
 
     def _fitting(self, room: Room) -> tuple[Key, ...]:
-        """Whose READYs fit together, in the order of their coming.
+        """The peers whose READYs fit together, in order of arrival.
 
-        Those with a quorum on the highest base that has one; else those whose base most show, the higher one
-        on a tie: of them those who are willing to go on without a quorum, if anybody is.
+        These are a quorum on the highest base that has one. Otherwise they are the peers on the base that
+        most show (the higher one on a tie), and of them only those willing to join a weak group, if there are
+        any.
         """
         by_base: dict[Base, list[Key]] = {}
         for key in sorted(room.readys, key=lambda key: (room.readys[key][1], key)):
@@ -385,26 +391,26 @@ class Matchmaker:
         return self._willing(room, by_base[max(by_base, key=lambda base: (len(by_base[base]), base.rank))])
 
     def _willing(self, room: Room, keys: list[Key]) -> tuple[Key, ...]:
-        """Those who would join a weak group: who has not waited enough does not keep it from the others."""
+        """Those willing to join a weak group, so that others do not hold them up; all if none is willing."""
         electors = {room.readys[key][0].electors for key in keys}
         willing = tuple(key for key in keys if room.readys[key][0].weak)
         return willing if willing and len(electors) == 1 else tuple(keys)
 
     def _alike(self, room: Room, keys: list[Key]) -> list[tuple[Key, ...]]:
-        """Those that count with the same electors."""
+        """The keys, grouped by the electors that they count with."""
         of: dict[bytes, list[Key]] = {}
         for key in keys:
             of.setdefault(room.readys[key][0].electors, []).append(key)
         return [tuple(of[digest]) for digest in sorted(of)]
 
     def outranking(self, ready: Ready) -> tuple[Announce, ...]:
-        """The announcements with a higher base than a READY's: its owner has something to fetch."""
+        """The announcements with a higher base than a READY's, which its sender should fetch."""
         room = self.room(ready.announce.swarm)
         mine = ready.announce.base.rank
         return tuple(announce for announce in room.announced.values() if announce.base.rank > mine)
 
 
 def _is_void(then: Announce, now: Announce) -> bool:
-    """Whether a READY's owner started anew, ended the round, changed its base or votes, or follows since."""
+    """Whether a READY's sender has since restarted, ended the round, changed base or votes, or follows."""
     before = (then.instance, then.round, then.base, then.open)
     return now.following or before != (now.instance, now.round, now.base, now.open)

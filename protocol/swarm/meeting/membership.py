@@ -1,13 +1,14 @@
-"""Who is in the swarm: the latest announcement of each peer, when it was last heard, who can be reached.
+"""The members of the swarm: each peer's latest announcement, when it was last heard, whether it is reachable.
 
-- known: heard within the last 5 rounds and not gone on purpose; whom others only speak of is known for 30 s;
-- offering: the known that do not follow; a group must exceed half of them, so that of a partition only one
-  side lives;
-- live: the known that seem alive, followers too: they are told all news, and asked for what they hold;
-- candidates: the live that offer, lowest key first: the first one coordinates.
+- known: heard within the last 5 rounds and has not left; a peer known only from others' statements is known
+  for 30 s;
+- offering: the known peers that do not follow; a weak group needs more than half of them, so that only one
+  side of a partition can form one;
+- live: the known peers that are not suspect, followers too: they get all news and serve what they hold;
+- candidates: the live peers that offer, lowest key first: the first one coordinates.
 
-Of two announcements the later one counts, whatever any clock says; how old one is nobody can tell. Only what
-comes from a peer itself, on a link on which it proved its key, shows that it is there.
+Of two announcements the later one is valid, by (epoch, counter) and not by any clock; nobody can tell how old
+one is. Only a message from the peer itself, on a link on which it proved its key, shows that it is present.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from protocol.wire.messages import Announce, Base, Key
 REMEMBERED_ROUNDS = 5
 MAX_MEMBERS_KNOWN = 1024
 FORGOTTEN_AFTER_S = 600.0
-"""So long is remembered who said goodbye, or was only spoken of; where the table is full, not so long."""
+"""How long a node remembers peers that left or that only others named; less if the table is full."""
 
 
 @dataclass(slots=True)
@@ -37,24 +38,24 @@ class Member:
     """Whether the peer itself was heard since this node started."""
     suspect: bool = False
     is_hearsay: bool = False
-    """Whether others spoke of it, and it was not heard itself for too long to count."""
+    """Whether only others named it, and that too long ago for it to count."""
 
     @property
     def counts_no_more(self) -> bool:
-        """Whether nothing is lost where this one is forgotten."""
+        """Whether this node may forget the peer at no loss."""
         return self.announce.leaving or self.is_hearsay
 
 
 class Members:
-    """The other peers of this swarm, by node key; those of whom news came last stand last."""
+    """The other peers of this swarm, by node key, in the order of their latest news."""
 
     def __init__(self) -> None:
         self._members: dict[Key, Member] = {}
 
     def learn(self, announce: Announce, round: int, now: float, live: bool) -> bool:
-        """Take in a verified announcement; True if it is new or later. `live`: from the peer itself, now.
+        """Process a verified announcement; True if it is new or later. `live`: from the peer itself, now.
 
-        RemoteProtocolError if the table is full.
+        Raises RemoteProtocolError if the table is full.
         """
         member = self._members.get(announce.key)
         if member is None:
@@ -78,7 +79,7 @@ class Members:
         return True
 
     def expire(self, now: float) -> None:
-        """Whom others only spoke of counts no more after a while; and who does not count is forgotten."""
+        """Stop counting peers that only others named, after a while; forget those that do not count."""
         for member in self._members.values():
             if not member.live and now - member.learned_at >= ANNOUNCE_LIFETIME_S:
                 member.is_hearsay = True
@@ -93,12 +94,12 @@ class Members:
         self._members.pop(key, None)
 
     def suspect(self, key: Key) -> None:
-        """It could not be reached, or did not answer: rank it last until it is heard again."""
+        """This peer could not be reached or did not answer: it is not live until it is heard again."""
         if key in self._members:
             self._members[key].suspect = True
 
     def skipped(self, rounds: int) -> None:
-        """This node's number went on by so many rounds that it was not in: nobody was silent in them."""
+        """This node missed this many rounds: they do not count as the peers' silence."""
         for member in self._members.values():
             member.heard_round += max(0, rounds)
 
@@ -109,21 +110,21 @@ class Members:
 
     @property
     def every(self) -> tuple[Member, ...]:
-        """All of them, silent and gone ones too, in the order of their keys."""
+        """All members, also silent ones and those that left, in the order of their keys."""
         return tuple(self._members[key] for key in sorted(self._members))
 
     def at(self, endpoint: str) -> Announce | None:
-        """The announcement that names this endpoint; of several the one that came last."""
+        """The announcement that names this endpoint; of several the latest to arrive."""
         found = (m.announce for m in reversed(self._members.values()) if m.announce.endpoint == endpoint)
         return next(found, None)
 
     @property
     def latest(self) -> tuple[Announce, ...]:
-        """The latest announcement of each of them."""
+        """The latest announcement of each member."""
         return tuple([member.announce for member in self._members.values()])
 
     def known(self, round: int) -> frozenset[Key]:
-        """The peers heard, or lately spoken of, in the last 5 rounds that have not left."""
+        """The peers heard in the last 5 rounds, or lately named by others, that have not left."""
         return frozenset(
             key
             for key, member in self._members.items()
@@ -131,11 +132,11 @@ class Members:
         )
 
     def offering(self, round: int) -> frozenset[Key]:
-        """The known peers that do not follow: new bases come from them."""
+        """The known peers that do not follow: they make new bases."""
         return frozenset(key for key in self.known(round) if not self._members[key].announce.following)
 
     def candidates(self, round: int) -> tuple[Key, ...]:
-        """The live peers that offer, lowest key first: who may coordinate."""
+        """The live peers that offer and so may coordinate, lowest key first."""
         return tuple(key for key in self.live(round) if not self._members[key].announce.following)
 
     def live(self, round: int) -> tuple[Key, ...]:
@@ -143,19 +144,19 @@ class Members:
         return tuple(sorted(key for key in self.known(round) if not self._members[key].suspect))
 
     def announces(self, round: int, limit: int) -> tuple[Announce, ...]:
-        """Those of whom news came last first, at most `limit`, to pass on to a newcomer."""
+        """At most `limit` announcements to pass on to a newcomer, the latest to arrive first."""
         known = self.known(round)
         latest_first = [m.announce for key, m in reversed(self._members.items()) if key in known]
         return tuple(latest_first[:limit])
 
     def majority(self, mine: NodeState, fewest: int) -> tuple[Base, tuple[Key, ...]] | None:
-        """The base that more than half of the voters show; and who of the others shows it.
+        """The base that more than half of the voters show, and the others that show it; None without one.
 
-        The voters are the known members that offer, and this node (`mine`) if it offers. A follower's base is
-        one that it fetched on the others' word: to count it would count their word twice when it is new, and
-        keep the other followers from it while it is old. But where fewer offer than make a group (`fewest`)
-        they can make no base among themselves, and the last one that has a budget left must not decide for
-        everybody: then all known members vote, and this node.
+        The voters are the known members that offer, and this node (`mine`) if it offers. A follower fetched
+        its base because the others show it: counting it would count them twice while the base is new, and
+        keep other followers from a newer base while it is old. But if fewer offer than make a group
+        (`fewest`), they can make no base, and the last node with a budget must not decide for all: then all
+        known members and this node vote.
         """
         voters = self.offering(mine.round)
         votes_too = not mine.following
@@ -169,17 +170,18 @@ class Members:
         return base, tuple(sorted(key for key in voters if self._members[key].announce.base == base))
 
     def who_shows(self, base: Base) -> frozenset[Key]:
-        """Whose latest announcement shows this base, also of those who left."""
+        """The peers whose latest announcement shows this base, even if they left."""
         return frozenset(key for key, member in self._members.items() if member.announce.base == base)
 
     def anyone_above(self, round: int, mine: Base) -> bool:
-        """Whether any live peer shows a base that ranks above this one."""
+        """Whether any live peer shows a base that ranks above `mine`."""
         return any(self._members[key].announce.base.rank > mine.rank for key in self.live(round))
 
     def showing(self, round: int) -> list[tuple[Base, Key]]:
         """(base, peer) of every live peer, the highest rank first.
 
-        Of one base those that offer come before the followers, who hold no certificate of what they fetched.
+        For one base, peers that offer come before followers, which hold no certificate of a base they
+        fetched.
         """
         live = sorted(self.live(round), key=lambda key: self._members[key].announce.following)
         shown = [(self._members[key].announce.base, key) for key in live]

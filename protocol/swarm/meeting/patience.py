@@ -1,4 +1,4 @@
-"""How long a node has waited for its electors, and what follows: weak groups, then, if so set, an amnesty.
+"""How long a node has waited for its electors, and what follows: weak groups, then, if enabled, an amnesty.
 
 a strong base --5 of its own rounds failed, and 30 s--> it would join a weak group
 a weak base --at once-->                                it would join a weak group
@@ -13,11 +13,11 @@ from protocol.swarm.node_state import NodeState, Settings
 PATIENT_ROUNDS = 5
 PATIENT_S = 30.0
 TRUSTING_ROUNDS = 2
-"""After so many failed rounds one member that shows a proved base is enough (swarm.recovery.catch_up)."""
+"""After this many failed rounds, one member that shows a proved base suffices (swarm.recovery.catch_up)."""
 
 
 class Patience:
-    """This node's failed rounds in a row, and for how long it has had no strong base. Times are Unix s."""
+    """Counts this node's failed rounds in a row and its time without a strong base. Times are Unix s."""
 
     def __init__(self, settings: Settings, state: NodeState, members: Members) -> None:
         self._settings = settings
@@ -34,14 +34,14 @@ class Patience:
         self.failed_rounds += 1
 
     def adopted(self, was_anchored: bool, now: float) -> None:
-        """There is another base. `was_anchored`: with another anchor than the one before."""
+        """The node has another base. `was_anchored`: its anchor is new, too."""
         self.failed_rounds = 0
         if was_anchored:
             self._waits_since = now
 
     @property
     def is_trusting(self) -> bool:
-        """Whether one member's word is enough for a base whose line is proved."""
+        """Whether one member suffices to show a base whose line is proved."""
         return self.failed_rounds >= TRUSTING_ROUNDS
 
     def is_willing(self, now: float) -> bool:
@@ -52,7 +52,7 @@ class Patience:
         return is_over or not self._state.base.is_strong
 
     def gone(self, now: float) -> tuple[bytes, ...]:
-        """The electors that count as gone for good, in order: by the owner's word, or by the time."""
+        """The electors that count as gone for good, sorted: declared by the owner, or silent too long."""
         after_s, electorate = self._settings.amnesty_s, self._state.electorate(self._settings)
         since = self._waits_since
         if since is None:

@@ -1,8 +1,8 @@
 """The tracker's machine: it introduces peers and closes groups. It sees signed READYs, never a share.
 
-What a restart loses comes back: peers announce themselves again when their link breaks, and who falls silent
-is forgotten, by the tracker's own clock. One thing must not be lost: whom it named as the electors of a first
-base (`Named`), which it does once for a swarm.
+The tracker recovers what a restart loses: peers announce themselves again when their link breaks, and the
+tracker forgets silent peers by its own clock. It must store only the electors that it named for a first base
+(`Named`), which it does once for each swarm.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ FULL = f"{MAX_MEMBERS} peers are in this swarm, as many as can be; larger swarms
 class Tracker:
     """Rooms for any number of tasks. `allow`: the keys that may take part; None for anyone.
 
-    `min_peers` is the tracker's own floor for a group; the larger of it and the task's counts. `named`: whom
-    it has named as electors of a first base, by swarm.
+    `min_peers` is the tracker's own least size of a group; the larger of it and the task's applies. `named`:
+    the electors that it has named for first bases, by swarm.
     """
 
     def __init__(
@@ -49,20 +49,20 @@ class Tracker:
 
     @property
     def peers(self) -> int:
-        """How many peers are announced."""
+        """The number of announced peers."""
         return len(self._endpoints)
 
     def is_member(self, key: Key) -> bool:
-        """Whether this key is on the list; without a list, whether it is announced."""
+        """Whether this key is on the allow-list; without a list, whether it is announced."""
         return key in (self._endpoints if self._allow is None else self._allow)
 
     @property
     def waiting(self) -> tuple[Waiting, ...]:
-        """Each swarm that is here: its peers, and what its next group waits for."""
+        """For each announced swarm, its peers and what its next group waits for."""
         return self._matchmaker.waiting
 
     def receive(self, message: Message, by: Key | None, now: float) -> list[Action]:
-        """A Hello or a READY, on a link of its sender; RemoteProtocolError for anything else."""
+        """Process a Hello, READY or Electors on its sender's link; RemoteProtocolError for anything else."""
         match message:
             case Hello() if message.announce.key == by:
                 return self._after(self._hello(message, now), now)
@@ -77,12 +77,12 @@ class Tracker:
                 raise RemoteProtocolError(f"a tracker takes no {type(message).__name__}")
 
     def clock(self, offset_s: float, asleep_s: float) -> list[Action]:
-        """This machine's clock is so far ahead of the times given here, of which it slept `asleep_s`."""
+        """This machine's clock is `offset_s` ahead of the shell's times; it slept `asleep_s` of that."""
         text = self._clocks.step(offset_s, asleep_s)
         return [Notice(Note.CLOCK, THIS_MACHINE, text)] if text else []
 
     def unreachable(self, endpoint: str, why: str, now: float) -> list[Action]:
-        """Nobody waits for a peer that can not be reached."""
+        """Stop waiting for the peers at an endpoint that cannot be reached."""
         gone = [key for key, end in self._endpoints.items() if end == endpoint]
         for key in gone:
             self._matchmaker.unreachable(key)
@@ -90,11 +90,11 @@ class Tracker:
         return self._after(notices, now)
 
     def reconnected(self, endpoint: str, now: float) -> list[Action]:
-        """Peers introduce themselves; a tracker has nothing to say again."""
+        """A link was opened again: peers announce themselves, and the tracker sends nothing."""
         return self._after([], now)
 
     def tick(self, now: float) -> list[Action]:
-        """Close the groups that are due, forget who fell silent."""
+        """Close the groups that are due, and forget silent peers."""
         return self._after([], now)
 
     def _hello(self, hello: Hello, now: float) -> list[Action]:
@@ -112,14 +112,14 @@ class Tracker:
         others = [other for other in known if other.key != announce.key]
         held = self._matchmaker.announced(announce.swarm, announce.key)
         earlier = [held] if held is not None and held.order > announce.order else []
-        shown = tuple([*earlier, *others][:MAX_KNOWN])  # the peer is told where its key was further
+        shown = tuple([*earlier, *others][:MAX_KNOWN])  # first, a later announcement of its own key
         return [*notices, Send(announce.endpoint, (self._roster(hello.nonce, shown, now),))]
 
     def _roster(self, nonce: bytes, known: tuple[Announce, ...], now: float) -> Roster:
         return codec.sign(Roster(self._key.public, nonce, known, self._clocks.shown_ms(now)), self._key)
 
     def _note(self, announce: Announce) -> list[Action]:
-        """Remember, or forget, where a peer is; a line when it comes or leaves."""
+        """Update where a peer listens; a notice when it joins or leaves."""
         if announce.leaving:
             known = self._endpoints.pop(announce.key, None)
             return [Notice(Note.LEFT, announce.endpoint, announce.key.hex()[:8])] if known else []

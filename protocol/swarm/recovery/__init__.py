@@ -1,1 +1,1 @@
-"""Who was away, or fell back, fetches what the others agreed on."""
+"""A node that was away or fell back fetches what the others agreed on."""

@@ -1,14 +1,14 @@
-"""Which base a node should hold, and getting it: certificates first, then a line that can be followed.
+"""Choosing and fetching the base that a node should hold: by certificate if possible, else by its line.
 
-Only a base that ranks above one's own is taken. A member of the session that made it fetches the
-certificate and recomputes it. Everybody else fetches the line of the base (protocol.quorum.lineage), and
-takes it if
-- its links lead there from electors that this node knows, and more than half of those whose updates it holds
-  show it; after two failed rounds one live peer that shows it is enough;
-- or, where they lead from nobody it knows, more than half of the known members' signed announcements show it
-  (Members.majority says whose): then it says whom it trusted (protocol, Healing).
+A node adopts only a base that ranks above its own. A member of the session that made it fetches the
+certificate and recomputes the base. Other nodes fetch the line of the base (protocol.quorum.lineage), and
+adopt the base if
+- its links lead there from electors that this node knows, and more than half of the members whose updates it
+  holds show it; after two failed rounds one live peer that shows it is enough;
+- or, if the links lead from no known electors, more than half of the known members' signed announcements show
+  it (Members.majority); then the node reports whom it trusted (protocol, Healing).
 
-Who shows a base again and again and does not give its line is asked ever more rarely.
+A node asks a peer ever more rarely if the peer keeps showing a base without delivering its line.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from protocol.wire.messages import NO_SID, Announce, Base, Key, Link, Message, P
 REMEMBERED_SESSIONS = 8
 RETRY_S = 2.0
 MAX_DOUBLINGS = 8
-"""Who fails again and again is asked for a line after 4 s, 8 s, ..., 512 s."""
+"""After repeated failures of a peer, a node asks it for a line after 4 s, 8 s, ..., 512 s."""
 
 
 class Phase(Enum):
-    """Whether something is fetched."""
+    """Whether a fetch is running."""
 
     IDLE = "idle"
     FETCHING = "fetching"
 
 
 class Event(Enum):
-    """What a fetch meets with."""
+    """What can happen to a fetch."""
 
     SHOWN = "a better base"
     FETCHED = "all, checked"
@@ -74,11 +74,11 @@ STEPS: Table[Phase, Event] = {
 
 
 _Try = tuple[bytes, Key, bool]
-"""The digest of a base, who is asked for it, and whether for its certificate."""
+"""(digest of a base, its source, whether the fetch is by certificate)."""
 
 
 class CatchUp:
-    """Looks at what the members show and runs one fetch at a time."""
+    """Compares the bases that the members show with this node's, and runs one fetch at a time."""
 
     def __init__(self, settings: Settings, state: NodeState, members: Members, patience: Patience) -> None:
         self._settings = settings
@@ -89,7 +89,7 @@ class CatchUp:
         self._tried: dict[_Try, float] = {}
         self._trying: _Try | None = None
         self._failures: dict[Key, tuple[int, float]] = {}
-        """Who showed a base that it did not give: how often in a row, and until when it is not asked."""
+        """For peers that did not deliver: the failures in a row, and until when not to ask them."""
         self._retry_at: float | None = None
         self._course = Course(STEPS, Phase.IDLE)
         self._answered: dict[Key, Answered] = {}
@@ -97,12 +97,12 @@ class CatchUp:
 
     @property
     def busy(self) -> bool:
-        """Whether something is being fetched."""
+        """Whether a fetch is running."""
         return self._course.phase is Phase.FETCHING
 
     @property
     def expecting(self) -> bool:
-        """Whether a base is being fetched, or is to be tried again."""
+        """Whether a fetch is running or is to be retried."""
         if self._fetch is not None or self._retry_at is None:
             return self._fetch is not None
         return self._members.anyone_above(self._state.round, self._state.base)
@@ -110,7 +110,7 @@ class CatchUp:
     def remember(self, sid: Sid, past: Past) -> None:
         """Keep what is needed to check, and to serve, the certificate of a session.
 
-        Where a vote is open there may still be a result: that session is not forgotten before it is free.
+        A session with an open vote may still have a result: it is kept until the vote is free.
         """
         self.past[sid] = past
         over = [other for other in self.past if other != sid and other not in self._state.votes]
@@ -118,18 +118,18 @@ class CatchUp:
             del self.past[other]
 
     def has_base_of(self, sid: Sid) -> bool:
-        """Whether this node has the base that a session builds on: with an open vote it keeps that."""
+        """Whether this node has the base that a session builds on; it keeps that base for an open vote."""
         past, state = self.past.get(sid), self._state
         return past is not None and (sid in state.votes or past.base in (state.base, state.previous))
 
     def look(self, now: float) -> list[Action]:
-        """Start fetching a better base, if the members show one and nothing is being fetched."""
+        """Start fetching a better base, if the members show one and no fetch is running."""
         if self._fetch is not None or not self._members.anyone_above(self._state.round, self._state.base):
             return []
         return self._begin(self._by_certificate(now) or self._by_line(now), now)
 
     def finish(self, certificate: ResultCertificate, sources: Iterable[Key], now: float) -> list[Action]:
-        """A certificate that this node opened itself, afterwards: fetch the totals that it is for."""
+        """Fetch the totals of a certificate that this node opened itself after its session."""
         sid, masked = certificate.sid, self._settings.masked
         if self._fetch is not None or masked is None or not self.has_base_of(sid):
             return []
@@ -148,7 +148,7 @@ class CatchUp:
         return fetch.start(now)
 
     def _fresh(self, base: Base, source: Key, certified: bool, now: float) -> bool:
-        """Whether this source has not failed us for this base lately."""
+        """Whether this source may be tried for this base: it has not failed within RETRY_S."""
         attempt = (base.digest, source, certified)
         if now < self._tried.get(attempt, now):
             self._retry_at = now + RETRY_S
@@ -172,12 +172,12 @@ class CatchUp:
         return CertificateFetch(past, sid, source, self._settings)
 
     def _by_line(self, now: float) -> BaseFetch | None:
-        """A base that somebody shows, where enough do; the line of it is judged when it is here."""
+        """A fetch of a base that enough members show; its line is judged on arrival."""
         mine, round = self._state.base, self._state.round
         for base, source in self._members.showing(round):
             if base.rank <= mine.rank:
                 return None
-            is_same = base.sid == mine.sid and base.sid != NO_SID  # of one session there is one result
+            is_same = base.sid == mine.sid and base.sid != NO_SID  # a session has one result
             shown = 2 * len(self._members.who_shows(base)) > base.members
             enough = shown or self._patience.is_trusting or self._majority(base)
             _, shunned_until = self._failures.get(source, (0, now))
@@ -187,14 +187,14 @@ class CatchUp:
         return None
 
     def _majority(self, base: Base) -> tuple[Key, ...]:
-        """Who shows this base, if they are more than half of the known members that offer."""
+        """The members that show this base if they are the majority (Members.majority), else none."""
         found = self._members.majority(self._state, self._settings.min_participants)
         return found[1] if found is not None and found[0] == base else ()
 
     def _judged(
         self, base: Base, source: Key, links: tuple[Link, ...]
     ) -> tuple[Line, tuple[Key, ...]] | None:
-        """The line of a base, and on whose word; None if that does not suffice."""
+        """The line of a base, and the peers trusted for it (none if proved); None if nothing supports it."""
         strong = links if base.is_strong else links[:-1]
         if not _leads_to(links, strong, base):
             return None
@@ -222,7 +222,7 @@ class CatchUp:
         return follow(strong, known) is not None
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
-        """A reply to what is being fetched."""
+        """Give a reply to the running fetch. Raises RemoteProtocolError if none is running."""
         if self._fetch is None:
             raise RemoteProtocolError(f"{type(message).__name__} that was not asked for")
         actions = self._fetch.receive(message, now)
@@ -233,12 +233,12 @@ class CatchUp:
         return actions
 
     def unreachable(self, key: Key, now: float) -> None:
-        """The source is gone: try another at the next look."""
+        """The source cannot be reached: try another at the next look."""
         if self._fetch is not None and self._fetch.source == key:
             self._stop(Event.FAILED, now)
 
     def tick(self, now: float) -> None:
-        """Give up a fetch that stands still; forget old failures."""
+        """Give up a stalled fetch; forget old failures."""
         if self._fetch is not None:
             self._fetch.tick(now)
             if self._fetch.failed:
@@ -250,7 +250,7 @@ class CatchUp:
         self._failures = {key: each for key, each in self._failures.items() if self._members.get(key)}
 
     def abandon(self, now: float) -> None:
-        """A session starts on the base that this node has: what it fetches is looked for again afterwards."""
+        """A session starts on this node's base: stop the fetch, and look for the base again afterwards."""
         if self._fetch is not None:
             self._stop(Event.SESSION, now)
 
@@ -264,12 +264,12 @@ class CatchUp:
         self._retry_at = now + RETRY_S
 
     def _count(self, source: Key, why: Event, now: float) -> None:
-        """Who shows what it does not give is not asked all the time: nothing else is done meanwhile."""
+        """Count a source's failures: a peer that does not deliver must not occupy the one fetch for long."""
         if why is Event.FETCHED:
             self._failures.pop(source, None)
         elif why is Event.FAILED:
             times = min(self._failures.get(source, (0, now))[0] + 1, MAX_DOUBLINGS + 1)
-            wait_s = RETRY_S * 2 ** (times - 1) if times > 1 else 0.0  # once may happen to anybody
+            wait_s = RETRY_S * 2 ** (times - 1) if times > 1 else 0.0  # the first failure costs no wait
             self._failures[source] = times, now + wait_s
 
     @property
@@ -278,7 +278,7 @@ class CatchUp:
         return self._fetch.deadline if self._fetch else self._retry_at
 
     def equivocation(self, late: Sum) -> Evidence | None:
-        """A SUM that comes after its session is over changes nothing, but may contradict an earlier one."""
+        """Evidence if a SUM that arrives after its session contradicts an earlier one; else None."""
         past = self.past.get(late.sid)
         seen = past.seen.get(late.sender) if past else None
         if seen is None or seen == late.header:
@@ -287,10 +287,10 @@ class CatchUp:
         return Evidence(late.sender, TWO_SUMS, (seen, late.header))
 
     def serve(self, request: Message, by: Key | None, accepts: Callable[[Announce], bool]) -> list[Action]:
-        """Answer a member of this swarm; certificates only to who was in their session.
+        """Answer a request of a member of this swarm; certificates only for members of their session.
 
-        A request is answered once: it names this node, comes on a link of its sender, and its number did not
-        come before.
+        Raises RemoteProtocolError unless the request names this node, comes on its sender's link, and has a
+        new number: a node answers each request once.
         """
         if not isinstance(request, Request):
             raise RemoteProtocolError(f"a peer takes no {type(request).__name__}")
@@ -311,9 +311,9 @@ class CatchUp:
 
 
 def _leads_to(links: tuple[Link, ...], strong: tuple[Link, ...], base: Base) -> bool:
-    """Whether these links end at this base, and the `strong` ones of them at its anchor.
+    """Whether these links end at this base, and the `strong` ones among them at its anchor.
 
-    The line of a base on the first anchor may be unknown: no link made that one.
+    The line of a base on the first anchor may be empty: no link made that anchor.
     """
     if not strong and base.anchor != 0:
         return False
@@ -326,6 +326,6 @@ def _leads_to(links: tuple[Link, ...], strong: tuple[Link, ...], base: Base) -> 
 
 
 def _made_by(link: Link) -> tuple[Sid, int, int]:
-    """The session, the generation and the number of members of the base that it made."""
+    """(session, generation, number of members) of the base that a link made."""
     parent = link.group.base
     return link.certificate.sid, parent.generation + 1, len(included_in(link))

@@ -1,7 +1,7 @@
-"""Fetching what a node missed: a certificate that proves a base, or a base with the line that it stands in.
+"""Fetching what a node missed: a certificate that proves a base, or a base with its line.
 
 Both are small machines with one source, a window of pieces in flight, and a deadline that each piece
-moves on. A machine that ends without a result says so with `failed`; the session then tries elsewhere.
+extends. A machine that ends without a result sets `failed`; CatchUp then tries another source.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ from protocol.wire.messages import (
 WINDOW = 4
 PATIENCE_S = 5.0
 LINE_S = 30.0
-"""For all links of a line."""
+"""The time limit for all links of a line."""
 
 
 @dataclass(frozen=True)
 class Past:
-    """A session this node was a member of: enough to check its certificate and to see equivocation.
+    """A session this node was a member of: enough to check its certificate and to detect equivocation.
 
-    `ballot`: how votes were counted, where it could make a strong base.
+    `ballot`: how the session counted votes, if it could make a strong base.
     """
 
     group: Group
@@ -72,13 +72,13 @@ class Past:
 
 
 def check_votes(past: Past, signers: Iterable[Key]) -> None:
-    """RemoteProtocolError unless these are votes enough for a result of this session."""
+    """Raises RemoteProtocolError unless these votes are a quorum, if the session needs one."""
     if past.ballot is not None and not past.ballot.is_quorum(signers):
         raise RemoteProtocolError("a certificate without a quorum of the electors")
 
 
 def check_certificate(certificate: Certificate, members: tuple[Key, ...], dimension: int) -> None:
-    """RemoteProtocolError unless it holds one signed SUM header of each member, over all of them."""
+    """Raises RemoteProtocolError unless it holds one signed SUM header of each member, over all members."""
     if tuple(header.sender for header in certificate.sums) != members:
         raise RemoteProtocolError("a certificate with other senders than its session")
     contributors = codec.contributors_hash(members)
@@ -91,14 +91,14 @@ def check_certificate(certificate: Certificate, members: tuple[Key, ...], dimens
 
 
 Fetched = Certificate | Sum | BasePiece | LineagePiece | ResultCertificate | TotalPiece
-"""What answers a request."""
+"""The answers to a request."""
 
 
 _Order = Iterator[tuple[bytes, bytes, int]]
 
 
 class _Fetch:
-    """What all machines share: requests in flight, progress and its deadline."""
+    """What all fetches share: requests in flight, progress and its deadline."""
 
     def __init__(self, key: NodeKey, source: Key, wanted: _Order) -> None:
         self.source = source
@@ -114,14 +114,14 @@ class _Fetch:
         return [Send(self.source, tuple(requests))] if requests else []
 
     def tick(self, now: float) -> None:
-        """Give up if nothing came for too long."""
+        """Give up if no piece came before the deadline."""
         if self.deadline is not None and now >= self.deadline:
             self.failed = True
             self.deadline = None
 
 
 class _SessionFetch(_Fetch):
-    """A fetch of what a session came to: its certificate first, then what that names, in `order`."""
+    """A fetch of a session's result: its certificate first, then the pieces it names, in `order`."""
 
     def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings, order: _Order) -> None:
         super().__init__(settings.key, source, order)
@@ -135,7 +135,7 @@ class _SessionFetch(_Fetch):
 
 
 class CertificateFetch(_SessionFetch):
-    """Fetch, verify and add up the certificate of a session this node was in."""
+    """Fetch the certificate of an additive session this node was in, verify it, and add up its sums."""
 
     def __init__(self, past: Past, sid: Sid, source: Key, settings: Settings) -> None:
         dimension = settings.summed
@@ -146,7 +146,10 @@ class CertificateFetch(_SessionFetch):
         self._certificate: Certificate | None = None
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
-        """Take in the headers, then the pieces; ends with Healed."""
+        """Process the headers, then the pieces; ends with Healed.
+
+        Raises RemoteProtocolError for an answer that is invalid or was not asked for.
+        """
         match message:
             case Certificate():
                 return self._headers(message, now)
@@ -185,7 +188,7 @@ class CertificateFetch(_SessionFetch):
 
 
 class ResultFetch(_SessionFetch):
-    """Fetch and verify the certificate of a masked session this node was in; then unmask its total."""
+    """Fetch and verify the certificate of a masked session this node was in, then unmask its total."""
 
     def __init__(
         self,
@@ -196,7 +199,7 @@ class ResultFetch(_SessionFetch):
         masked: MaskedSettings,
         known: ResultCertificate | None = None,
     ) -> None:
-        """`known`: the certificate, where this node has it already."""
+        """`known`: the certificate, if this node has it already."""
         members = len(past.members)
         self._layout = Layout(settings.summed, members, masked.all_to_all_bytes)
         order = ((sid, NOBODY, index) for index in range(self._layout.chunks))
@@ -208,11 +211,14 @@ class ResultFetch(_SessionFetch):
         self._totals: Totals | None = None
 
     def start(self, now: float) -> list[Action]:
-        """Ask for the certificate, or, where it is known, for the first chunks."""
+        """Ask for the certificate, or, if it is known, for the first chunks."""
         return super().start(now) if self._known is None else self._take_certificate(self._known, now)
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
-        """Take in the certificate, then the chunks; ends with Healed, or `failed` if the count is wrong."""
+        """Process the certificate, then the chunks; ends with Healed, or `failed` if the count is wrong.
+
+        Raises RemoteProtocolError for an answer that is invalid or was not asked for.
+        """
         match message:
             case ResultCertificate() if self._certificate is None and message.sid == self._sid:
                 return self._take_certificate(message, now)
@@ -240,7 +246,7 @@ class ResultFetch(_SessionFetch):
     def _finish(self, totals: Totals, certificate: ResultCertificate) -> list[Action]:
         self.deadline = None
         mean = mean_of(totals.joined(), certificate, self._point)
-        if mean is None:  # it has no result for anybody: a vote in it is free
+        if mean is None:  # the session has no result for any member: a vote in it is free
             self.failed = True
             return [Unbind(self._sid)]
         contributors = members_in(certificate.included, self._past.members)
@@ -249,11 +255,11 @@ class ResultFetch(_SessionFetch):
 
 
 Judge = Callable[[tuple[Link, ...]], tuple[Line, tuple[Key, ...]] | None]
-"""The line that these links are of, and on whose word; None: that is not enough."""
+"""Returns the line that these links form, and the peers trusted for it; None: not acceptable."""
 
 
 class BaseFetch(_Fetch):
-    """Fetch the line of a base and have it judged; then its pieces, and check their digest."""
+    """Fetch the line of a base and have `judge` check it; then fetch its pieces and check their digest."""
 
     def __init__(self, base: Base, source: Key, settings: Settings, judge: Judge) -> None:
         dimension = settings.dimension
@@ -278,7 +284,10 @@ class BaseFetch(_Fetch):
         return [Send(self.source, (request,))]
 
     def receive(self, message: Fetched, now: float) -> list[Action]:
-        """Take in a link, or a piece; ends with Adopted, or with `failed` if something is not right."""
+        """Process a link or a piece; ends with Adopted, or `failed` if the line or the digest is wrong.
+
+        Raises RemoteProtocolError for an answer that is invalid or was not asked for.
+        """
         match message:
             case LineagePiece(digest=self._base.digest) if self._judged is None:
                 return self._take_link(message, now)
@@ -327,7 +336,7 @@ class BaseFetch(_Fetch):
 
 
 def check_link(link: Link, settings: Settings) -> None:
-    """RemoteProtocolError unless this is a session of this swarm with a result that its members signed."""
+    """RemoteProtocolError unless the link is a session of this swarm whose members signed its result."""
     group, members, masked = link.group, members_of(link), settings.masked
     if len(link.result) + len(link.sums) != 1 or not members:
         raise RemoteProtocolError("a link without its one certificate")

@@ -1,1 +1,1 @@
-"""This node's votes, how a session ends late, and who is waited for."""
+"""This node's votes, finishing a session late, and which electors are missing."""

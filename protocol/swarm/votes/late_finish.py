@@ -1,9 +1,9 @@
-"""Ending a session late: it is over for everybody without a result, and votes are still bound to it.
+"""Finishing a session late: all members ended it without a result, and votes are still bound to it.
 
-Who released in it keeps that release beside the open vote. Two that show the same open session give each
-other what they said in it. With t releases, and a quorum of votes among them, the secrets are open and the
-totals are fetched; where shares were summed, the n sums make the mean. The votes are free then: there is a
-base of a higher anchor.
+A member that released keeps its release with the open vote. Two members that show the same open session send
+each other the messages that they sent in it. With t releases, and a quorum of votes among them, a member
+opens the secrets and fetches the totals; in an additive session, the n sums give the mean. The votes are then
+free: there is a base of a higher anchor.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from protocol.wire.masked_messages import Release, ResultCertificate
 from protocol.wire.messages import Announce, Certificate, Group, Key, Sid, Sum
 
 AGAIN_S = 20.0
-"""What was said is not said to the same member again before that."""
+"""A node repeats its messages to the same member after this time at the earliest."""
 
 
 class LateFinish:
-    """One open vote, and what the others of its session said of it since."""
+    """One open vote, and what the other members have sent for it since."""
 
     def __init__(self, vote: OpenVote, group: Group, ballot: Ballot, settings: Settings) -> None:
         self._vote = vote
@@ -44,15 +44,15 @@ class LateFinish:
         if vote.release is not None:
             self._releases[settings.key.public] = vote.release
         self.certificate: ResultCertificate | None = None
-        """What the releases opened."""
+        """The certificate that the releases opened; None until there are enough."""
 
     @property
     def sources(self) -> tuple[Key, ...]:
-        """Who may have the totals: those who released."""
+        """The members that may hold the totals: those that released."""
         return tuple(key for key in sorted(self._releases) if key != self._settings.key.public)
 
     def give(self, announce: Announce, now: float) -> list[Action]:
-        """What this node said in the session, to a member that shows it as open; not again for a while."""
+        """Send this node's messages of the session to a member that shows it open; at most every AGAIN_S."""
         key, vote = announce.key, self._vote
         if key not in self._members or vote.sid not in announce.open or now < self._given.get(key, now):
             return []
@@ -62,7 +62,7 @@ class LateFinish:
         return [Send(key, vote.parts, bulk=True)] if vote.parts else []
 
     def take_release(self, release: Release) -> list[Action]:
-        """A release of this session; RemoteProtocolError unless it is for what this node released for."""
+        """Process a release of this session; RemoteProtocolError unless it is for this node's choice."""
         head, proof = release.head, self._vote.proof
         mine = self._vote.release
         if mine is None or not isinstance(proof, ResultCertificate) or head.sender not in self._members:
@@ -82,12 +82,15 @@ class LateFinish:
         numbers = {key: number for number, key in enumerate(self._members)}
         opened = open_secrets(proof, self._releases.values(), numbers, needed)
         if isinstance(opened, Evidence):
-            return []  # whose share was wrong nobody can say here: the session told what it could
+            return []  # here nobody can tell whose share was wrong; the session reported what it could
         self.certificate = opened
         return []
 
     def take_sum(self, message: Sum) -> list[Action]:
-        """A piece of a sum of this session, which is kept for those that miss it; ends with Healed."""
+        """Process and keep a piece of a sum of this session; the last piece ends with Healed.
+
+        Raises RemoteProtocolError for a stranger's sum, or one that contradicts those held.
+        """
         header, known = message.header, self._sums.get(message.sender)
         if message.sender not in self._members:
             raise RemoteProtocolError("a late sum of somebody who is not in this session")
@@ -110,9 +113,9 @@ class LateFinish:
 
 
 class LateFinishes:
-    """Those of the open votes that somebody else shows, or said something of; they go with the votes.
+    """The late finishes of those open votes that other members show or send for, as long as they are open.
 
-    `votes` are those that are open now. `ballot_of`: how votes are counted in a group.
+    `votes` are the votes open now. `ballot_of` returns how a group counts votes.
     """
 
     def __init__(
@@ -127,12 +130,12 @@ class LateFinishes:
         self._of: dict[Sid, LateFinish] = {}
 
     def forget_closed(self) -> None:
-        """The votes that are open no more need no end."""
+        """Forget the late finishes of votes that are no longer open."""
         for sid in [sid for sid in self._of if sid not in self._votes]:
             del self._of[sid]
 
     def get(self, sid: Sid) -> LateFinish | None:
-        """The one of a session; None where this node has no vote in it that could end it."""
+        """The late finish of a session; None if this node has no vote that could finish it."""
         vote = self._votes.get(sid)
         if sid not in self._of and vote is not None and vote.group is not None:
             ballot = self._ballot_of(vote.group)
@@ -141,12 +144,12 @@ class LateFinishes:
         return self._of.get(sid)
 
     def give(self, announce: Announce, now: float) -> list[Action]:
-        """What this node said, to a member that shows the same open sessions."""
+        """Send this node's messages to a member that shows the same open sessions."""
         shown = [self.get(sid) for sid in announce.open]
         return [action for late in shown if late is not None for action in late.give(announce, now)]
 
     @property
     def opened(self) -> tuple[tuple[ResultCertificate, tuple[Key, ...]], ...]:
-        """What the releases opened, and who has the totals that it is for."""
+        """(certificate, sources of its totals) of each session that releases opened."""
         lates = self._of.values()
         return tuple((late.certificate, late.sources) for late in lates if late.certificate is not None)

@@ -1,7 +1,8 @@
-"""Why no group forms that may make a strong base: who is waited for, and what comes of it. For people.
+"""Why no group forms that may make a strong base: the missing electors and what follows. For people.
 
-An elector counts as here if it is live, offers, and its vote is free. Where those who are here are a quorum
-there is nothing in the way. Else the smallest number of the others that makes one is told, with their names.
+An elector counts as present if it is live, offers, and its vote is free. If the present electors are a
+quorum, there is no obstacle. Otherwise the obstacle gives the least number of missing electors that would
+complete one, and their names.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from protocol.wire.messages import Announce, Base, Key
 
 MAX_NAMED = 6
 TOLD_AFTER_S = 10.0
-"""So long an offer waits for a group before its owner is told for whom."""
+"""An offer waits this long for a group before the owner gets a notice of the missing electors."""
 
 Name = Callable[[Key], str]
 
 
 class Stage(Enum):
-    """What comes of it."""
+    """What follows from the obstacle."""
 
     NEVER = "no weak groups are allowed"
     TOO_FEW = "those who are here are no group"
@@ -38,11 +39,11 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What stands in the way of a strong base.
+    """What prevents a strong base.
 
-    `missing`: how many electors are needed at least; 0 where nobody that is missing would help. `names`: of
-    all that are missing, none where any nodes do. `whose`: what they are electors of. `tie`: where exactly
-    half do with the first elector, its name, and how many do without it.
+    `missing`: the least number of electors needed; 0 if none of the missing ones would help. `names`: those
+    of all missing electors; empty if any nodes suffice. `whose`: what they are electors of. `tie`: if exactly
+    half suffice with the first elector, its name, and the number needed without it.
     """
 
     missing: int
@@ -52,18 +53,18 @@ class Obstacle:
     then: str
     tie: tuple[str, int] | None = None
     can_be_gone: bool = False
-    """Whether it helps if owners say that they are gone for good."""
+    """Whether it helps if owners declare the missing electors gone for good."""
 
     @property
     def who(self) -> str:
-        """Who is waited for."""
+        """Whom the node waits for, in words."""
         if not self.names:
             return f"{_peers(self.missing)} more" if self.missing else f"somebody {self.whose}"
         return f"{self.absent}, {self.whose}"
 
     @property
     def absent(self) -> str:
-        """Who is not here, and how many of them would do."""
+        """The missing electors, and how many of them would suffice, in words."""
         shown = ", ".join(self.names[:MAX_NAMED])
         rest = len(self.names) - MAX_NAMED
         more = f" and {rest} more" if rest > 0 else ""
@@ -73,14 +74,14 @@ class Obstacle:
 
     @property
     def text(self) -> str:
-        """All of it in a line."""
+        """The whole obstacle in one line."""
         if self.stage is Stage.SAID:
             return f"{', '.join(self.names)} count as gone for good here; {self.then}"
         return f"waiting for {self.who}; {self.then}"
 
     @property
     def nameless(self) -> str:
-        """The same for whoever asks: without any peer's name."""
+        """The same line without any peer's name, fit for anybody who asks."""
         if self.stage is Stage.SAID:
             return f"{_peers(len(self.names))} count as gone for good here; {self.then}"
         if not self.names:
@@ -96,9 +97,9 @@ def _peers(count: int, of: str = "") -> str:
 def obstacle(
     settings: Settings, state: NodeState, members: Members, patience: Patience, name: Name, now: float
 ) -> Obstacle | None:
-    """What stands in the way, as this node sees it; None: nothing, or it offers nothing.
+    """The obstacle as this node sees it; None if there is none, or if this node makes no offers.
 
-    None also where only the tracker knows who is needed.
+    None also if only the tracker knows the electors.
     """
     electorate = state.electorate(settings)
     if electorate is None or state.following:
@@ -107,7 +108,7 @@ def obstacle(
 
 
 class _Look:
-    """One look at who is here."""
+    """One evaluation of the electors present."""
 
     def __init__(
         self,
@@ -158,7 +159,7 @@ class _Look:
         )
 
     def _fewest(self, voters: frozenset[bytes], without: frozenset[bytes], order: list[bytes]) -> int:
-        """How many, in this order, make a quorum with those who are here; 0 where nobody is left."""
+        """The least number, in this order, that makes a quorum with those present; 0 if all are too few."""
         counts = range(1, len(order) + 1)
         enough = (n for n in counts if self._electorate.is_quorum({*voters, *order[:n]}, without))
         return next(enough, 0)
@@ -169,7 +170,7 @@ class _Look:
         return Obstacle(0, names, self._whose, Stage.SAID, then)
 
     def _voters(self) -> frozenset[bytes]:
-        """The electors that are here with free votes, oneself included."""
+        """The present electors with free votes, this node included."""
         electors = {self._electorate.elector(announce) for announce in self._live if not announce.open}
         mine = set() if self._state.votes else {self._me}
         return frozenset(one for one in electors | mine if one is not None)
@@ -192,7 +193,7 @@ class _Look:
         return f"who made the last model{'' if self._state.base.is_strong else ' with a quorum'}"
 
     def _named(self, elector: bytes) -> str:
-        """An elector for people."""
+        """The name of an elector for people."""
         name = elector.decode("ascii", "replace") if self._is_first else self._name(elector)
         if elector == self._me:
             return "this node (whose vote is bound)"
@@ -204,7 +205,7 @@ class _Look:
         return self._members.get(elector)
 
     def _outlook(self, now: float) -> tuple[Stage, str]:
-        """What comes of it, and in words."""
+        """The stage, and what follows in words."""
         stage, then = self._stage(now)
         after_s = self._settings.amnesty_s
         if after_s is None or stage is Stage.TOO_FEW:
@@ -236,7 +237,7 @@ def _is_bound(announce: Announce | None) -> bool:
 
 
 class Watch:
-    """What stands in the way, as of the last look, and what this node's owner was told of it."""
+    """The obstacle as of the last look, and which of its forms the owner has been notified of."""
 
     def __init__(
         self, settings: Settings, state: NodeState, members: Members, patience: Patience, name: Name
@@ -247,15 +248,15 @@ class Watch:
         self._patience = patience
         self._name = name
         self.obstacle: Obstacle | None = None
-        """Never changed, only replaced: it may be read at any time, in any thread."""
+        """Replaced, never changed in place: any thread may read it at any time."""
         self._told: tuple[str, Stage] | None = None
 
     def pause(self) -> None:
-        """Nothing is waited for: this node meets the others, or has ended its last round."""
+        """Clear the obstacle while this node joins, and after its last round."""
         self.obstacle = None
 
     def look(self, now: float) -> None:
-        """See how things stand."""
+        """Evaluate the obstacle anew."""
         self.obstacle = obstacle(
             settings=self._settings,
             state=self._state,
@@ -266,7 +267,7 @@ class Watch:
         )
 
     def tell(self) -> list[Action]:
-        """What is in the way, once: not again before it is something else."""
+        """A notice of the obstacle, unless the last notice was the same."""
         if self.obstacle is None or self._told == self._key:
             return []
         self._told = self._key
@@ -278,7 +279,7 @@ class Watch:
         return None if found is None else (found.who, found.stage)
 
     def adopted(self, base: Base, now: float) -> list[Action]:
-        """There is another base: made by a quorum, or not."""
+        """Notices after a new base: a quorum made it, or it is weak."""
         self.look(now)
         told, self._told = self._told, None if base.is_strong else (self._key or self._told)
         model = f"the model of generation {base.generation}"
@@ -293,5 +294,5 @@ class Watch:
 
 
 def names_of(electors: Iterable[bytes], are_keys: bool, name: Name) -> tuple[str, ...]:
-    """Electors for people; those that owners named for a first base are endpoints."""
+    """The names of electors for people; electors that owners named for a first base are endpoints."""
     return tuple(name(one) if are_keys else one.decode("ascii", "replace") for one in sorted(electors))

@@ -1,4 +1,4 @@
-"""This node's votes: what they are bound to, and when they are free again.
+"""This node's votes: to which sessions they are bound, and when they are free again.
 
     free --a release in a session that may make a strong base--> open --a base of a higher anchor--> free
                                                                       --nobody has a result of it--> free
@@ -6,10 +6,10 @@
     free --it follows, and will offer nothing more--> resigned --a base of a higher anchor--> free
 
 An open vote is on disk before the first byte of the release leaves. As long as it is open, this node's READYs
-show it, and its vote counts in no other session on the same anchor: so two sessions on one anchor never both
-find a quorum. Who resigned counts in none, and others may do without it.
+show it, and it counts in no other session on the same anchor: so two sessions on one anchor never both
+have a quorum. A node that resigned counts in none, and the others need no vote of it.
 
-A session is dead when too many have left it without a release for it ever to have a result.
+A session is dead when so many members have left it without a release that it can never have a result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from protocol.wire.messages import Group, Ready, Sid
 
 
 class Voting:
-    """The one owner of `NodeState.votes`. `patience` says which electors count as gone."""
+    """The one owner of `NodeState.votes`. `patience` knows which electors count as gone."""
 
     def __init__(self, settings: Settings, state: NodeState, members: Members, patience: Patience) -> None:
         self._settings = settings
@@ -35,25 +35,25 @@ class Voting:
         self._patience = patience
 
     def ballot(self, group: Group) -> Ballot | None:
-        """How votes are counted in a group on this node's base; None where it can make no strong base."""
+        """How a group on this node's base counts votes; None if it cannot make a strong base."""
         return strong_ballot(group, self._state.electorate(self._settings))
 
     def cast(self, vote: OpenVote) -> None:
-        """This node's vote is bound: from now on it says so."""
+        """Bind this node's vote: from now on its announcements show it as open."""
         self._state.votes[vote.sid] = vote
 
     def adopted(self) -> None:
-        """This node stands on another base: what was open on a lower anchor is decided."""
+        """This node has another base: close the votes on lower anchors, whose sessions are decided."""
         anchor, votes = self._state.base.anchor, self._state.votes
         for sid in [sid for sid, vote in votes.items() if vote.anchor < anchor]:
             del votes[sid]
 
     def refused(self, sid: Sid) -> list[Action]:
-        """The session's result is none, for whoever opens it: the vote in it is free."""
+        """Free the vote in a session that has no result for any member."""
         return [Unbind(sid)] if self._state.votes.pop(sid, None) is not None else []
 
     def look(self, now: float) -> list[Action]:
-        """Free what is dead; resign, if this node follows and nothing is open."""
+        """Free the votes in dead sessions; resign, if this node follows and has no open vote."""
         dead = [vote for vote in self._state.votes.values() if self._is_dead(vote, now)]
         freed = [action for vote in dead for action in self.refused(vote.sid)]
         return [*freed, *self._resign()]
@@ -70,14 +70,14 @@ class Voting:
         return [Vote(vote)]
 
     def _is_dead(self, vote: OpenVote, now: float) -> bool:
-        """Whether too few can still release in this session, or no quorum of those whose votes count."""
+        """Whether too few members can still release in this session, or they are no quorum of its ballot."""
         group = vote.group
         if group is None:
             return False
         gone, round = self._patience.gone(now), group_round(group)
         inside = [ready.key for ready in group.readys if not self._is_out(ready, vote, round)]
         if not gone and len(inside) == len(group.readys):
-            return False  # all may release yet
+            return False  # all members may still release
         ballot = self.ballot(group)
         if ballot is None:
             return False
@@ -85,9 +85,9 @@ class Voting:
         return len(can) < threshold(group, self._settings) or not ballot.is_quorum(can)
 
     def _is_out(self, ready: Ready, vote: OpenVote, round: int) -> bool:
-        """Whether this member has left the session without a release: it would show it as open.
+        """Whether this member has left the session without a release; after one, it would show an open vote.
 
-        Who holds a base of a higher anchor shows nothing of it, and may have this session's result.
+        A member with a base of a higher anchor no longer shows the vote, and may have this session's result.
         """
         later = self._members.get(ready.key)
         if later is None or later.order <= ready.announce.order or later.base.anchor > vote.anchor:
