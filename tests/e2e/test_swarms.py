@@ -264,8 +264,8 @@ def test_the_plain_command_line_prints_plain_lines(nursery: Nursery, tmp_path: P
         assert node.status() == 0, node.told()
         lines = node.out.all()
         assert node.err.all() == []
-        assert [line.partition(":")[0] for line in lines[:7]] == [
-            *("node", "task", "data", "may join", "links", "sums", "privacy")
+        assert [line.partition(":")[0] for line in lines[:8]] == [
+            *("starting", "node", "task", "data", "may join", "links", "sums", "privacy")
         ]
         assert not any("\x1b" in line or line.startswith("{") for line in lines)
         assert any(line.startswith("round 2/2: aggregated with 3 peers; test accuracy") for line in lines)
