@@ -283,7 +283,7 @@ def _settings(
 
 
 def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
-    """Returns who decides on the first model: any `quorum` nodes, the named peers, or None (the tracker says)."""
+    """Returns the electors of the first model: any `quorum` nodes or the named peers; None: the tracker's."""
     least = options.task.aggregation.quorum
     if least is not None:
         return Electorate(least=least)

@@ -76,7 +76,7 @@ class Peer:
         out: str | Path | None = None,
         key: str | Path | None = None,
         allow: str | Path | None = None,
-        open: bool = False,  # noqa: A002 - the option is called so
+        open: bool = False,  # noqa: A002 - the option has this name
         seed: int = 0,
     ) -> None:
         """Checks the arguments. It reads only the task and data in memory, writes nothing and opens no port.

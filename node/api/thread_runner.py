@@ -173,7 +173,7 @@ class Run:
 
 async def _until_the_program_ends(stop: Callable[[], None]) -> None:
     """Stops the node when the main thread ends, because the interpreter waits for threads like this one."""
-    while threading.main_thread().is_alive():  # noqa: ASYNC110 - nothing is set at its end
+    while threading.main_thread().is_alive():  # noqa: ASYNC110 - no event is set at its end
         await asyncio.sleep(_LOOK_S)
     stop()
 

@@ -81,7 +81,7 @@ FLOOD = 1000
 AHEAD_BYTES = 64 * 1024
 """How much a stranger may send while the node answers its request, which has no body."""
 NEXT_BYTES = 512 * 1024
-"""How much a stranger may send after an answer until its next request is parsed: two reads of the loop."""
+"""How much a stranger may send after an answer until its next request is parsed: what two turns read."""
 SWEEP_S = 0.5
 """Interval at which the doors look for guests whose time is over."""
 ACCEPTS_AT_ONCE = 32

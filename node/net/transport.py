@@ -59,7 +59,7 @@ class Transport:
             reconnected: takes an endpoint whose link broke and was opened again.
             heavy: whether building a message takes more than a few milliseconds and therefore a thread.
             tls: None for links without TLS, whatever their addresses.
-            key: this node's own; the node shows it at both ends of its links.
+            key: this node's own; the node shows it when it dials and when it accepts a link.
             warn: shows the owner a line about events that no message reports.
             is_member: whether the holder of a proved key has a place that no stranger can take; may be called
                 at any time.

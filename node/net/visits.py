@@ -63,7 +63,7 @@ class Visits:
     """The incoming links of a node. From the handshake on, a key identifies each end of a link."""
 
     def __init__(self, key: NodeKey, intake: Intake, counts: Counts) -> None:
-        """`key` is this node's own; it shows it to every dialler."""
+        """`key` is this node's own; the node shows it to every dialler."""
         self._key = key
         self._intake = intake
         self._counts = counts

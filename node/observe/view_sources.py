@@ -36,7 +36,7 @@ class NodeViewSource:
         self.ended = False
 
     def now(self) -> float:
-        """Unix seconds."""
+        """Returns Unix seconds."""
         return self._inspector.shell.clock.now()
 
     async def view(self) -> NodeView:
@@ -123,7 +123,7 @@ class TrackerViewSource:
         self._remarks.append(Remark(self.now(), False, text))
 
     def now(self) -> float:
-        """Unix seconds."""
+        """Returns Unix seconds."""
         return self._shell.clock.now()
 
     async def view(self) -> TrackerView:

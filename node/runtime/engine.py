@@ -86,7 +86,7 @@ async def _at_once(call: Callable[..., T], *arguments: object) -> T:
 
 
 class Engine:
-    """One node. It owns the session, the state and the trainer; `run` is its whole life."""
+    """One node. It owns the session, the state and the trainer; `run` covers its whole life."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Engine:
         tracker: KnownTracker,
         key: NodeKey,
     ) -> None:
-        """`key` is this node's own; it shows it at both ends of its links."""
+        """`key` is this node's own; the node shows it when it dials and when it accepts a link."""
         heavy = is_heavy(state.dimension)
         self._aside = asyncio.to_thread if heavy else _at_once
         self._plan = plan

@@ -84,7 +84,7 @@ class Serving:
 
     async def _handed(self, to: str, request: Request) -> bool:
         """Answers one request. Returns False if the peer did not take the answer; keeps nothing in memory."""
-        async with self._loading:  # a disk has one head, and threads are few
+        async with self._loading:  # one at a time: a disk has one head, and threads are few
             message = await asyncio.to_thread(self._loaded, request)
         return message is None or await self._hand(to, message)
 

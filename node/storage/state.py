@@ -174,7 +174,7 @@ class State:
             raise
 
     def _take_over(self, folder: Path, key: Key, first: dict[str, Fact]) -> None:
-        """Upgrades an older database. Version 1 does not name its owner; its contents tell who it is."""
+        """Upgrades an older database. Version 1 does not name its owner, but its contents reveal it."""
         if self._database.fact("task") is None:  # killed at its first start, before it stored anything
             self._database.upgrade(first)
             return
@@ -511,7 +511,7 @@ class State:
 
     @_alone
     def judge(self, base: Base, good: bool) -> bool:
-        """Stores the gate's judgement of `base`. Returns False, without a change, if the base is another now.
+        """Stores the gate's judgement of `base`. Returns False and changes nothing if `base` was replaced.
 
         An accepted base becomes the last good one. After a refusal, training starts from the last good base,
         and the next offer contains the way back to it; without a last good base nothing changes.
@@ -629,7 +629,7 @@ class State:
             self.sessions.pop(next(iter(self.sessions)))
         kept = {_parts_name(sid) for sid in (*self.sessions, *self.votes)}
         for path in (self._certificates / name for name in certificates - kept):
-            if path.is_dir():  # the layout of versions before there was one file per session
+            if path.is_dir():  # earlier versions had a folder for each session
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
