@@ -111,7 +111,7 @@ class Run:
                 self._thread.start()
 
     def stop(self) -> None:
-        """Ends the run, between two batches at the latest. Any thread may call it, even before `start`."""
+        """Ends the run, between two batches at the latest. Any thread may call it; it never starts a run."""
         with self._lock:
             self.stopping = True
             if self._stop is not None:
