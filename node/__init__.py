@@ -1,6 +1,6 @@
-"""A peer: it trains on its owner's data and learns with others, without a server.
+"""A peer: it trains on its owner's data and learns with other peers, without a server.
 
-For programs and notebooks; the names below are loaded when they are first used, torch with them:
+Programs and notebooks import the names below; Python loads each, and torch with it, at its first use:
 
 >>> from node import Peer, Swarm, load_task
 """
@@ -38,7 +38,7 @@ loading()
 
 
 def __getattr__(name: str) -> object:
-    """A public name, from the module that has it."""
+    """Returns a public name from the module that defines it."""
     if name not in _PLACES:
         raise AttributeError(f"module 'node' has no attribute {name!r}; it has {', '.join(__all__)}")
     return getattr(importlib.import_module(_PLACES[name]), name)

@@ -1,4 +1,4 @@
-"""Network addresses as users write them: HOST:PORT, KEY@HOST:PORT, and which are this machine's."""
+"""Network addresses as users write them: HOST:PORT and KEY@HOST:PORT; which of them are this machine's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from node.errors import ConfigError, shown
 from protocol.wire.endpoints import canonical, is_wildcard
-from protocol.wire.endpoints import is_loopback as is_loopback  # noqa: PLC0414 - they belong to addresses
+from protocol.wire.endpoints import is_loopback as is_loopback  # noqa: PLC0414 - addresses include it
 from protocol.wire.endpoints import split_endpoint as split_endpoint  # noqa: PLC0414
 
 _KEY = re.compile(r"[0-9a-fA-F]{64}")
@@ -15,7 +15,7 @@ _KEY = re.compile(r"[0-9a-fA-F]{64}")
 
 @dataclass(frozen=True)
 class PeerAddress:
-    """Where a peer is reached, and the Ed25519 public key it must show, if one is pinned.
+    """The address of a peer, and the Ed25519 public key that it must show, if one is pinned.
 
     `endpoint` is "host:port" (IPv6 in brackets), `key` 32 bytes.
     """
@@ -25,9 +25,10 @@ class PeerAddress:
 
 
 def parse_endpoint(written: str, option: str, *, any_port: bool = False) -> str:
-    """`written` as protocol.wire.endpoints has it; ConfigError names `option` if it is none.
+    """Returns `written` in the form of protocol.wire.endpoints.
 
-    Port 0, which lets the system choose one, is allowed only with `any_port`.
+    Port 0, which lets the system choose a port, is allowed only with `any_port`. Raises ConfigError, which
+    names `option`, if `written` is no address.
     """
     known = canonical(written, any_port=any_port)
     if known is not None:
@@ -43,7 +44,7 @@ def parse_endpoint(written: str, option: str, *, any_port: bool = False) -> str:
 
 
 def parse_peer(written: str, option: str) -> PeerAddress:
-    """HOST:PORT or KEY@HOST:PORT, KEY being 64 hex digits; raises ConfigError."""
+    """Parses HOST:PORT or KEY@HOST:PORT, KEY being 64 hex digits. Raises ConfigError for anything else."""
     key, at, endpoint = written.rpartition("@")
     if not at:
         return PeerAddress(parse_endpoint(endpoint, option), None)
@@ -56,5 +57,5 @@ def parse_peer(written: str, option: str) -> PeerAddress:
 
 
 def parse_key(written: str) -> bytes | None:
-    """The 32 bytes of a public key written as 64 hex digits; None if it is not one."""
+    """Returns the 32 bytes of a key written as 64 hex digits; None for anything else."""
     return bytes.fromhex(written) if _KEY.fullmatch(written) else None

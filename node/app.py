@@ -1,4 +1,4 @@
-"""A whole node in one process: everything that can be wrong is found before anything is written."""
+"""Runs a whole node in one process: it checks everything before it writes anything."""
 
 from __future__ import annotations
 
@@ -74,55 +74,56 @@ from protocol.wire.codec import parameters_hash
 from protocol.wire.ids import Key
 
 Agreed = Callable[[], nn.Module]
-"""A copy of the model, with the agreed base in it."""
+"""Returns a copy of the model with the agreed base in it."""
 Live = Callable[[Engine, Agreed], Awaitable[None]]
-"""Lives an engine's life to its end (`node.signals`)."""
+"""Runs an engine to its end (`node.signals`)."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What was read and checked before anything was written."""
+    """The inputs of a node, read and checked before it writes anything."""
 
     options: NodeOptions
     data: str
-    """One line of what was understood of the data."""
+    """A one-line description of the data."""
     accuracy_of: str
     what: str
-    """What the words of the vector are, such as `65 parameters`."""
+    """The meaning of the vector's words, such as `65 parameters`."""
     notes: Mapping[str, str]
-    """What else the owner reads at the start."""
+    """Further start-up lines for the owner."""
     folder: Callable[[Path], Folder]
     trainer: Learner
     dimension: int
     parameters: str
     mechanism: Mechanism
     spends_for: str
-    """What the key's spend file calls that which this node spends for (node.storage.spend_file)."""
+    """The name under which the key's spend file books this node's charges (node.storage.spend_file)."""
     weighting: Weighting
     bound: float
-    """What no coordinate of anybody's offer exceeds; beyond it, an offer is cut."""
+    """The bound on each coordinate of every offer; an offer is clipped to it."""
     allow: frozenset[bytes] | None
     last_round: Callable[[int], int]
-    """From the round that a folder has come to, to the last one of this start."""
+    """Maps the last round in a folder to the last round of this start."""
     generations: int | None
-    """As of `node.runtime.plan.Plan`."""
+    """As in `node.runtime.plan.Plan`."""
 
 
 @dataclass(frozen=True)
 class Watched:
-    """What is told of a node, to whom, and what is counted."""
+    """The observers of a node, the access to its page, and its metrics."""
 
     observers: Observers
-    """All who are told, `journal` among them."""
+    """All observers, including `journal`."""
     journal: Journal
     access: Access
     registry: CollectorRegistry
 
 
 def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
-    """Run a node to its last round; the exit status. `listener`: an already listening socket, if any.
+    """Runs a node to its last round and returns the exit status.
 
-    Raises UserError, one line, for what the user can mend.
+    `listener` is an already listening socket, if any. Raises UserError, one line, for errors that the user
+    can correct.
     """
     prepared, output = prepare(options), choose_output(options.json)
 
@@ -133,7 +134,7 @@ def run(options: NodeOptions, listener: socket.socket | None = None) -> int:
 
 
 def run_as(prepared: Prepared, listener: socket.socket | None, observer: Observer, live: Live) -> int:
-    """A node that tells `observer` what it does, and whose life is `live`; the exit status."""
+    """Runs a node with `live`, reports its events to `observer`, and returns the exit status."""
     options = prepared.options
     begun()
     seed = None if _key_file_exists(options) else new_seed()
@@ -159,7 +160,7 @@ def run_as(prepared: Prepared, listener: socket.socket | None, observer: Observe
 
 
 def prepare(options: NodeOptions) -> Prepared:
-    """Read the task's data and model, the allow-list, the names; ConfigError for whatever is wrong."""
+    """Reads and checks data, model, allow-list and host names. Raises ConfigError for any fault."""
     check_others(options)
     task = options.task
     endpoints = [peer.endpoint for peer in options.peers]
@@ -195,13 +196,13 @@ def prepare(options: NodeOptions) -> Prepared:
 
 
 def check_others(options: NodeOptions) -> None:
-    """ConfigError for names of other machines that mean nothing here."""
+    """Raises ConfigError if the host name of a peer or tracker does not resolve."""
     check_names("--peers", (peer.endpoint for peer in options.peers))
     check_names("--tracker", [options.tracker] if options.tracker else [])
 
 
 def allowed(options: NodeOptions) -> frozenset[bytes] | None:
-    """The keys that may take part: the list, and whoever is pinned; None for anyone."""
+    """Returns the keys that may take part: the allow-list and pinned keys; None if anyone may."""
     pinned = frozenset(peer.key for peer in options.peers if peer.key is not None)
     if options.allow is not None:
         return read_allow_list(options.allow) | pinned
@@ -218,7 +219,7 @@ def _key_file_exists(options: NodeOptions) -> bool:
     path = _key_path(options)
     try:
         return path is not None and path.exists()
-    except OSError:  # reading it will say why
+    except OSError:  # read_key reports the reason
         return True
 
 
@@ -245,7 +246,7 @@ def _listen(options: NodeOptions, key: NodeKey) -> socket.socket:
 
 
 def _pins(options: NodeOptions, tracker: KnownTracker) -> dict[str, Key]:
-    """Who must answer where."""
+    """Returns the key that must answer at each pinned endpoint."""
     pins = {peer.endpoint: peer.key for peer in options.peers if peer.key is not None}
     pinned = None if options.tracker is None else tracker.key_at(options.tracker)
     return pins if options.tracker is None or pinned is None else {**pins, options.tracker: pinned}
@@ -272,7 +273,7 @@ def _settings(
         shares_timeout_s=section.shares_timeout_s,
         sums_timeout_s=section.sums_timeout_s,
         instance=os.urandom(16),
-        # Where enough is agreed by a base, rounds are tries: each node has a last one of its own.
+        # If a number of agreed bases ends the run, rounds are attempts and each node has its own last one.
         last_round=plan.rounds if plan.generations is None else sys.maxsize,
         slots=prepared.weighting.slots,
         electorate=_first_electorate(options, endpoint),
@@ -282,7 +283,7 @@ def _settings(
 
 
 def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
-    """Who decides on the first model: the peers that are named, any so many nodes; None: the tracker says."""
+    """Returns the electors of the first model: any `quorum` nodes or the named peers; None: the tracker's."""
     least = options.task.aggregation.quorum
     if least is not None:
         return Electorate(least=least)
@@ -290,7 +291,7 @@ def _first_electorate(options: NodeOptions, endpoint: str) -> Electorate | None:
 
 
 def _expected(options: NodeOptions, endpoint: str) -> int:
-    """How many a group will have: all of --peers and oneself; with a tracker at least as many as it needs."""
+    """Returns the expected size of a group: --peers and this node, and at least the minimum that it needs."""
     least = options.task.aggregation.min_participants
     return max(least, len({endpoint, *(peer.endpoint for peer in options.peers)}))
 
@@ -326,7 +327,7 @@ def _run_in(
 
 
 def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> State:
-    """What survives a crash; where there is a budget, with what the key has spent elsewhere and before."""
+    """Opens the state; with a privacy budget, together with the spend file of the key."""
     spending = None
     if prepared.mechanism.guarantee is not None:
         spending = SpendFile(key_file, key.public, prepared.spends_for)
@@ -336,7 +337,7 @@ def _open_state(prepared: Prepared, key: NodeKey, out: Path, key_file: Path) -> 
 
 
 def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, state: State) -> dict[str, str]:
-    """What the owner sees first."""
+    """Returns the start-up lines for the owner."""
     options = prepared.options
     who = "keys on the list" if prepared.allow is not None else "anyone who reaches this address"
     expected = _expected(options, endpoint)
@@ -360,14 +361,14 @@ def _introduction(prepared: Prepared, key: NodeKey, endpoint: str, out: Path, st
 
 
 def _recovered_words(state: State) -> dict[str, str]:
-    """That the folder did not know all that was spent: it is an older copy, or a new one."""
+    """Returns the line about spent offers that the folder lacked: it is an older copy or a new one."""
     if not state.recovered:
         return {}
     return {"spent before": f"{counted(state.recovered, 'offer')} that this folder did not know of: counted"}
 
 
 def _gone_words(state: State) -> dict[str, str]:
-    """Whom this node does without, by its owner's word."""
+    """Returns the line about the electors that the owner declared gone for good."""
     if not state.gone:
         return {}
     groups = [link.group for link in state.line.whole] + [kept.group for kept in state.sessions.values()]
@@ -377,7 +378,7 @@ def _gone_words(state: State) -> dict[str, str]:
 
 
 def _schema_words(task: Task) -> dict[str, str]:
-    """That the schema is not a secret, though it may have been made from somebody's data."""
+    """Returns the line that the schema is public, though it may come from somebody's data."""
     if task.data.schema is None:
         return {}
     return {"schema": "its names, scales and categories are public to all peers; no noise covers them"}
@@ -411,7 +412,7 @@ async def _live(
     plan = _plan(prepared, key, endpoint, state)
     tracker = KnownTracker(options.tracker_key, out / TRACKER_FILE)
     settings = _settings(prepared, key, endpoint, plan, _pins(options, tracker))
-    state.begin_epoch()  # before anything is announced
+    state.begin_epoch()  # before the node announces anything
     node = Node(settings, state.node_state, state.past, os.urandom(32))
     folder = prepared.folder(out)
     if prepared.trainer.own_names:

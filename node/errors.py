@@ -1,7 +1,7 @@
-"""What a user is told when something can not go on: one line and an exit status.
+"""Errors that a user sees when the program cannot go on: one line and an exit status.
 
-What the operating system refuses (a full disk, a port in use) is not a fault of this program: `refusal` says
-it in a line with what to do.
+A refusal of the operating system (a full disk, a port in use) is not a fault of this program: `refusal`
+describes it in one line with what to do.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ _DISK = ("SQLITE_FULL", "SQLITE_IOERR")
 
 
 def one_line(text: str) -> str:
-    """`text` on one line: white space folded, other unprintable characters as `?`."""
+    """Returns `text` on one line: white space folded, other unprintable characters as `?`."""
     folded = " ".join(text.split())
     return "".join(character if character.isprintable() else "?" for character in folded)
 
 
 def shown(value: object) -> str:
-    """`value` as a message quotes it: one line, bounded, booleans as TOML writes them."""
+    """Returns `value` as a message quotes it: one line, bounded, booleans as TOML writes them."""
     text = str(value).lower() if isinstance(value, bool) else one_line(repr(value))
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
 
 
 def reason(error: Exception) -> str:
-    """Why the system or a library refused, without the path or the class it repeats."""
+    """Returns why the system or a library refused, without the path or class name."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     line = one_line(str(text))
     return line if len(line) <= 200 else line[:197] + "..."
 
 
 class UserError(Exception):
-    """A fault that the user can mend; `str(error)` is one line, `status` the exit status.
+    """An error that the user can correct; `str(error)` is one line, `status` the exit status.
 
-    The line says what, the value, what is allowed and what to do. Status 1 is a failure
-    at run time, 2 bad arguments or configuration.
+    The line says what is wrong, the value, what is allowed and what to do. Status 1 is a failure at run time,
+    2 means bad arguments or configuration.
     """
 
     def __init__(self, message: str, status: int = 1) -> None:
@@ -72,24 +72,24 @@ class ConfigError(UserError):
 
 
 def refusal(error: Exception) -> str | None:
-    """The line for an error of the system; None for one that is not."""
+    """Returns the line for an error of the system; None for any other error."""
     if isinstance(error, MemoryError):
         return f"memory ran out ({one_line(str(error)) or 'it is not said where'}); free some; {_KEPT}"
     if not isinstance(error, OSError) or error.errno not in _ADVICE:
         return None
-    name = error.filename if error.filename2 is None else error.filename2  # of a renaming: the new name
+    name = error.filename if error.filename2 is None else error.filename2  # for a renaming, the new name
     where = f"{_ending(os.fsdecode(name))}: " if isinstance(name, str | bytes) else ""
     return f"{where}{reason(error)}; {_ADVICE[error.errno]}; {_KEPT}"
 
 
 def _ending(path: str) -> str:
-    """The path on one line, of a very long one the end: there is its name."""
+    """Returns the path on one line; for a very long one its end, which contains the file's name."""
     line = one_line(path)
     return line if len(line) <= _PATH_CHARACTERS else f"...{line[3 - _PATH_CHARACTERS :]}"
 
 
 def database_advice(error: sqlite3.Error) -> str:
-    """What to do about a database that can not be used."""
+    """Returns what to do about a database that cannot be used."""
     if str(getattr(error, "sqlite_errorname", "")).startswith(_DISK):
         return "see that its disk has room, and start again"
     return "start with another --out"

@@ -1,9 +1,9 @@
 """Nodes of a federation with a server: machines of protocol.federation under the real shell and transport.
 
-    server   run(work): work in a thread calls gather(round, model, chosen) ──▶ what the clients sent
-    client   run(): an order comes, each of its clients is trained in a thread, each upload leaves at once
+    server   run(work): work, in a thread, calls gather(round, model, chosen) ──▶ the clients' uploads
+    client   run(): for each order, trains each of its clients in a thread and sends each upload at once
 
-Both end by themselves: the server when its work is done, a client when the server says so or is gone.
+Both end by themselves: the server when its work is done, a client when the server ends it or is gone.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from protocol.vectors.pieces import Floats
 
 T = TypeVar("T")
 Gather = Callable[[int, Floats, Sequence[int]], Mapping[int, Floats]]
-"""Round from 1, the model (d,), the chosen clients: to what each sent, (d,), as far as it came."""
+"""Takes the round (from 1), the model (d,) and the chosen clients; returns the uploads (d,) that arrived."""
 TrainClient = Callable[[int, int, Floats, threading.Event], Floats]
-"""Client, round, the model (d,), and what is set when nobody waits any more: to what the client sends (d,).
+"""Takes the client, the round, the model (d,) and a stop event; returns the client's upload (d,).
 
-Raises Interrupted soon after that is set.
+The event is set when the server no longer waits for the upload; soon after, the call raises Interrupted.
 """
 Report = Callable[[str], None]
 
 INSTANCE_BYTES = 16
 LASTING = replace(LIMITS, idle_s=math.inf)
-"""A link's end is how a node learns that another is gone, and while clients train nothing is said."""
+"""No idle limit, because a link's end tells a node that another is gone and training clients are silent."""
 
 log = Log("federation")
 
 
 class ServerGone(UserError):
-    """A client's server is not there (any more)."""
+    """The client's server cannot be reached (any more)."""
 
 
 class _Node:
-    """What both roles have: a machine in its shell, with its transport."""
+    """The common part of both roles: a machine in its shell, with its transport."""
 
     def __init__(self, machine: FederationServer | FederationClient, dimension: int) -> None:
         heavy = is_heavy(dimension)
@@ -73,7 +73,7 @@ class _Node:
         )
 
     def _warn(self, text: str) -> None:
-        """What no message tells: nobody looks at a node of a simulation but through its log."""
+        """Logs a warning: nodes of a simulation show warnings only in their log."""
         log.warning("warning", text=text)
 
     def _send(self, send: Send) -> None:
@@ -81,7 +81,7 @@ class _Node:
             self.transport.send(send.to, send.messages, send.bulk)
 
     async def _perform(self, action: Action) -> list[Action]:
-        """Carry out one action that is no sending: what a role does not know it lets be."""
+        """Carries out an action other than sending; ignores actions that the role does not know."""
         return []
 
     @asynccontextmanager
@@ -103,7 +103,7 @@ class _Node:
             await self.transport.close()
 
     async def _first_of(self, *waits: asyncio.Future[Any]) -> None:
-        """Until one of the `waits` ends; an error of it, or of the machine, is raised."""
+        """Waits until one of the `waits` ends; raises its error or that of the machine."""
         ends = (self._shell.broken, *waits)
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         for end in ends:
@@ -112,10 +112,10 @@ class _Node:
 
 
 class ServerNode(_Node):
-    """The node in the middle: `work` in a thread, rounds on the event loop."""
+    """The server: `work` runs in a thread, rounds on the event loop."""
 
     def __init__(self, run: bytes, dimension: int, nodes: int, report: Report) -> None:
-        """`run`: the secret that names the run; `nodes`: how many client nodes there are to be."""
+        """`run` is the secret that names the run, `nodes` the number of client nodes to wait for."""
         self._machine = FederationServer(run, dimension, nodes)
         super().__init__(self._machine, dimension)
         self._report = report
@@ -124,7 +124,7 @@ class ServerNode(_Node):
         self._over = False
 
     async def run(self, listener: socket.socket, work: Callable[[Gather], T]) -> T:
-        """Serve until `work` has come to its end; what it gives. Raises UserError, and what `work` raises."""
+        """Serves until `work` ends and returns its result. Raises UserError and the errors of `work`."""
         loop = asyncio.get_running_loop()
 
         def gather(number: int, model: Floats, chosen: Sequence[int]) -> Mapping[int, Floats]:
@@ -152,7 +152,7 @@ class ServerNode(_Node):
             waiting.cancel()
 
     async def _let_go(self, working: asyncio.Task[T]) -> None:
-        """End the wait of the thread, if it waits, and with it the thread."""
+        """Cancels the wait of the thread, if it waits, and waits for the end of the thread."""
         self._over = True
         if self._uploads is not None:
             self._uploads.cancel()
@@ -192,7 +192,7 @@ class ClientNode(_Node):
         server: str,
         train: TrainClient,
     ) -> None:
-        """`node`: its number; `server`: where that is reached; `listener`: where this one will be."""
+        """`node` is this node's number, `server` the server's endpoint, `listener` this node's socket."""
         self._machine = FederationClient(
             run=run,
             dimension=dimension,
@@ -209,7 +209,7 @@ class ClientNode(_Node):
         self._closed = asyncio.Event()
 
     async def run(self) -> None:
-        """Take orders until the server has no more. Raises ServerGone, and what training raises."""
+        """Carries out orders until the server has no more. Raises ServerGone and the errors of training."""
         async with self._serving(self._listener, lambda: "serving"):
             await self._shell.feed(self._machine.open)
             working = asyncio.create_task(self._work())
@@ -220,7 +220,7 @@ class ClientNode(_Node):
                 self._stop.set()
                 working.cancel()
                 closed.cancel()
-                # While the links are closed the server may go, too: that is no news to a node that has ended.
+                # The server may also end while the links close; a node that has ended must not react to that.
                 await self._shell.feed(self._shell.last(lambda now: []), light=lambda: True)
 
     async def _work(self) -> bool:
@@ -236,7 +236,7 @@ class ClientNode(_Node):
         await self._shell.feed(lambda now: self._machine.trained(order.round, client, upload, now))
 
     def _take(self, order: Train) -> None:
-        """Train by this order as soon as the one before has noticed that nobody waits for it."""
+        """Queues an order; training for the previous order, which nobody waits for, stops first."""
         self._stop.set()
         with suppress(asyncio.QueueEmpty):
             self._orders.get_nowait()

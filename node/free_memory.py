@@ -1,4 +1,4 @@
-"""How much memory is free for one more process, and giving back what this one does not use."""
+"""Reports the memory that is free for one more process, and returns this one's unused memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.curren
 
 
 def free_bytes() -> int | None:
-    """Bytes that the system says are available, or a container's limit leaves; None where nobody says."""
+    """Returns the bytes that are available in the system or within a container's limit; None if unknown."""
     known = [size for size in (_available(), _left_by_limit()) if size is not None]
     return min(known, default=None)
 
@@ -33,9 +33,9 @@ def _left_by_limit() -> int | None:
 
 
 def give_back() -> None:
-    """Free memory goes back to the system, where its C library can do that (glibc's malloc_trim).
+    """Returns free memory to the system if the C library can do so (glibc's malloc_trim).
 
-    After a flood of connections much of it lies between what is in use, and is kept otherwise.
+    After a flood of connections, much free memory lies between used blocks, and malloc would keep it.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

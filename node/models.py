@@ -1,4 +1,4 @@
-"""The models that come with the package; any other torch module is named by its import path."""
+"""The models in the package; a task names any other torch module by its import path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 
 
 class MLP(nn.Module):
-    """A perceptron with ReLU between its layers: (n, ...) -> (n, sizes[-1]).
+    """A multilayer perceptron with ReLU between its layers: (n, ...) -> (n, sizes[-1]).
 
     `sizes` are the widths from input to output, at least two; rows are flattened.
     """
@@ -23,7 +23,7 @@ class MLP(nn.Module):
         self.layers = nn.Sequential(*steps[:-1])  # no ReLU after the last
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        """Outputs (n, sizes[-1]), logits for classes, of `rows` (n, ...)."""
+        """Returns outputs (n, sizes[-1]), logits for classes, of `rows` (n, ...)."""
         outputs: torch.Tensor = self.layers(rows.flatten(1))
         return outputs
 
@@ -31,8 +31,8 @@ class MLP(nn.Module):
 class ConvNet(nn.Module):
     """A small network for images: two 3 x 3 convolutions, each with ReLU and 2 x 2 max pooling, then a layer.
 
-    `shape` is (channels, height, width), height and width 4 or more; `channels` those of the convolutions.
-    No layer mixes rows, so that it learns under record-level privacy too.
+    `shape` is (channels, height, width), with height and width at least 4; `channels` are the output channels
+    of the convolutions. No layer mixes rows, so the network also works with record-level privacy.
     """
 
     def __init__(self, shape: Sequence[int], outputs: int, channels: Sequence[int] = (16, 32)) -> None:
@@ -49,13 +49,13 @@ class ConvNet(nn.Module):
         )
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Outputs (n, outputs), logits for classes, of `images` (n, channels, height, width)."""
+        """Returns outputs (n, outputs), logits for classes, of `images` (n, channels, height, width)."""
         outputs: torch.Tensor = self.layers(images)
         return outputs
 
 
 class Linear(MLP):
-    """One linear layer: logistic regression with classes, least squares with numbers."""
+    """One linear layer: logistic regression for classes, least squares for numbers."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__([inputs, outputs])

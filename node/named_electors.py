@@ -1,4 +1,4 @@
-"""Whom a tracker named as electors of a first model: once for each swarm, in a file beside its key."""
+"""The electors that a tracker named for a first model, once for each swarm, in a file beside its key."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ Swarm = tuple[str, bytes]
 
 
 def file_beside(key: Path) -> Path:
-    """Where they are kept."""
+    """Returns the path of the file beside `key`."""
     return key.with_name(f"{key.name}.electors")
 
 
 def read_named(path: Path) -> dict[Swarm, tuple[Key, ...]]:
-    """What was named so far, by task and parameters. ConfigError for a file that does not say it."""
+    """Returns the electors named so far, by task and parameters; empty without a file.
+
+    Raises ConfigError for an unreadable or malformed file.
+    """
     try:
         check_regular(path)
         lines = path.read_text("ascii").splitlines()
@@ -41,7 +44,7 @@ def read_named(path: Path) -> dict[Swarm, tuple[Key, ...]]:
 
 
 def write_named(path: Path, named: Mapping[Swarm, tuple[Key, ...]]) -> None:
-    """Keep them: on the disk when this returns. UserError."""
+    """Stores the named electors; they are on disk when this returns. Raises UserError if that fails."""
     lines = [
         json.dumps(
             {"task": task, "parameters": parameters.hex(), "electors": [key.hex() for key in electors]}

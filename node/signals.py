@@ -1,7 +1,7 @@
-"""A node's life to its end, and the signals that tell it to end (node.runtime.shutdown: all ends).
+"""Runs a node to its end, and handles the signals that tell it to end (node.runtime.shutdown lists all ends).
 
-SIGTERM or SIGINT once: a round that has begun is ended, within a bound, then the others are told goodbye.
-Twice: nothing is waited for.
+At the first SIGTERM or SIGINT the node finishes a round that has begun, within a time limit, and says goodbye
+to the others. At the second it waits for nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 async def until_done_or_told(peer: Engine, drain_timeout_s: float, show: Show | None) -> None:
-    """Run the peer, shown by `show`, until it is done or SIGINT or SIGTERM ended it. Raises what broke it."""
+    """Runs the peer, shown by `show`, until it is done or SIGINT or SIGTERM ends it. Raises its error."""
     drains: list[asyncio.Task[None]] = []
 
     def interrupt() -> None:
@@ -39,7 +39,7 @@ async def until_done_or_told(peer: Engine, drain_timeout_s: float, show: Show | 
 
 
 async def until_over(peer: Engine, show: Show | None = None) -> None:
-    """Run the peer until it is over, or was told to end, and say goodbye. Raises what broke it."""
+    """Runs the peer until it is done or told to end, then says goodbye. Raises the peer's error, if any."""
     life = asyncio.create_task(peer.run(show))
     await asyncio.wait((life,))
     _raise_first_error(life)
@@ -47,7 +47,7 @@ async def until_over(peer: Engine, show: Show | None = None) -> None:
 
 
 def _raise_first_error(life: asyncio.Task[None]) -> None:
-    """Raise what ended the peer, out of the groups that tasks wrap errors in."""
+    """Raises the error that ended the peer, unwrapped from the exception groups of its tasks."""
     error = life.exception()
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -1,1 +1,1 @@
-"""A node or a swarm from Python."""
+"""The Python interface to a node and to a local swarm."""

@@ -1,4 +1,4 @@
-"""A node for programs and notebooks: made in a line, watched round by round, asked for its model."""
+"""A node for programs and notebooks: they create it in a line, watch its rounds and use its model."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from node.task.load import load_task, read_task
 from node.task.sections import Task
 
 TaskLike = str | Path | Mapping[str, object] | Task
-"""A built-in name, a FILE.toml, the table that such a file holds, or a Task."""
+"""A built-in name, a FILE.toml, the table of such a file, or a Task."""
 
 
 class Peer:
-    """This program's node in a swarm: it learns with the others from the first round asked for to the last.
+    """This program's node in a swarm: it learns with the other nodes, round by round.
 
     ```python
     peer = Peer("ward.toml", "mine.csv", peers=["10.0.0.5:9001", "10.0.0.7:9001", "10.0.0.9:9001"])
@@ -35,28 +35,28 @@ class Peer:
     peer.model(x)
     ```
 
-    The node lives in a thread of its own, with a real listening socket, and goes on while the program does
-    something else; leaving the loop early ends it, as `stop` does. Its folder `out` is kept: the ledger of
-    spent privacy is in there, and the same folder again goes on where it stopped.
+    The node runs in its own thread, with a real listening socket, and continues while the program does other
+    work; leaving the loop early ends it, as `stop` does. The folder `out` stays: it contains the ledger of
+    spent privacy, and a new Peer with the same folder continues the run.
 
     Args:
-        task: a built-in name, a FILE.toml, the table that such a file holds, or a Task.
+        task: a built-in name, a FILE.toml, the table of such a file, or a Task.
         data: this node's own rows: a file's path; a pair (x, y) of arrays, tensors or data frames, with
-            shapes (n, ...) and (n,); or a data set as torch knows them, whose items are such pairs. None:
-            the task's own.
-        peers: "HOST:PORT" or "KEY@HOST:PORT" of the others, this node among them or not.
+            shapes (n, ...) and (n,); or a torch data set whose items are such pairs. None: the task's own
+            data.
+        peers: "HOST:PORT" or "KEY@HOST:PORT" of the other nodes; the list may include this node.
         tracker: "http://HOST:PORT", in place of `peers`.
         listen: "HOST:PORT" where others reach this node. None: the one of `peers` that can be bound here.
         shard: (i, n) takes part i of n, from 0, of the task's own data, or of rows in memory.
         rounds: the last round to take part in. None: the task's train.rounds.
         out: the folder of the run. None: runs/<task>-<first digits of the key>.
         key: the file of the private key. None: node.key in `out`.
-        allow: a file of public keys; others are not learned with.
-        open: learn with anyone, off this machine too.
-        seed: the order in which rows are trained on.
+        allow: a file of public keys; the node learns only with these.
+        open: learn with anyone, even off this machine.
+        seed: the seed of the order in which the node trains on its rows.
 
-    Whatever a user can mend is a `ConfigError` or a `UserError` of one line, as on the command line, whose
-    option of the same name is meant where it says `--peers`, `--out` and so on.
+    Raises a `ConfigError` or a `UserError` of one line for every error that a user can correct. The messages
+    are those of the command line: `--peers`, `--out` and so on mean the arguments of the same names.
 
     >>> Peer("digits")
     Traceback (most recent call last):
@@ -76,12 +76,12 @@ class Peer:
         out: str | Path | None = None,
         key: str | Path | None = None,
         allow: str | Path | None = None,
-        open: bool = False,  # noqa: A002 - the option is called so
+        open: bool = False,  # noqa: A002 - the option has this name
         seed: int = 0,
     ) -> None:
-        """Check what is asked for. Nothing is read but the task, nothing written, no port opened.
+        """Checks the arguments. It reads only the task and data in memory, writes nothing and opens no port.
 
-        Raises ConfigError for what can not be.
+        Raises ConfigError for invalid arguments.
         """
         named = {
             "peers": ",".join([peers] if isinstance(peers, str) else peers) or None,
@@ -99,35 +99,35 @@ class Peer:
         )
 
     def rounds(self) -> Reading[Record]:
-        """Every round's record (`history.jsonl` has the same), from the first, each at its end.
+        """Returns an async iterator over the records of all rounds (as in `history.jsonl`), each at its end.
 
-        Starts the node. To be used in `async for`; the loop ends with the run, and leaving it ends the run.
-        The records of a run that is over can be had again. Raises what ended the node, at the end.
+        Starts the node. Use it in `async for`: the loop ends with the run, and leaving the loop ends the run.
+        After the run, the records can be read again. The loop finally raises the error that ended the node.
         """
         self._run.start()
         return self._run.records.read(self._run.stop)
 
     def run(self) -> Summary:
-        """Learn to the last round; the summary. Also inside a running event loop, which stands still.
+        """Learns to the last round and returns the summary. It blocks, even inside a running event loop.
 
-        Raises UserError if the node can not go on. Ctrl-C ends the node cleanly, and is raised then.
+        Raises UserError if the node cannot go on. Ctrl-C ends the node cleanly and then raises.
         """
         self._run.start()
         self._run.join()
         return self.summary
 
     async def run_async(self) -> Summary:
-        """As `run`, for `await`."""
+        """Does the same as `run`, for `await`."""
         async for _ in self.rounds():
             pass
         return self.summary
 
     def stop(self) -> None:
-        """End soon and cleanly: training between two batches, every wait at once. From anywhere."""
+        """Ends the node cleanly: training between two batches, waits at once. Any thread may call it."""
         self._run.stop()
 
     def close(self) -> None:
-        """Stop, and wait until thread and port are gone; nothing is raised for how the run ended."""
+        """Stops the node and waits until its thread and port are gone. Raises no error of the run."""
         close(self._run)
 
     async def __aenter__(self) -> Self:
@@ -140,22 +140,22 @@ class Peer:
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """The rounds so far."""
+        """The records of the rounds so far."""
         return self._run.records.values()
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What the node said so far, warnings too, as `python -m node` prints it."""
+        """The node's output so far, with warnings, as `python -m node` prints it."""
         return self._run.lines
 
     @property
     def out(self) -> Path | None:
-        """The folder of the run; None before it has one."""
+        """The folder of the run; None before the node has one."""
         return self._run.out
 
     @property
     def summary(self) -> Summary:
-        """The run as a whole. Waits for the end of a node that was stopped; UserError while it learns."""
+        """The summary of the whole run. Waits for the end of a stopped node; UserError while it learns."""
         summary = finished(self._run).summary
         if summary is None:
             raise UserError("there is no summary: the node ended before it had begun")
@@ -163,9 +163,9 @@ class Peer:
 
     @property
     def model(self) -> nn.Module:
-        """The task's torch module with the agreed base in it, for use: no gradients, `eval` mode.
+        """The task's torch module with the agreed base in it, for inference: no gradients, `eval` mode.
 
-        As `summary`, it is there once the run is over.
+        Like `summary`, it is available once the run is over.
         """
         module = finished(self._run).module
         if module is None:
@@ -174,7 +174,7 @@ class Peer:
 
 
 def task_of(task: TaskLike) -> Task:
-    """The Task that is meant; ConfigError where it is none.
+    """Returns the Task that `task` describes. Raises ConfigError if there is none.
 
     >>> task_of("digits").train.rounds
     20
@@ -193,12 +193,12 @@ def task_of(task: TaskLike) -> Task:
 
 
 def data_of(data: object) -> Path | Rows | None:
-    """A file, rows in memory, or none; ConfigError for what can not be read as rows."""
+    """Returns a file's path, rows in memory, or None. Raises ConfigError for data that are no rows."""
     return None if data is None else Path(data) if isinstance(data, str | Path) else rows_of(data)
 
 
 def _options(task: TaskLike, data: object, shard: tuple[int, int] | None, argv: Sequence[str]) -> NodeOptions:
-    """What the command line `argv` asks for, with a task and data that no command line can name."""
+    """Returns the options of `argv`, with the task and data, which a command line cannot name."""
     divided = [] if shard is None else [f"--shard={shard[0]}/{shard[1]}"]
     rows = data_of(data)
     if isinstance(rows, Path):
@@ -208,7 +208,10 @@ def _options(task: TaskLike, data: object, shard: tuple[int, int] | None, argv: 
 
 
 def finished(run: Run) -> Run:
-    """The run, once it is over; UserError for one that still learns, and what ended it, if an error did."""
+    """Waits for the end of a run that was stopped or is over, and returns the run.
+
+    Raises UserError for a run that still learns, and the error that ended the run, if there was one.
+    """
     if not run.begun:
         raise UserError("the node has not begun: run() or rounds() starts it")
     if not (run.stopping or run.records.ended):
@@ -218,7 +221,7 @@ def finished(run: Run) -> Run:
 
 
 def close(run: Run) -> None:
-    """Stop, and wait for the end, however it is."""
+    """Stops a run and waits for its end; raises no error of the run."""
     run.stop()
     if run.begun:
         with suppress(Exception):
@@ -226,4 +229,4 @@ def close(run: Run) -> None:
 
 
 def _ignored(_: object) -> None:
-    """A peer's records and end are asked for, not announced."""
+    """Ignores a record or the end of the run: the program reads them from the Peer."""

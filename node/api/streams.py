@@ -1,4 +1,4 @@
-"""Values that one thread makes, for whoever awaits them on any event loop."""
+"""Streams: values that one thread makes, and that tasks on any event loop can await."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Stream(Generic[T]):
-    """Values in order, kept: a reader that comes late gets all of them, and two readers get the same."""
+    """Values in order. The stream keeps them, so each reader gets all values, however late it starts."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -23,22 +23,22 @@ class Stream(Generic[T]):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more comes."""
+        """Whether the stream has ended."""
         return self._ended
 
     def values(self) -> tuple[T, ...]:
-        """What there is so far."""
+        """Returns the values so far."""
         with self._changed:
             return tuple(self._values)
 
     def put(self, value: T) -> None:
-        """One more, from any thread."""
+        """Adds a value; any thread may call it."""
         with self._changed:
             self._values.append(value)
             self._wake()
 
     def end(self, error: BaseException | None) -> None:
-        """Nothing more comes; readers end there, with `error` if there is one."""
+        """Ends the stream; readers end after the last value, with `error` if there is one."""
         with self._changed:
             self._ended, self._error = True, error
             self._wake()
@@ -46,12 +46,12 @@ class Stream(Generic[T]):
     def _wake(self) -> None:
         self._changed.notify_all()
         for future in self._waiting:
-            with suppress(RuntimeError):  # its loop is closed: nobody awaits it any more
+            with suppress(RuntimeError):  # its loop is closed, so no task awaits it
                 future.get_loop().call_soon_threadsafe(_settle, future)
         self._waiting.clear()
 
     def wait(self) -> None:
-        """Until it has ended; raises its error. A signal's exception, as Ctrl-C raises one, goes through."""
+        """Blocks until the stream has ended; raises its error, or that of a signal such as Ctrl-C."""
         with self._changed:
             while not self._ended:
                 self._changed.wait()
@@ -59,11 +59,11 @@ class Stream(Generic[T]):
             raise self._error
 
     def read(self, leave: Callable[[], None]) -> Reading[T]:
-        """All values from the first on, each as soon as it is there; who leaves early has called `leave`."""
+        """Returns an iterator over all values, each as it arrives; it calls `leave` if it is left early."""
         return Reading(self, leave)
 
     async def at(self, position: int) -> T:
-        """The value at a position, as soon as it is there; StopAsyncIteration or the error after the last."""
+        """Waits for the value at a position. After the last one, raises StopAsyncIteration or the error."""
         await self._until_more_than(position)
         with self._changed:
             if position < len(self._values):
@@ -85,7 +85,7 @@ def _settle(future: asyncio.Future[None]) -> None:
 
 
 class Reading(Generic[T]):
-    """A stream as `async for` takes it: who leaves the loop before its end, however, has called `leave`."""
+    """A reader of a stream for `async for`. It calls `leave` if the loop is left before its end."""
 
     def __init__(self, stream: Stream[T], leave: Callable[[], None]) -> None:
         self._stream = stream
@@ -106,7 +106,7 @@ class Reading(Generic[T]):
         return value
 
     async def aclose(self) -> None:
-        """Leave before the end."""
+        """Leaves the stream before its end."""
         if not self._over:
             self._over = True
             self._leave()

@@ -1,4 +1,4 @@
-"""A whole swarm in one program: to try a task before other parties are there, and to teach."""
+"""A whole swarm in one program, for trying a task before other parties join, and for teaching."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from node.runtime.artifacts import Record, Summary
 from node.task.sections import Task
 from protocol.wire.limits import MAX_MEMBERS
 
-_ANY_PEER = "127.0.0.1:1"  # in place of the peers' addresses, which are known once they listen
+_ANY_PEER = "127.0.0.1:1"  # stands for the peers' addresses until they listen
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a swarm came to: each peer's summary and rounds, in the peers' order, and the agreed model."""
+    """A swarm's results: each peer's summary and rounds, in the peers' order, and the agreed model."""
 
     summaries: tuple[Summary, ...]
     records: tuple[tuple[Record, ...], ...]
@@ -39,7 +39,7 @@ class Results:
 
     @property
     def accuracy(self) -> float:
-        """The mean of the peers' accuracies; with shards all test on the same rows."""
+        """The mean of the peers' accuracies; peers with shards test on the same rows."""
         return mean(summary.accuracy for summary in self.summaries)
 
     @property
@@ -48,7 +48,7 @@ class Results:
         return len({summary.base_digest for summary in self.summaries}) == 1
 
     def __str__(self) -> str:
-        """A line for each peer."""
+        """Returns a line for each peer."""
         lines = [
             f"peer {number}: {summary.aggregated} of {summary.rounds} rounds aggregated, "
             f"{summary.accuracy_of} accuracy {100 * summary.accuracy:.1f} %, base {summary.base_digest[:16]}"
@@ -58,11 +58,11 @@ class Results:
 
 
 class Swarm:
-    """Some nodes in this program, each with a thread, a socket on loopback, and data of its own.
+    """Several nodes in this program, each with its own thread, loopback socket and data.
 
-    They are real nodes, and say to each other what nodes on several machines say. They share this process:
-    its memory, so that nothing is hidden from it, and its interpreter, so that many peers with small models
-    are slower than as many processes would be (`python -m scenarios run swarm` makes those).
+    They are real nodes and exchange the same messages as nodes on several machines. They share this process:
+    its memory, so nothing is hidden from the program, and its interpreter, so many peers with small models
+    are slower than separate processes (`python -m scenarios run swarm` starts those).
 
     >>> results = Swarm.local(3, "digits", rounds=1).run()
     >>> results.agreed, len(results.summaries)
@@ -70,7 +70,7 @@ class Swarm:
     """
 
     def __init__(self, options: Sequence[NodeOptions], out: Path | None) -> None:
-        """As `local` makes it: what each peer was asked for, but for addresses and folder."""
+        """Use `local` to create a swarm. `options` are each peer's, without addresses and folder."""
         self._options = tuple(options)
         self._out = out
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -91,19 +91,19 @@ class Swarm:
         out: str | Path | None = None,
         seed: int = 0,
     ) -> Swarm:
-        """A swarm of `peers` nodes; nothing begins yet.
+        """Creates a swarm of `peers` nodes; it does not start them yet.
 
         Args:
-            peers: how many, from the task's aggregation.min_participants to 64.
+            peers: the number of nodes, from the task's aggregation.min_participants to 64.
             task: as for a Peer.
-            data: None: the task's own, divided among the peers as `--shard` does. A file, a pair (x, y), a
-                torch data set: divided so as well. A list of as many of these as there are peers: one each.
-            rounds: None: the task's train.rounds.
-            out: where each peer has a folder, `0`, `1`, ... None: a temporary one, removed at the end.
-            seed: peer i trains on its rows in the order of `seed` + i.
+            data: None, a file, a pair (x, y) or a torch data set: the task's own data or these, divided among
+                the peers as `--shard` does. A list with one of these per peer: one for each.
+            rounds: the last round. None: the task's train.rounds.
+            out: the folder of the peers' folders `0`, `1`, ... None: a temporary one, removed at the end.
+            seed: peer i orders its rows with the seed `seed` + i.
 
         Raises:
-            ConfigError: what is asked for can not be.
+            ConfigError: an argument is invalid.
         """
         read = task_of(task)
         least = read.aggregation.min_participants
@@ -123,17 +123,18 @@ class Swarm:
         )
 
     def rounds(self) -> Reading[tuple[int, Record]]:
-        """(peer, record) of every round of every peer, at its end. Starts the swarm; for `async for`.
+        """Returns an async iterator over (peer, record) of each peer's rounds, each at its end.
 
-        Leaving the loop ends all peers. Raises what ended one of them, at the end.
+        Starts the swarm. Leaving the loop ends all peers. At the end the loop raises an error that ended one.
         """
         self._start()
         return self._records.read(self.stop)
 
     def run(self) -> Results:
-        """Learn to the last round. Also inside a running event loop, which stands still meanwhile.
+        """Learns to the last round and returns the results. It blocks, even inside a running event loop.
 
-        Raises the UserError of a peer that can not go on; the others are ended then. Ctrl-C ends all cleanly.
+        Raises the UserError of a peer that cannot go on, after it has ended the others. Ctrl-C ends all peers
+        cleanly.
         """
         self._start()
         try:
@@ -144,18 +145,18 @@ class Swarm:
         return self.results
 
     async def run_async(self) -> Results:
-        """As `run`, for `await`."""
+        """Does the same as `run`, for `await`."""
         async for _ in self.rounds():
             pass
         return self.results
 
     def stop(self) -> None:
-        """End all peers soon and cleanly. From anywhere."""
+        """Ends all peers soon and cleanly. Any thread may call it."""
         for run in self._runs:
             run.stop()
 
     def close(self) -> None:
-        """Stop, and wait until threads, ports and the temporary folder are gone."""
+        """Stops all peers and waits until threads, ports and the temporary folder are gone."""
         for run in self._runs:
             run.stop()
         for run in self._runs:
@@ -171,7 +172,7 @@ class Swarm:
 
     @property
     def results(self) -> Results:
-        """What came of it. Waits for the end of a swarm that was stopped; UserError while it learns."""
+        """The results. Waits for the end of a stopped swarm; raises UserError while it learns."""
         if not self._runs:
             raise UserError("the swarm has not begun: run() or rounds() starts it")
         runs = [finished(run) for run in self._runs]
@@ -210,7 +211,7 @@ class Swarm:
         self._records.put((number, record))
 
     def _one_ended(self, error: BaseException | None) -> None:
-        """In the thread of a node, at its end: one that fails ends all, the last one tidies up."""
+        """Runs in a node's thread at its end: a failed node stops all, the last one cleans up."""
         with self._lock:
             self._left -= 1
             self._error = self._error or error
@@ -225,7 +226,7 @@ class Swarm:
 
 @dataclass(frozen=True)
 class _Part:
-    """What one peer learns from."""
+    """The task and data of one peer."""
 
     task: Task
     data: Path | Rows | None
@@ -233,7 +234,7 @@ class _Part:
 
 
 def _parts(task: Task, data: object, peers: int) -> list[_Part]:
-    """One for each peer: its own of a list, else a shard."""
+    """Returns one part for each peer: its item of a list, otherwise a shard."""
     if isinstance(data, list):
         if len(data) != peers:
             raise ConfigError(

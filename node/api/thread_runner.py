@@ -1,7 +1,8 @@
-"""A node beside the program that made it, in a thread of its own with an event loop of its own.
+"""Runs a node beside the program that created it, in its own thread with its own event loop.
 
-So neither holds up the other: a notebook's cell that computes for a minute does not let the node miss a
-deadline, and a node that trains does not freeze the notebook. What the node says comes out as values.
+So neither blocks the other: a notebook cell that computes for a minute does not make the node miss a
+deadline, and a node that trains does not freeze the notebook. The program receives the node's events as
+values.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _LOOK_S = 0.2
 
 
 class _Transcript:
-    """Keeps what a node says: its lines, each round's record, the summary."""
+    """Collects a node's output: its lines and summary; passes on each round's record."""
 
     def __init__(self, heard: Callable[[Record], None]) -> None:
         self.about: dict[str, str] = {}
@@ -38,7 +39,7 @@ class _Transcript:
         self._heard = heard
 
     def handle(self, event: NodeEvent) -> None:
-        """A record goes to whoever reads."""
+        """Keeps the event's lines; passes a round's record to `heard`."""
         if isinstance(event, Started):
             self.about = dict(event.lines)
         self.lines.extend(event_texts(event))
@@ -50,9 +51,10 @@ class _Transcript:
 
 
 class Run:
-    """One run of one node. `heard` gets each round's record, `ended` the error of a run that ends by one.
+    """One run of one node.
 
-    Both are called in the node's thread.
+    It calls `heard` with each round's record, and `ended` with the error that ended the run, or None. Both
+    run in the node's thread.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class Run:
         heard: Callable[[Record], None],
         ended: Callable[[BaseException | None], None],
     ) -> None:
-        """`listener`: an already listening socket, closed at the end; None: the node opens its own."""
+        """`listener` is an already listening socket, closed at the end; None: the node opens its own."""
         self.records: Stream[Record] = Stream()
         self._heard = heard
         self._transcript = _Transcript(self._take)
@@ -77,48 +79,48 @@ class Run:
 
     @property
     def begun(self) -> bool:
-        """Whether it was started."""
+        """Whether the run was started."""
         return self._thread is not None
 
     @property
     def about(self) -> dict[str, str]:
-        """What the node said of itself at its start."""
+        """The node's start-up lines, by name."""
         return dict(self._transcript.about)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """All that the node said, as a terminal would show it."""
+        """The node's output, as a terminal would show it."""
         return tuple(self._transcript.lines)
 
     @property
     def summary(self) -> Summary | None:
-        """The run as a whole, once it is over."""
+        """The summary of the whole run; None before its end."""
         return self._transcript.summary
 
     @property
     def out(self) -> Path | None:
-        """The folder of the run, once it has one."""
+        """The folder of the run; None before it has one."""
         out = self.about.get("out")
         return None if out is None else Path(out)
 
     def start(self) -> None:
-        """Begin, if that has not been done."""
+        """Starts the run, unless it was started."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._main, name="murmuration node")
                 self._thread.start()
 
     def stop(self) -> None:
-        """End soon, between two batches at the latest; from any thread. A run that never began stays so."""
+        """Ends the run, between two batches at the latest. Any thread may call it; it never starts a run."""
         with self._lock:
             self.stopping = True
             if self._stop is not None:
                 self._stop()
 
     def join(self) -> None:
-        """Until it is over, thread and all; raises what ended it, if that was an error.
+        """Waits for the end of the run and of its thread; raises the error that ended it, if any.
 
-        Ctrl-C meanwhile ends the node first, cleanly.
+        Ctrl-C meanwhile first ends the node cleanly.
         """
         try:
             self.records.wait()
@@ -142,7 +144,7 @@ class Run:
         try:
             with _torch_threads:
                 run_as(prepare(self._options), self._listener, self._transcript, self._live)
-        except BaseException as raised:  # noqa: BLE001 - raised anew where somebody waits
+        except BaseException as raised:  # noqa: BLE001 - raised again in the waiting thread
             error = raised
         finally:
             if self._listener is not None:
@@ -170,14 +172,14 @@ class Run:
 
 
 async def _until_the_program_ends(stop: Callable[[], None]) -> None:
-    """The interpreter waits for threads like this one before it ends: nothing else would tell them."""
-    while threading.main_thread().is_alive():  # noqa: ASYNC110 - nothing is set at its end
+    """Stops the node when the main thread ends, because the interpreter waits for threads like this one."""
+    while threading.main_thread().is_alive():  # noqa: ASYNC110 - no event is set at its end
         await asyncio.sleep(_LOOK_S)
     stop()
 
 
 class _TorchThreads:
-    """A node sets how many threads torch takes; the program gets its own number back after the last node."""
+    """Restores the program's number of torch threads after the last node, since nodes set their own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,1 +1,1 @@
-"""Connections: what is accepted, dialled, sent, limited."""
+"""Connections: accepting, dialling, sending and their limits."""

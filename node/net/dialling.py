@@ -1,4 +1,4 @@
-"""Opening a link: a websocket, and the handshake that says whose both ends are. No redirect is followed."""
+"""Opens a link: a websocket, and the handshake that identifies both ends. No redirect is followed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FULL = 503
 
 @dataclass(frozen=True)
 class Opened:
-    """A link that stands: its websocket, and by what bulk beside it is known."""
+    """An open link: its websocket, and the pass that identifies its POST requests."""
 
     ws: ClientWebSocketResponse
     link: Pass
@@ -55,14 +55,14 @@ class Dialler:
     """Opens links in the name of one node."""
 
     def __init__(self, key: NodeKey, tls: Tls | None) -> None:
-        """`tls`: None: without, whatever the addresses."""
+        """If `tls` is None, all links run without TLS, whatever their addresses."""
         self._key = key
         self._tls = tls
         self._pace = Pace(CONNECT_FLOOR_S, CONNECT_CAP_S)
         self._client: ClientSession | None = None
 
     async def start(self) -> None:
-        """From now on links can be opened."""
+        """Creates the HTTP client; links can be opened from now on."""
         self._client = ClientSession(
             connector=TCPConnector(limit=0),
             timeout=ClientTimeout(total=None, sock_connect=CONNECT_CAP_S),
@@ -71,15 +71,15 @@ class Dialler:
         )
 
     async def close(self) -> None:
-        """No more."""
+        """Closes the HTTP client; no link can be opened any more."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
 
     async def dial(self, endpoint: str) -> Opened:
-        """A link to an endpoint, within the time that connecting was seen to take.
+        """Opens a link to an endpoint, with a time limit derived from earlier connections.
 
-        An error says why there is none: WrongPeer, OtherVersion, or what the network says.
+        Raises WrongPeer, OtherVersion, TimeoutError or the error of the network.
         """
         begun = asyncio.get_running_loop().time()
         async with asyncio.timeout(self._pace.allowed_s):
@@ -97,7 +97,7 @@ class Dialler:
             raise ConnectionError("the transport is closed")
         try:
             where = parse_endpoint(endpoint, "a peer's address")
-        except ConfigError as error:  # it is what the peer says of itself
+        except ConfigError as error:  # the peer announced this address itself
             raise ConnectionError(str(error)) from error
         context = self._tls.dialling(endpoint) if self._tls else None
         try:
@@ -115,7 +115,7 @@ class Dialler:
             raise _refused(error) from error
 
     async def _introduced(self, ws: ClientWebSocketResponse, endpoint: str) -> Pass:
-        """The dialler's part of a handshake; nothing is said to who should not be there."""
+        """Runs the dialler's part of the handshake; it sends nothing to a peer with a wrong key."""
         node = self._tls.check(endpoint, ws.get_extra_info("ssl_object")) if self._tls else None
         if ws.protocol is None:
             raise OtherVersion(difference("an older version"))
@@ -131,7 +131,7 @@ class Dialler:
 
 
 def _check_same(shown: Key, node: Key | None) -> None:
-    """WrongPeer unless the key of a handshake is that of the certificate, where there is one."""
+    """Raises WrongPeer unless the key of the handshake equals that of the certificate, if there is one."""
     if node is not None and shown != node:
         raise WrongPeer(f"who answers shows the key {shown.hex()[:16]}... under a certificate of another")
 
@@ -143,7 +143,7 @@ def _data(frame: WSMessage) -> bytes:
 
 
 def _refused(answer: WSServerHandshakeError) -> ConnectionError:
-    """Why a link was refused."""
+    """Returns the error that says why a link was refused."""
     if answer.status == UPGRADE_REQUIRED:
         return OtherVersion(difference(of_answer(answer.headers or {})))
     if answer.status == _FULL:
@@ -152,7 +152,7 @@ def _refused(answer: WSServerHandshakeError) -> ConnectionError:
 
 
 async def _no_redirect(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    """A node answers at the address that it announced, under the key that it holds: nowhere else."""
+    """Raises ClientError for a redirect: a node answers only at its announced address, under its own key."""
     answer = await handler(request)
     if 300 <= answer.status < 400:
         answer.close()

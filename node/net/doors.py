@@ -1,26 +1,26 @@
-"""The doors of a node: every connection that is accepted, from the first byte to the last.
+"""The doors of a node: they own every accepted connection from its first byte to its last.
 
-One rule holds for all of them, whether they are silent, in a TLS handshake, slow with their headers, slow
-with a body, or a websocket that does not say who it is. A connection is a `Guest`, and is in one room at a
-time; a room has a bound in all and for each address, and a time after which a guest must have moved on:
+One rule holds for all connections: silent ones, those in a TLS handshake, those with slow headers or a slow
+body, and websockets that do not identify themselves. Each connection is a `Guest` and is in one room at a
+time. A room bounds its guests in total and per address, and limits the time that a guest may stay in it:
 
-    quiet --> speaking --> asking --> idle --> asking ...        a request after the other
+    quiet --> speaking --> asking --> idle --> asking ...        one request after another
                               |
                               +--> linking                       a websocket that has proved nothing
-                              +--> watching                      one that watches the page
+                              +--> watching                      a stream of the page
     any of them --> members                                      `Guest.prove`: an allow-listed key
 
-Where a room is full the guest that was silent for longest goes, never the newest; nobody in `members` goes
-for a stranger. A connection that has said nothing is a descriptor and an entry: HTTP and TLS begin with its
-first byte, for these take a quarter of a megabyte. Buffers are bounded by what has arrived, not by what is
-announced. The rooms themselves are in `node.net.rooms`.
+When a room is full, the doors close the guest that was silent for the longest time, never the newest one.
+They close no guest in `members` to make room for a stranger. A connection that has sent nothing costs a
+descriptor and an entry: HTTP and TLS, which take a quarter of a megabyte, start with its first byte. Bounds
+on buffers count the bytes that have arrived, not the announced length. `node.net.rooms` implements the rooms.
 
-What the links call:
+The links call:
 
     guest = doors.guest_of(request)
-    guest.prove(key)                    the far end holds this key, and the key may be here
+    guest.prove(key)                    the far end holds this key, and the key is allowed here
     ticket = doors.ticket(key)          for its POST connections; doors.forget(ticket) when the link ends
-    doors.admit(guest, ticket)          a POST connection that shows one
+    doors.admit(guest, ticket)          a POST connection has shown this ticket
 """
 
 from __future__ import annotations
@@ -42,62 +42,62 @@ from node.net.tickets import Tickets
 from node.net.traffic import Counts
 
 HEAD_S = 5.0
-"""To the first byte, and from there to the end of a first request's head, TLS included."""
+"""Time limit for the first byte, and again for the rest of the first request's head, TLS included."""
 PROOF_S = 5.0
-"""From a websocket's opening to the proof."""
+"""Time limit from the opening of a websocket to its proof."""
 REQUEST_S = 40.0
-"""For a request with its answer, whatever it is: longer than its body may take."""
+"""Time limit for any request and its answer; longer than the limit for a body."""
 IDLE_S = 15.0
-"""Between two requests of a stranger."""
+"""Time limit between two requests of a stranger."""
 QUIET = Bound(2048, 1024, HEAD_S)
-"""Connections that have said nothing. They cost little: so many that a flood of them is held, not churned."""
+"""Connections that have sent nothing. They cost little, so the bound is high enough to hold a flood."""
 SPEAKING = Bound(96, 48, HEAD_S)
 """Connections in a TLS handshake or in the head of a first request: at most 0.5 MB each."""
 ASKING = Bound(128, 64, REQUEST_S)
-"""Requests that are received or answered."""
+"""Requests that the node is receiving or answering."""
 IDLE = Bound(64, 32, IDLE_S)
-"""Connections whose last request is answered: kept for the next one."""
+"""Connections whose last request was answered, kept open for the next one."""
 LINKING = Bound(128, 64, PROOF_S)
 """Websockets that have proved nothing, each with a message of at most 320 kB."""
 WATCHING = Bound(32, 32)
-"""Streams of the page; the feed itself serves fewer (node.observe.sse), and lets go who does not read."""
+"""Streams of the page. The feed itself serves fewer and drops readers that do not read (node.observe.sse)."""
 MEMBERS = Bound(2048, 8)
-"""Connections of those who have proved a key, and of one key: websockets and POST connections."""
+"""Connections that have proved a key, websockets and POST connections: in total, and per key."""
 MIB = 1024 * 1024
 BODY_BYTES = Bound(24 * MIB, 16 * MIB)
-"""Bytes of strangers' bodies that are in memory."""
+"""Bytes of strangers' bodies in memory: in total, and per address."""
 MEMBER_BODY_BYTES = Bound(256 * MIB, 16 * MIB)
-"""Bytes of members' bodies that are in memory, of one key."""
+"""Bytes of members' bodies in memory: in total, and per key."""
 BODY_S = 30.0
-"""For a body of any length, a member's too."""
+"""Time limit for a body of any length, from strangers and members."""
 BODY_GRACE_S = 3.0
-"""A body is not judged by its rate before: TCP begins slowly."""
+"""The minimum rate of a body applies only after this time, because TCP starts slowly."""
 BODY_LEAST_BYTES_PER_S = 16 * 1024
-"""A body that is slower than this, after the grace, is given up: 1.3 MB in BODY_S would be 44 kB/s."""
+"""The node gives up a body that is slower than this after the grace: 1.3 MB in BODY_S would be 44 kB/s."""
 STEP_BYTES = 64 * 1024
-"""A body counts in steps of so much, and each step that has arrived is progress."""
+"""A body counts in steps of this size, and each step that has arrived is progress."""
 FLOOD = 1000
-"""After so many guests, when all are gone, memory is given back to the system."""
+"""After this many guests, once all are gone, the node returns free memory to the system."""
 AHEAD_BYTES = 64 * 1024
-"""What a stranger may say while its request, which has no body, is answered."""
+"""How much a stranger may send while the node answers its request, which has no body."""
 NEXT_BYTES = 512 * 1024
-"""What a stranger may say after an answer until its next request is understood: what is read in two turns."""
+"""How much a stranger may send after an answer until its next request is parsed: what two turns read."""
 SWEEP_S = 0.5
-"""So often is looked for those whose time is over."""
+"""Interval at which the doors look for guests whose time is over."""
 ACCEPTS_AT_ONCE = 32
-"""Connections that are accepted in one turn of the loop; then others have theirs."""
+"""The most connections accepted in one turn of the event loop; then other tasks run."""
 ACCEPTS_PER_S = 125.0
-"""In the long run, so that a flood takes less than a tenth of a core; others wait in the system's queue."""
+"""Long-run rate, so that a flood takes less than a tenth of a core; the rest wait in the system's queue."""
 ACCEPTS_SAVED = 512
-"""So many are accepted at once after a quiet time: a whole swarm that starts."""
+"""The burst that is accepted at once after a quiet time, such as a whole swarm that starts."""
 PACE_S = 0.02
-"""So long a flood waits before the next ones are accepted."""
+"""Pause before the next connections of a flood are accepted."""
 ACCEPT_AGAIN_S = 0.1
-"""After an error of the system in accepting, which would come again at once."""
+"""Pause after the system failed to accept a connection; without it the error would recur at once."""
 OTHER_DESCRIPTORS = 2304
-"""Files, and this node's own connections to 1,024 others, each a websocket and one that POSTs."""
+"""Descriptors for files and for this node's connections to 1,024 others: a websocket and a POST each."""
 IPV6_NETWORK_BITS = 64
-"""Who has one address of IPv6 has this network of them: they count as one."""
+"""The owner of one IPv6 address usually has a whole network of this prefix length, so it counts as one."""
 
 ROOMS = {
     "quiet": "a connection that says nothing",
@@ -108,14 +108,14 @@ ROOMS = {
     "watching": "a stream of the page",
     "members": "a connection of a member",
 }
-"""A connection is in one of them; in words for who reads what was closed."""
+"""The rooms; each connection is in one. The words appear in the counts of closed connections."""
 NO_ROOM = "{}: closed for a newer one"
 TOO_LATE = "{}: closed, for its time was over"
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of each room, and of bodies. Tests have small ones."""
+    """The bounds of each room and of bodies. Tests use small ones."""
 
     quiet: Bound = QUIET
     speaking: Bound = SPEAKING
@@ -134,16 +134,16 @@ class Bounds:
 
     @property
     def rooms(self) -> dict[str, Bound]:
-        """Those in which connections are counted."""
+        """The bounds that count connections, by room."""
         return {name: getattr(self, name) for name in ROOMS}
 
     @property
     def connections(self) -> int:
-        """Of all rooms together."""
+        """The bound on connections of all rooms together."""
         return sum(bound.in_all for bound in self.rooms.values())
 
     def within(self, descriptors: int) -> Bounds:
-        """These, or as much less as so many descriptors allow; half of them at least are for guests."""
+        """Returns these bounds, scaled down to fit `descriptors`; at least half of them are for guests."""
         for_guests = max(descriptors - OTHER_DESCRIPTORS, descriptors // 2)
         if for_guests >= self.connections:
             return self
@@ -164,19 +164,19 @@ BOUNDS = Bounds()
 
 
 def raise_descriptors(wanted: int) -> int:
-    """How many descriptors this process may have, after it has asked for as many as it wants."""
+    """Asks the system for `wanted` descriptors and returns how many this process may have."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft < most:
-        with suppress(OSError, ValueError):  # a system may allow less than it says
+        with suppress(OSError, ValueError):  # a system may allow less than its hard limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 class Guest:
-    """One accepted connection. Its fields are the doors' own; others call its methods."""
+    """One accepted connection. Only the doors use its fields; others call its methods."""
 
     __slots__ = (
         "_doors",
@@ -200,45 +200,45 @@ class Guest:
         self.transport: asyncio.Transport | None = None
         self.key: bytes | None = None
         self.ticket: bytes | None = None
-        """What it was admitted by, if it was."""
+        """The ticket that admitted the connection, if any."""
         self.room = ""
-        """The name of the room that it is in."""
+        """The name of the guest's current room."""
         self.may_say_ahead: int | None = None
-        """Bytes; None where what comes is being read."""
+        """How many bytes it may send unread; None while the node reads what arrives."""
         self.ahead = 0
         self.is_silent = True
-        """Whether it has not said its first byte, so that nothing but the doors has its socket."""
+        """Whether its first byte is still missing, so that only the doors use its socket."""
         self.is_gone = False
         self.is_refused = False
 
     @property
     def is_proved(self) -> bool:
-        """Whether it has room among the members."""
+        """Whether the connection has proved a key and counts as a member's."""
         return self.key is not None
 
     def prove(self, key: bytes) -> None:
-        """Its far end holds this key, and the key may be here: from now on no stranger takes its place."""
+        """Moves the connection to `members`, since its far end holds `key`; no stranger can displace it."""
         if self.key is None and not self.is_gone:
             self.key = key
             self._doors.move(self, "members")
 
     def progress(self) -> None:
-        """It did something whole: it is the newest of its room again."""
+        """Makes the guest the newest of its room again, because it completed a step."""
         self._doors.renew(self)
 
     def link(self) -> None:
-        """It is a websocket now, which has to prove a key."""
+        """Moves the connection to `linking`: it is a websocket now and has to prove a key."""
         if not self.is_proved:
             self._doors.move(self, "linking")
 
     def watch(self) -> None:
-        """It stays to watch the page, and says nothing more."""
+        """Moves the connection to `watching`: it streams the page and sends nothing more."""
         if not self.is_proved:
             self._doors.move(self, "watching", may_say_ahead=AHEAD_BYTES)
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """A request of it is understood, until it is answered."""
+        """Keeps the guest in `asking` from the parsed request to its answer, then moves it to `idle`."""
         if not self.is_proved:
             self._doors.move(self, "asking", may_say_ahead=AHEAD_BYTES)
         try:
@@ -249,12 +249,12 @@ class Guest:
                 self._doors.move(self, "idle", may_say_ahead=ahead)
 
     def refuse(self) -> None:
-        """Its request is refused and the connection ends with the answer: what still comes is thrown away."""
+        """Marks the request as refused: the connection ends with the answer, further input is discarded."""
         self.is_refused = True
 
     @contextmanager
     def receiving(self, length: int) -> Iterator[Callable[[int], None]]:
-        """A body is read, and used; what is yielded is told how much of it has arrived."""
+        """Accounts for a body of `length` bytes. Yields a function to call with the bytes received so far."""
         if not self.is_proved:
             self.may_say_ahead = None
         body = self._doors.begin_body(self, length)
@@ -264,11 +264,11 @@ class Guest:
             self._doors.end_body(body)
 
     def close(self, why: str) -> None:
-        """Close the connection at once, and count why."""
+        """Closes the connection at once and counts the reason."""
         self._doors.close_guest(self, why)
 
     def says(self, count: int) -> bool:
-        """So many bytes have come; False if that is the end of it."""
+        """Counts `count` received bytes. Returns False if the connection is closed."""
         if self.may_say_ahead is not None:
             if self.ahead > self.may_say_ahead:
                 self.close("a request that was not waited for: closed")
@@ -277,7 +277,7 @@ class Guest:
 
 
 class _Body:
-    """What of one body has arrived. It stays in the purse that it was begun in."""
+    """How much of one body has arrived. It stays in the purse (a `Room` of bytes) in which it began."""
 
     __slots__ = ("_doors", "_length", "begun_s", "guest", "origin", "purse", "size", "steps")
 
@@ -293,11 +293,11 @@ class _Body:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of it is here, so that only this node is slow with it."""
+        """Whether the whole body has arrived, so that any further delay is this node's own."""
         return self.size >= self._length
 
     def arrived(self, size: int) -> None:
-        """So much is here now. A step more is progress, and may be too much for others."""
+        """Records that `size` bytes have arrived. Each new step is progress and may displace other bodies."""
         self.size = size
         steps = 1 + size // STEP_BYTES
         if steps > self.steps:
@@ -306,7 +306,7 @@ class _Body:
 
 
 class _Door(asyncio.Protocol):
-    """Stands before aiohttp's protocol, and sees who comes, what it says and when it goes."""
+    """Wraps aiohttp's protocol and observes when a connection opens, sends data and closes."""
 
     def __init__(self, guest: Guest, inner: asyncio.Protocol, left: Callable[[Guest], None]) -> None:
         self._guest = guest
@@ -314,18 +314,18 @@ class _Door(asyncio.Protocol):
         self._left = left
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is open, under TLS where that is asked for."""
+        """The connection is open, with TLS if the node uses it."""
         if isinstance(transport, asyncio.Transport):
             self._guest.transport = transport
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Something came."""
+        """Passes data on unless the guest is closed."""
         if self._guest.says(len(data)):
             self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
-        """The far side says nothing more."""
+        """The far side sends nothing more."""
         return self._inner.eof_received()
 
     def pause_writing(self) -> None:
@@ -333,7 +333,7 @@ class _Door(asyncio.Protocol):
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """The far side reads again."""
         self._inner.resume_writing()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -343,7 +343,7 @@ class _Door(asyncio.Protocol):
 
 
 class Doors:
-    """All who connect to one server."""
+    """All connections to one server."""
 
     def __init__(self, counts: Counts, bounds: Bounds = BOUNDS) -> None:
         self._counts = counts
@@ -364,9 +364,9 @@ class Doors:
         self._may_accept = float(self._bounds.accepts_saved)
         self._counted_at_s = self._loop.time()
         self._since_flood = 0
-        """How many guests went since memory was given back last."""
+        """How many guests have left since the node last returned memory to the system."""
         self._stalled_s = 0.0
-        """How long the loop did not turn: nobody is late for that."""
+        """How long the event loop was blocked; this time counts against no guest."""
 
     # -- what the server and the links call -----------------------------------------------------------
 
@@ -376,13 +376,13 @@ class Doors:
         server: Callable[[], asyncio.Protocol],
         tls: ssl.SSLContext | None,
     ) -> None:
-        """Accept connections; `server` makes the protocol that takes one over (aiohttp's web.Server)."""
+        """Accepts connections; `server` makes the protocol that handles one (aiohttp's web.Server)."""
         listener.setblocking(False)
         self._listener, self._server, self._tls = listener, server, tls
         self._loop.add_reader(listener, self._accept)
 
     async def shut(self) -> None:
-        """Listen no more, send away who has said nothing, and wait for those who are being taken over."""
+        """Stops listening, closes guests without a whole request and waits for pending handovers."""
         if self._pause is not None:
             self._pause.cancel()
         if self._listener is not None and self._listener.fileno() >= 0:
@@ -396,7 +396,7 @@ class Doors:
             await asyncio.wait(self._handovers)
 
     def close(self) -> None:
-        """Close whoever is still here, after the server has said goodbye."""
+        """Closes every remaining guest, after the server has said goodbye."""
         for room in self._rooms.values():
             for guest in room:
                 self._send_away(guest)
@@ -404,19 +404,22 @@ class Doors:
             self._sweeping.cancel()
 
     def guest_of(self, request: web.BaseRequest) -> Guest:
-        """Whose request it is."""
+        """Returns the guest that sent this request."""
         return self._guests[request.protocol]
 
     def ticket(self, key: bytes) -> bytes:
-        """A new ticket for the POST connections of a link whose far end has proved this key."""
+        """Issues a ticket for the POST connections of a link whose far end has proved this key."""
         return self._tickets.issue(key)
 
     def owner(self, ticket: bytes) -> bytes | None:
-        """The key that a ticket stands for; None if it is worth nothing."""
+        """Returns the key that a ticket stands for; None if the ticket is invalid."""
         return self._tickets.owner(ticket)
 
     def admit(self, guest: Guest, ticket: bytes) -> bytes | None:
-        """A guest has shown a ticket: it is proved for as long as the ticket is worth something."""
+        """Treats a guest that has shown a ticket as proved while the ticket is valid.
+
+        Returns the key that the ticket stands for; None if the ticket is invalid.
+        """
         key = self._tickets.owner(ticket)
         if key is not None:
             guest.prove(key)
@@ -426,14 +429,14 @@ class Doors:
         return key
 
     def forget(self, ticket: bytes) -> None:
-        """The link has ended: its ticket is worth nothing any more, and who came by it goes."""
+        """Invalidates the ticket of a link that has ended and closes the guests that it admitted."""
         self._tickets.forget(ticket)
         for guest in tuple(self._admitted.get(ticket, ())):
             self._send_away(guest)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many guests are in each room, and how many bytes of bodies are here."""
+        """The number of guests in each room and the bytes of bodies in memory."""
         bodies = {
             "body_bytes": self._strangers_bodies.weight,
             "member_body_bytes": self._members_bodies.weight,
@@ -443,7 +446,7 @@ class Doors:
     # -- accepting ------------------------------------------------------------------------------------
 
     def _accept(self) -> None:
-        """The listener can be read: somebody is there."""
+        """Accepts the connections that wait at the listener, as far as the rate allows."""
         for _ in range(min(ACCEPTS_AT_ONCE, self._affordable())):
             if self._listener is None:
                 return
@@ -461,7 +464,7 @@ class Doors:
             self.move(guest, "quiet")
 
     def _affordable(self) -> int:
-        """How many may be accepted now; where none may, the listener is looked at a little later."""
+        """Returns how many connections may be accepted now; if none, pauses the listener for PACE_S."""
         now_s = self._loop.time()
         saved = self._may_accept + (now_s - self._counted_at_s) * self._bounds.accepts_per_s
         self._may_accept, self._counted_at_s = min(saved, self._bounds.accepts_saved), now_s
@@ -470,7 +473,7 @@ class Doors:
         return int(self._may_accept)
 
     def _rest(self, error: OSError) -> None:
-        """Accepting fails, as where no descriptor is left: the oldest stranger goes, and then once more."""
+        """After a failed accept, as when no descriptor is left, closes the oldest stranger; retries later."""
         self._counts.drop(f"a connection that could not be accepted: {error.strerror}")
         for name in ("quiet", "speaking", "idle", "linking", "asking"):
             oldest = next(iter(self._rooms[name]), None)
@@ -480,7 +483,7 @@ class Doors:
         self._look_away(ACCEPT_AGAIN_S)
 
     def _look_away(self, for_s: float) -> None:
-        """Accept nobody for a moment."""
+        """Stops accepting for `for_s` seconds."""
         if self._listener is not None:
             self._loop.remove_reader(self._listener)
             self._pause = self._loop.call_later(for_s, self._accept_again)
@@ -490,7 +493,7 @@ class Doors:
             self._loop.add_reader(self._listener, self._accept)
 
     def _speaks(self, guest: Guest) -> None:
-        """The first byte of a connection has come, or its end."""
+        """Handles the first byte of a connection, or its end."""
         try:
             first = guest.sock.recv(1, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
@@ -509,7 +512,7 @@ class Doors:
         task.add_done_callback(self._handovers.discard)
 
     async def _hand_over(self, guest: Guest) -> None:
-        """Let aiohttp have it, after the TLS handshake."""
+        """Hands the connection to aiohttp after the TLS handshake."""
         if self._server is None or guest.is_gone:
             guest.sock.close()
             return
@@ -521,7 +524,7 @@ class Doors:
             await self._loop.connect_accepted_socket(
                 lambda: door, guest.sock, ssl=self._tls, ssl_handshake_timeout=within_s
             )
-        except OSError:  # what TLS finds wrong is one, and so is a handshake that takes too long
+        except OSError:  # TLS errors and a handshake timeout are OSErrors, too
             if not guest.is_gone:
                 self._counts.drop("a connection without a TLS handshake")
             self._left(guest, inner)
@@ -533,7 +536,7 @@ class Doors:
     # -- rooms ----------------------------------------------------------------------------------------
 
     def move(self, guest: Guest, name: str, may_say_ahead: int | None = None) -> None:
-        """A guest is in this room now, as the newest; who has no more room in it is closed."""
+        """Moves a guest to a room as its newest, and closes the guests that exceed the room's bounds."""
         if guest.is_gone:
             return
         if guest.room != name and guest.room:
@@ -543,7 +546,7 @@ class Doors:
         self._wake()
 
     def renew(self, guest: Guest) -> None:
-        """A guest is the newest of its room."""
+        """Makes a guest the newest of its room."""
         if guest.is_gone:
             return
         origin = guest.key if guest.key is not None else guest.origin
@@ -551,13 +554,13 @@ class Doors:
             other.close(NO_ROOM.format(ROOMS[guest.room]))
 
     def close_guest(self, guest: Guest, why: str) -> None:
-        """Close one, and count why."""
+        """Closes a guest and counts the reason."""
         if not guest.is_gone:
             self._counts.drop(why)
             self._send_away(guest)
 
     def _send_away(self, guest: Guest) -> None:
-        """Close a connection, wherever it stands."""
+        """Closes a connection in any stage of its life."""
         if guest.is_gone:
             return
         self._forget(guest)
@@ -566,7 +569,7 @@ class Doors:
         elif guest.is_silent:
             self._loop.remove_reader(guest.sock)
             guest.sock.close()
-        else:  # it is being taken over, which ends with what it reads: nothing more
+        else:  # the handover is pending; it ends when it reads the end of the stream
             with suppress(OSError):
                 guest.sock.shutdown(socket.SHUT_RDWR)
 
@@ -581,7 +584,7 @@ class Doors:
                 del self._admitted[guest.ticket]
 
     def _left(self, guest: Guest, inner: asyncio.Protocol) -> None:
-        """A connection is closed, by whomever."""
+        """Forgets a connection that either side has closed."""
         self._guests.pop(inner, None)
         if not guest.is_gone:
             self._forget(guest)
@@ -589,14 +592,14 @@ class Doors:
     # -- bodies ---------------------------------------------------------------------------------------
 
     def begin_body(self, guest: Guest, length: int) -> _Body:
-        """A body of this guest is going to be read."""
+        """Starts to account for a body of this guest."""
         purse = self._members_bodies if guest.is_proved else self._strangers_bodies
         body = _Body(self, guest, purse, self._now_s(), length)
         body.arrived(0)
         return body
 
     def hold(self, body: _Body, size: int) -> None:
-        """A body has so many bytes in memory; whoever was silent for longest makes room."""
+        """Books `size` bytes for a body; closes the guests that were silent longest if memory is exceeded."""
         if body.guest.is_gone:
             return
         for other in body.purse.enter(body, body.origin, self._now_s(), size):
@@ -605,7 +608,7 @@ class Doors:
         self._wake()
 
     def end_body(self, body: _Body) -> None:
-        """It has been read, or given up."""
+        """Releases a body that was read or given up."""
         body.purse.leave(body)
 
     def _slow_bodies(self, now_s: float) -> Iterator[_Body]:
@@ -618,17 +621,17 @@ class Doors:
     # -- time -----------------------------------------------------------------------------------------
 
     def _now_s(self) -> float:
-        """Seconds in which this node listened."""
+        """Returns the loop's time in seconds, less the time in which the loop was blocked."""
         return self._loop.time() - self._stalled_s
 
     def _wake(self) -> None:
-        """There is somebody whose time may be over."""
+        """Schedules a sweep, unless one is scheduled."""
         if self._sweeping is None:
             due_s = self._loop.time() + self._bounds.sweep_s
             self._sweeping = self._loop.call_at(due_s, self._sweep, due_s)
 
     def _sweep(self, due_s: float) -> None:
-        """Close those whose time is over. What this node was late itself is nobody's fault."""
+        """Closes guests whose time is over. A delay of this node's own loop does not count against them."""
         self._sweeping = None
         self._stalled_s += max(0.0, self._loop.time() - due_s - self._bounds.sweep_s)
         now_s = self._now_s()
@@ -646,17 +649,17 @@ class Doors:
 
 
 DOORS = web.AppKey("DOORS", Doors)
-"""Where an application has them."""
+"""The key under which an application holds its doors."""
 
 
 def guest_of(request: web.Request) -> Guest | None:
-    """Whose request it is; None where a server without doors answers."""
+    """Returns the guest that sent this request; None if the server has no doors."""
     doors = request.app.get(DOORS)
     return None if doors is None else doors.guest_of(request)
 
 
 def origin_of(address: str) -> str:
-    """What counts as one: an address of IPv4, a network of IPv6."""
+    """Returns what counts as one origin: an IPv4 address, or an IPv6 network."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -1,6 +1,6 @@
-"""What becomes of a frame that came in, whichever way it came.
+"""Handles every incoming frame.
 
-That is a websocket that somebody opened here, one that this node opened, or the body of a POST.
+A frame arrives on a websocket that a peer opened, on one that this node opened, or as the body of a POST.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from protocol.wire.limits import MAX_HEADER_BYTES
 from protocol.wire.messages import Message
 
 SMALL_BYTES = 64 * 1024
-"""Larger frames go as POST bodies, smaller ones on the websocket."""
+"""Larger frames travel as POST bodies, smaller ones on the websocket."""
 MAX_CONTROL_BYTES = 4 + MAX_HEADER_BYTES + SMALL_BYTES
 HEARTBEAT_S = 10.0
 
 Receive = Callable[[Message, Back], Awaitable[None]]
 
-log = Log("transport")  # what strangers send is counted, and logged only at the level debug
+log = Log("transport")  # input from strangers is counted, and logged only at the level debug
 
 
 class Intake:
-    """Decodes frames, counts them, and hands their messages on. `receive` may raise RemoteProtocolError."""
+    """Decodes frames, counts them and passes on their messages. `receive` may raise RemoteProtocolError."""
 
     def __init__(self, receive: Receive, counts: Counts) -> None:
         self._receive = receive
         self._counts = counts
 
     async def take(self, frame: bytes | memoryview, back: Back) -> None:
-        """One frame, and the way back to who sent it.
+        """Handles one frame; `back` is the way back to its sender.
 
-        What breaks a rule is counted, and raised. So is TooEarly, which is not counted: who sent it is told.
+        Raises RemoteProtocolError, after counting it, for a frame that breaks a rule. Raises TooEarly without
+        counting it, because the sender learns of it.
         """
         try:
             message = codec.decode(frame)
@@ -48,6 +49,6 @@ class Intake:
             raise
 
     def drop(self, why: str) -> None:
-        """Something that came in was dropped."""
+        """Counts and logs a dropped input."""
         log.debug("dropped", why=why)
         self._counts.drop(why)

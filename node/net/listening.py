@@ -1,4 +1,4 @@
-"""Where a node listens, and that the names it was given mean something."""
+"""Opens the socket that a node listens on, and checks that given host names resolve."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from node.addresses import PeerAddress, split_endpoint
 from node.errors import ConfigError, UserError, reason
 
 BACKLOG = 512
-"""Who waits to be accepted. Behind a flood that is some four seconds (node.net.doors); a dial lasts five."""
+"""Connections that may wait for accept: some four seconds in a flood (node.net.doors); a dial waits five."""
 DEFAULT = "127.0.0.1:0"
 
 
 def listen(endpoint: str) -> socket.socket:
-    """A listening socket. UserError if the port is in use, ConfigError if the host does not resolve."""
+    """Returns a listening socket.
+
+    Raises UserError if the system refuses (a port in use), ConfigError if the host does not resolve.
+    """
     host, port = split_endpoint(endpoint)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        # Asked for by itself: create_server would make an error of any kind of what the resolver says.
+        # A look-up of its own, because create_server does not keep the resolver's error type.
         socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except socket.gaierror as error:
@@ -42,7 +45,10 @@ def _advice(error: OSError) -> str:
 
 
 def listen_where_possible(peers: Iterable[PeerAddress], mine: bytes | None) -> socket.socket:
-    """On the --peers entry pinned to one's own key, else the first that can be bound here, else any port."""
+    """Listens on the --peers entry with this node's key, else the first bindable one, else any port.
+
+    `mine` is this node's public key. Entries pinned to other keys are skipped.
+    """
     entries = sorted(peers, key=lambda peer: peer.key != mine)
     for peer in entries:
         if peer.key is not None and peer.key != mine:
@@ -55,7 +61,7 @@ def listen_where_possible(peers: Iterable[PeerAddress], mine: bytes | None) -> s
 
 
 def endpoint_of(listener: socket.socket, asked: str | None) -> str:
-    """HOST:PORT as it is announced: the host as asked for, the port as bound."""
+    """Returns the HOST:PORT to announce: the host of `asked`, if given, and the bound port."""
     host, port = listener.getsockname()[:2]
     if asked is not None:
         host = split_endpoint(asked)[0]
@@ -63,7 +69,7 @@ def endpoint_of(listener: socket.socket, asked: str | None) -> str:
 
 
 def check_names(option: str, endpoints: Iterable[str]) -> None:
-    """ConfigError for a host that does not exist."""
+    """Raises ConfigError, which names `option`, for a host that does not resolve."""
     for endpoint in endpoints:
         host, port = split_endpoint(endpoint)
         try:

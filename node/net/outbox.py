@@ -1,4 +1,4 @@
-"""Queues whose length in messages and in bytes is bounded: here, and in all of a node."""
+"""Queues bounded in messages and in bytes, each by itself and together across a node."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 @dataclass
 class Budget:
-    """Bytes that may be held at once, here and in the whole that this is a part of."""
+    """A bound on bytes held at once, in this part and in the `whole` that it belongs to."""
 
     limit_bytes: int
     whole: Budget | None
     taken_bytes: int = 0
 
     def take(self, count: int) -> bool:
-        """Whether there is room for so many more; they are taken then."""
+        """Takes `count` bytes if there is room; returns whether it did."""
         if self.taken_bytes + count > self.limit_bytes:
             return False
         if self.whole is not None and not self.whole.take(count):
@@ -28,14 +28,14 @@ class Budget:
         return True
 
     def give(self, count: int) -> None:
-        """So many are held no longer."""
+        """Releases `count` bytes."""
         self.taken_bytes -= count
         if self.whole is not None:
             self.whole.give(count)
 
 
 class Outbox(Generic[T]):
-    """First in, first out, for one reader. The head stays where it is until the reader is done with it."""
+    """A FIFO queue for one reader. The head stays in the queue until the reader calls `done`."""
 
     def __init__(self, most: int, budget: Budget) -> None:
         self._most = most
@@ -49,7 +49,7 @@ class Outbox(Generic[T]):
         return len(self._items)
 
     def put(self, item: T, size_bytes: int) -> bool:
-        """Queue; False if there is no room."""
+        """Queues an item; returns False if there is no room."""
         if len(self._items) >= self._most or not self._budget.take(size_bytes):
             return False
         self._items.append((item, size_bytes))
@@ -58,12 +58,12 @@ class Outbox(Generic[T]):
         return True
 
     async def head(self) -> T:
-        """What is to go out next, as soon as there is something."""
+        """Waits until the queue has an item and returns the head without removing it."""
         await self._some.wait()
         return self._items[0][0]
 
     def done(self) -> None:
-        """The head is out."""
+        """Removes the head, which was sent."""
         _, size_bytes = self._items.popleft()
         self._budget.give(size_bytes)
         if not self._items:
@@ -71,11 +71,11 @@ class Outbox(Generic[T]):
             self._none.set()
 
     async def drained(self) -> None:
-        """Until everything is out."""
+        """Waits until the queue is empty."""
         await self._none.wait()
 
     def clear(self) -> tuple[T, ...]:
-        """Drop what is here; what that was."""
+        """Empties the queue and returns its items."""
         left = tuple(item for item, _ in self._items)
         for _ in left:
             self.done()

@@ -1,4 +1,4 @@
-"""The way back: to who brought a message, on the link that it came by."""
+"""The way back: it carries replies to the sender of a message, on the link that brought the message."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ NO_WAY_BACK = "a reply to who has no link"
 
 
 class Back(Protocol):
-    """Who brought a message, and how it is answered."""
+    """The way back to the sender of a message."""
 
     @property
     def key(self) -> Key | None:
-        """Whose key was proved on the link; None: nobody's."""
+        """The key that was proved on the link; None if none was."""
 
     def send(self, messages: tuple[Message, ...]) -> None:
-        """Send these back there, and nowhere else; what has no room, or no link any more, is counted."""
+        """Sends messages back to that peer only; counts those without room or without a link any more."""
 
 
 class Nowhere:
-    """The way back to who has no websocket that stands."""
+    """The way back to a peer without an open websocket."""
 
     def __init__(self, key: Key | None, counts: Counts) -> None:
         self.key = key
         self._counts = counts
 
     def send(self, messages: tuple[Message, ...]) -> None:
-        """They are dropped."""
+        """Drops the messages and counts them."""
         self._counts.drop_all(NO_WAY_BACK, len(messages))

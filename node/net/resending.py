@@ -1,8 +1,8 @@
-"""Messages that came too early at the far side: when they are sent again, and when no more.
+"""Decides when a message that arrived too early is sent again, and when the node gives it up.
 
-A message of a session that the far side has not been told of is worth sending again: in growing intervals,
-and not for ever. Over a POST the answer says so; over a websocket a frame back does, which names the message
-by its number (protocol.wire.handshake). So the last ones that went out on a websocket are kept for a while.
+If the far side does not know a message's session yet, the node sends the message again, in growing intervals
+and for a limited time. Over a POST, the answer reports this; over a websocket, a frame back does, which names
+the message by its number (protocol.wire.handshake). So a node keeps the last messages of each websocket.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ AGAIN_FIRST_S = 0.05
 AGAIN_CAP_S = 1.0
 AGAIN_FOR_S = 15.0
 KEPT_FRAMES = 64
-"""Sent on one websocket, and held in case that they are asked for again."""
+"""How many messages sent on one websocket are kept in case the far side requests them again."""
 KEPT_BYTES = 1 << 20
 
 
@@ -30,19 +30,19 @@ class Outgoing:
     message: Message
     frame: Frame
     tries: int = 0
-    """How often it came too early."""
+    """How often the message arrived too early."""
     refused_s: float = 0.0
-    """When it did first."""
+    """When it arrived too early for the first time."""
     end: asyncio.Future[bool] | None = None
-    """Is told whether it went, once it has gone or never will; None: nobody wants to know."""
+    """Receives whether the message was sent, once that is certain; None if nobody waits for it."""
 
     def ended(self, went: bool) -> None:
-        """It went, or never will: the first word counts."""
+        """Reports whether the message was sent; only the first report counts."""
         if self.end is not None and not self.end.done():
             self.end.set_result(went)
 
     def again_in_s(self, now_s: float) -> float | None:
-        """It came too early: in how many seconds to send it again; None: it was sent often enough."""
+        """Returns in how many seconds to send a message again that arrived too early; None to give it up."""
         if self.tries == 0:
             self.refused_s = now_s
         wait_s = min(AGAIN_CAP_S, AGAIN_FIRST_S * 2.0**self.tries)
@@ -51,16 +51,16 @@ class Outgoing:
 
 
 class Kept:
-    """The last messages of one websocket, by their numbers."""
+    """The last messages sent on one websocket, by their numbers."""
 
     def __init__(self, budget: Budget) -> None:
-        """`budget`: what all websockets of a node may keep together."""
+        """`budget` bounds the bytes that all websockets of a node keep together."""
         self._budget = Budget(KEPT_BYTES, budget)
         self._kept: OrderedDict[int, Outgoing] = OrderedDict()
         self._sent = 0
 
     def sent(self, outgoing: Outgoing) -> None:
-        """The next message went out; older ones make room for it."""
+        """Keeps the message that was sent next and drops older ones to make room."""
         number, size = self._sent, len(outgoing.frame)
         self._sent += 1
         if len(self._kept) >= KEPT_FRAMES:
@@ -71,11 +71,11 @@ class Kept:
             self._kept[number] = outgoing
 
     def take(self, number: int) -> Outgoing | None:
-        """The message with this number, which is kept no longer; None if it was not any more."""
+        """Removes and returns the message with this number; None if it is not kept any more."""
         return self._drop(number) if number in self._kept else None
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Drops all kept messages."""
         for number in list(self._kept):
             self._drop(number)
 

@@ -1,7 +1,7 @@
-"""Who may stay, and who goes first: a bounded number of entries, in all and of one origin, oldest first.
+"""A room: a bounded set of entries, in total and per origin, that evicts the oldest entries first.
 
-A room knows nothing of sockets and of clocks. What an entry weighs is one where connections are counted, and
-bytes where buffers are.
+A room knows neither sockets nor clocks. The weight of an entry is 1 when a room counts connections and its
+size in bytes when a room counts buffers.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True)
 class Bound:
-    """At most `in_all`, at most `per_origin` of one origin, each for at most `within_s` (None: no end)."""
+    """At most `in_all` entries, `per_origin` of one origin, each for at most `within_s` (None: no limit)."""
 
     in_all: int
     per_origin: int
     within_s: float | None = None
 
     def shrunk(self, share: float) -> Bound:
-        """The same for a machine that gives less: a share of it, but never nobody."""
+        """Returns the bound scaled by `share`, for a machine with less room; it admits at least one entry."""
         in_all = max(1, int(self.in_all * share))
         return Bound(in_all, min(self.per_origin, in_all), self.within_s)
 
@@ -36,7 +36,7 @@ class _Entry:
 
 
 class Room(Generic[T]):
-    """Entries in the order in which they came in, or last made progress."""
+    """Entries in the order in which they entered or last made progress."""
 
     def __init__(self, bound: Bound) -> None:
         self.bound = bound
@@ -44,7 +44,7 @@ class Room(Generic[T]):
         self._of_origin: dict[Hashable, OrderedDict[T, None]] = {}
         self._weight_of_origin: dict[Hashable, int] = {}
         self.weight = 0
-        """Of all entries together."""
+        """The total weight of all entries."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -53,13 +53,13 @@ class Room(Generic[T]):
         return who in self._entries
 
     def __iter__(self) -> Iterator[T]:
-        """The oldest first."""
+        """Yields the entries, oldest first."""
         return iter(tuple(self._entries))
 
     def enter(self, who: T, origin: Hashable, now_s: float, weight: int = 1) -> Iterator[T]:
-        """Take somebody in as the newest, with this weight; then whoever has to go for it, one by one.
+        """Adds `who` as the newest entry, with this weight, and returns the entries that it displaces.
 
-        Each of them has left the room when it is named. The newest is never among them.
+        Those have already left the room. The newest entry is never among them.
         """
         self.leave(who)
         self._entries[who] = _Entry(origin, weight, now_s)
@@ -68,7 +68,7 @@ class Room(Generic[T]):
         return self._too_many(who, origin)
 
     def leave(self, who: T) -> None:
-        """Somebody is no longer here, if it was."""
+        """Removes an entry if it is in the room."""
         entry = self._entries.pop(who, None)
         if entry is None:
             return
@@ -78,7 +78,7 @@ class Room(Generic[T]):
             del self._of_origin[entry.origin], self._weight_of_origin[entry.origin]
 
     def overdue(self, now_s: float) -> Iterator[T]:
-        """Who has been here for longer than is allowed, the oldest first."""
+        """Removes and yields the entries that have stayed longer than `within_s`, oldest first."""
         within_s = self.bound.within_s
         while within_s is not None and self._entries:
             who, entry = next(iter(self._entries.items()))

@@ -1,11 +1,11 @@
-"""What a node and a tracker answer over HTTP besides the peers' frames, which node.net.transport takes.
+"""The HTTP routes of a node and a tracker besides the peers' frames, which node.net.transport handles.
 
-Each subject gives its routes; `answers` gathers them, and the transport serves them on its one listener:
+Each subject provides its routes; `answers` gathers them, and the transport serves them on its one listener:
 
     await transport.start(listener, answers(health(...), figures.routes, page.routes))
 
-None of them changes anything: GET alone. What is dear to make is `Shared`: made a few times a second at most,
-however many ask.
+All routes are GET and change nothing. Expensive answers are `Shared`: the node computes them at most a few
+times a second, however many clients ask.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Generic, TypeVar
 from aiohttp import web
 
 FRESH_S = 0.25
-"""An answer is reused for so long, or for longer if it was dear."""
+"""The least time for which an answer is reused."""
 DEAR = 10.0
-"""An answer is reused for so many times as long as it took: making them takes a tenth of the time at most."""
+"""An answer is reused for this many times its computing time, so at most a tenth of the time computes it."""
 OLDEST_S = 2.0
-"""But for no longer than this."""
+"""The longest time for which an answer is reused."""
 
 T = TypeVar("T")
 Status = Callable[[], dict[str, object]]
@@ -31,12 +31,12 @@ Routes = list[web.RouteDef]
 
 
 def answers(*subjects: Iterable[web.RouteDef]) -> Routes:
-    """The routes of all subjects."""
+    """Returns the routes of all subjects."""
     return list(chain.from_iterable(subjects))
 
 
 def asked(status: Status) -> Routes:
-    """/v1/status: what is going on, as JSON."""
+    """Returns the route /v1/status, which serves the status as JSON."""
 
     async def made() -> str:
         return json.dumps(status())
@@ -50,7 +50,7 @@ def asked(status: Status) -> Routes:
 
 
 class Shared(Generic[T]):
-    """What `make` makes, one at a time, for all who ask meanwhile and for a moment after."""
+    """Shares one result of `make` among all callers that ask while it is made or shortly after."""
 
     def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
         self._make = make
@@ -58,7 +58,7 @@ class Shared(Generic[T]):
         self._good_until_s = 0.0
 
     async def get(self) -> T:
-        """The last one, or a new one where that is too old. All who wait for it are told what goes wrong."""
+        """Returns the last result, or a new one if that is too old. Every waiting caller gets its error."""
         made = self._making
         if made is None or (made.done() and self._is_over(made)):
             made = self._making = asyncio.create_task(self._made())
@@ -79,6 +79,6 @@ class Shared(Generic[T]):
 
 
 def _looked_at(made: asyncio.Task[T]) -> None:
-    """An error is known to whoever waited; that nobody did is no error of its own."""
+    """Marks an error as retrieved, so that asyncio does not report it again if no caller waited."""
     if not made.cancelled():
         made.exception()

@@ -1,8 +1,8 @@
-"""The incoming side of a node: frames on websockets and in POST bodies, and what is answered besides.
+"""The incoming side of a node: it serves frames on websockets and in POST bodies, and other routes.
 
-Nothing is read beyond the limits of the codec. What breaks a rule is counted and dropped. Who may connect,
-how long and how many at once, is said by `node.net.doors`; links, and whose they are, are the matter of
-`node.net.visits`.
+The server reads nothing beyond the limits of the codec; it counts and drops what breaks a rule.
+`node.net.doors` decides who may connect, for how long and how many at once; `node.net.visits` handles links
+and the keys at their far ends.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from protocol.wire.ids import Key
 from protocol.wire.limits import MAX_FRAME_BYTES
 
 MAX_LINE_BYTES = 4096
-"""Of a request's first line, and of each of its headers; aiohttp takes 128 of them."""
+"""Limit of a request's first line and of each of its headers; aiohttp accepts 128 headers."""
 LINGERING_S = 1.0
-"""So long is read, and thrown away, what comes after an answer, so that who sent it can read that."""
+"""How long the server discards input after an answer, so that the sender can still read the answer."""
 TOO_EARLY = 425
 BULK = "/v1/bulk"
 _WORD_BYTES = 4
@@ -41,7 +41,7 @@ http_log = logging.getLogger("murmuration.http")
 
 
 class Server:
-    """Who connects to a node."""
+    """The server for all connections to a node."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Server:
         is_member: Callable[[Key], bool],
         bounds: Bounds = BOUNDS,
     ) -> None:
-        """`is_member`: whether who proved this key has room that no stranger can take."""
+        """`is_member` tells whether the holder of a proved key has a place that no stranger can take."""
         self._intake = intake
         self._visits = visits
         self._mixed = mixed
@@ -66,7 +66,7 @@ class Server:
         self._doors: Doors | None = None
 
     async def start(self, listener: socket.socket, routes: Iterable[web.RouteDef]) -> None:
-        """Serve on an already bound socket. `routes`: what is answered besides frames (node.net.routes)."""
+        """Serves on an already bound socket. `routes` are those besides frames (node.net.routes)."""
         doors = Doors(self._counts, self._bounds)
         app = web.Application(client_max_size=MAX_FRAME_BYTES, middlewares=[_at(doors, self._intake.drop)])
         app.add_routes([web.get("/v1/link", self._link), web.post(BULK, self._bulk)])
@@ -78,7 +78,7 @@ class Server:
             """Counts requests that never reached a handler: garbage, wrong paths, bodies too large."""
 
             def log(self, request: web.BaseRequest, response: web.StreamResponse, time: float) -> None:
-                """One answered request."""
+                """Counts a refused request, unless it was counted elsewhere."""
                 is_counted = request.path.startswith(BULK) or response.status == UPGRADE_REQUIRED
                 if 400 <= response.status < 500 and not is_counted:
                     counts.drop("not a request of this protocol")
@@ -104,19 +104,19 @@ class Server:
 
     @property
     def doors(self) -> Doors:
-        """Who is connected; from the start on."""
+        """The doors; RuntimeError before `start`."""
         if self._doors is None:
             raise RuntimeError("the server is not started")
         return self._doors
 
     async def close_links(self) -> None:
-        """Say goodbye to all who are connected by a websocket."""
+        """Says goodbye on every incoming websocket."""
         for ws in list(self._incoming):
             with suppress(ConnectionError, asyncio.TimeoutError, RuntimeError):
                 await asyncio.wait_for(ws.close(), 1.0)
 
     async def close(self) -> None:
-        """Accept nobody else, and end: whom the doors have accepted, the server or they themselves close."""
+        """Stops accepting and ends; the server or the doors close every accepted connection."""
         if self._doors is not None:
             await self._doors.shut()
         if self._runner is not None:
@@ -134,7 +134,7 @@ class Server:
         guest = self.doors.guest_of(request)
 
         def heard(key: Key) -> None:
-            """A key was proved, or a message of it was taken: whoever is a member by now has room as one."""
+            """Moves a guest that is a member by now to `members`; called at the proof and at each message."""
             if guest.is_proved:
                 guest.progress()
             elif self._is_member(key):
@@ -173,7 +173,7 @@ class Server:
         return web.Response(status=204)
 
     def _shown(self, request: web.Request, guest: Guest) -> Key | None:
-        """Whose link a request is beside, by the ticket that it shows; a member's has a member's room."""
+        """Returns the key that the request's ticket stands for, None without one; admits a member's guest."""
         ticket = ticket_of(request)
         key = None if ticket is None else self.doors.owner(ticket)
         if ticket is not None and key is not None and self._is_member(key):
@@ -182,11 +182,11 @@ class Server:
 
 
 def _at(doors: Doors, drop: Callable[[str], None]) -> Middleware:
-    """What every request passes, whatever it asks for."""
+    """Returns the middleware that every request passes."""
 
     @web.middleware
     async def passed(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Whose it is; and no body that has to be unpacked, or that nobody reads."""
+        """Accounts for the request's guest; refuses compressed bodies and bodies that no route reads."""
         guest = doors.guest_of(request)
         with guest.asking():
             refusal = _refusal(request)
@@ -202,7 +202,7 @@ def _at(doors: Doors, drop: Callable[[str], None]) -> Middleware:
 
 
 def _refusal(request: web.Request) -> tuple[str, web.HTTPException] | None:
-    """Why a request is not even looked at, if so."""
+    """Returns the reason and the answer if a request is refused unseen; else None."""
     if any(coding.lower() != "identity" for coding in request.headers.getall(hdrs.CONTENT_ENCODING, ())):
         answer = web.HTTPUnsupportedMediaType(text="a body is sent as it is: no Content-Encoding\n")
         return "a compressed body", answer
@@ -212,16 +212,16 @@ def _refusal(request: web.Request) -> tuple[str, web.HTTPException] | None:
 
 
 async def _whole(content: StreamReader, length: int, arrived: Callable[[int], None]) -> memoryview | None:
-    """The body; None where its end does not come."""
+    """Reads the whole body; returns None if it was cut off."""
     with suppress(ConnectionError, asyncio.IncompleteReadError, web.RequestPayloadError):
         return await _body(content, length, arrived)
     return None
 
 
 async def _body(content: StreamReader, length: int, arrived: Callable[[int], None]) -> memoryview:
-    """The whole body, in a buffer that nothing else holds, with its payload at a word's boundary.
+    """Reads the whole body into a buffer of its own, with its payload at a word's boundary.
 
-    The buffer grows with what has arrived, of which `arrived` is told.
+    The buffer grows as data arrives; `arrived` is called with the number of bytes so far.
     """
     piece = await content.readexactly(min(_WORD_BYTES, length)) if length else b""
     lead = -codec.payload_start(piece) % _WORD_BYTES

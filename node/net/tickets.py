@@ -1,7 +1,7 @@
-"""Tickets: what shows that a connection belongs to a link whose far end has proved its key.
+"""Tickets: they show that a connection belongs to a link whose far end has proved its key.
 
-A link is proved once, by a signature. The POST connections beside it show the ticket that the link was given,
-a secret of 32 bytes. Tickets are looked up by their hash, so the time that it takes says nothing of them.
+A link proves its key once, by a signature. Its POST connections show the ticket that the link received, a
+secret of 32 bytes. Tickets are looked up by their hash, so the time of a look-up reveals nothing about them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TICKET_BYTES = 32
 
 
 class Tickets:
-    """The tickets of one server: at most `at_most`; beyond that the oldest one is worth nothing any more."""
+    """The tickets of one server: at most `at_most`; one more invalidates the oldest."""
 
     def __init__(self, at_most: int) -> None:
         self._at_most = at_most
@@ -24,7 +24,7 @@ class Tickets:
         return len(self._owners)
 
     def issue(self, key: bytes) -> bytes:
-        """A new ticket for the owner of this key."""
+        """Returns a new ticket for the owner of this key."""
         ticket = os.urandom(TICKET_BYTES)
         self._owners[_hashed(ticket)] = key
         if len(self._owners) > self._at_most:
@@ -32,11 +32,11 @@ class Tickets:
         return ticket
 
     def owner(self, ticket: bytes) -> bytes | None:
-        """The key for which it was issued; None where there is no such ticket."""
+        """Returns the key for which the ticket was issued; None for an unknown ticket."""
         return self._owners.get(_hashed(ticket))
 
     def forget(self, ticket: bytes) -> None:
-        """It is worth nothing any more: its link has ended."""
+        """Invalidates a ticket whose link has ended."""
         self._owners.pop(_hashed(ticket), None)
 
 

@@ -1,4 +1,4 @@
-"""What went over the wire: bytes by phase, and what was dropped, by why."""
+"""Counts of traffic: bytes on the wire by phase, and dropped items by reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OTHERS = "others"
 
 
 def phase_of(message: Message) -> str:
-    """The phase whose bytes a message counts for."""
+    """Returns the phase to which a message's bytes count."""
     match message:
         case Share() | Join() | Joined() | JoinCertificate():
             return "shares"
@@ -40,18 +40,18 @@ def phase_of(message: Message) -> str:
 
 @dataclass
 class Counts:
-    """Bytes by phase since the start, and what was dropped, by why."""
+    """Bytes by phase and dropped items by reason, since the start."""
 
     sent: Counter[str] = field(default_factory=Counter)
     received: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
 
     def drop(self, why: str) -> None:
-        """Something was dropped; of new reasons only so many are told apart."""
+        """Counts one dropped item; beyond 1,000 different reasons, new ones count as "others"."""
         self.drop_all(why, 1)
 
     def drop_all(self, why: str, count: int) -> None:
-        """So many were dropped for one reason."""
+        """Counts several items dropped for one reason."""
         is_told_apart = why in self.dropped or len(self.dropped) < _KINDS_DROPPED
         if count:
             self.dropped[why if is_told_apart else _OTHERS] += count

@@ -1,8 +1,8 @@
-"""Frames between nodes over HTTP: small ones on one websocket a direction, bulk as POST bodies.
+"""Frames between nodes over HTTP: small ones on one websocket per direction, bulk as POST bodies.
 
-A link to an endpoint is opened with the first message to it. When it breaks and can not be opened again
-at once, `unreachable` is called: the end of a process is noticed as soon as the system closes its sockets.
-Every wait has an end, every queue a bound. What comes in is taken by `node.net.server`.
+The first message to an endpoint opens a link to it. If a link breaks and cannot be reopened at once, the
+transport calls `unreachable`; so a node notices the end of another process as soon as the system closes its
+sockets. Every wait has a time limit, every queue a bound. `node.net.server` handles incoming frames.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Reconnected = Callable[[str], Awaitable[None]]
 
 
 class Transport:
-    """A node's server and its links. `receive` may raise RemoteProtocolError: the frame is dropped."""
+    """A node's server and its links. If `receive` raises RemoteProtocolError, the frame is dropped."""
 
     def __init__(
         self,
@@ -51,11 +51,19 @@ class Transport:
         is_member: Callable[[Key], bool],
         limits: Limits = LIMITS,
     ) -> None:
-        """`heavy`: whether building a message takes more than a few milliseconds, and so a thread.
+        """Creates the transport; `start` opens it.
 
-        `tls`: None: without, whatever the addresses. `key`: this node's own, which both ends of a link show.
-        `warn`: tells the owner, in a line, of what no message tells. `is_member`: whether who proved this key
-        has room here that no stranger can take; it may be asked at any time.
+        Args:
+            receive: takes each incoming message and its way back.
+            unreachable: takes an endpoint whose link is down, and why.
+            reconnected: takes an endpoint whose link broke and was opened again.
+            heavy: whether building a message takes more than a few milliseconds and therefore a thread.
+            tls: None for links without TLS, whatever their addresses.
+            key: this node's own; the node shows it when it dials and when it accepts a link.
+            warn: shows the owner a line about events that no message reports.
+            is_member: whether the holder of a proved key has a place that no stranger can take; may be called
+                at any time.
+            limits: the bounds of the links' queues.
         """
         self._heavy = heavy
         self.tls = tls
@@ -67,7 +75,7 @@ class Transport:
         self._reconnected = reconnected
         self._links: dict[str, Link] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        """Of all links, those that are ending among them."""
+        """The tasks of all links, including links that are ending."""
         self._dialler = Dialler(key, tls)
         self._encoded: deque[tuple[Message, codec.Frame]] = deque(maxlen=ENCODED)
         self.counts = Counts()
@@ -76,12 +84,12 @@ class Transport:
         self._server = Server(self.intake, visits, Mixed(warn), self.counts, tls, is_member)
 
     async def start(self, listener: socket.socket, routes: Iterable[web.RouteDef]) -> None:
-        """Serve on an already bound socket. `routes`: what is answered besides frames (node.net.routes)."""
+        """Serves on an already bound socket. `routes` are those besides frames (node.net.routes)."""
         await self._server.start(listener, routes)
         await self._dialler.start()
 
     async def close(self) -> None:
-        """Let what is queued go out for a moment, then close every link and the server."""
+        """Sends queued messages for a moment, then closes every link and the server."""
         await asyncio.gather(*(link.close() for link in list(self._links.values())))
         if self._tasks:
             _, slow = await asyncio.wait(self._tasks, timeout=ENDING_S)
@@ -92,17 +100,17 @@ class Transport:
         await self._server.close()
 
     def send(self, endpoint: str, messages: Iterable[Message], bulk: bool = False) -> None:
-        """Queue messages for an endpoint; what has no room is counted. `bulk`: as in actions.Send."""
+        """Queues messages for an endpoint and counts those without room. `bulk` is as in actions.Send."""
         self._link_to(endpoint).put(messages, bulk)
 
     async def hand(self, endpoint: str, message: Message) -> bool:
-        """Send a large message, and wait until it has gone or never will; whether it went."""
+        """Sends a large message and waits for its end. Returns whether it was sent."""
         end: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._link_to(endpoint).hand(message, end)
         return await end
 
     def _link_to(self, endpoint: str) -> Link:
-        """The link to an endpoint, a new one if there is none."""
+        """Returns the link to an endpoint, a new one if there is none."""
         link = self._links.get(endpoint)
         if link is None:
             if len(self._links) >= self.limits.links:
@@ -113,7 +121,7 @@ class Transport:
         return link
 
     def encoded(self, message: Message) -> codec.Frame:
-        """Its frame. What goes to all is the same message every time, and encoded once; bulk is not kept."""
+        """Returns the message's frame. A message to all peers is encoded once; bulk frames are not kept."""
         for known, frame in self._encoded:
             if known is message:
                 return frame
@@ -123,32 +131,32 @@ class Transport:
         return made
 
     def sent(self, message: Message, count: int) -> None:
-        """Count what went out."""
+        """Counts the bytes of a sent message."""
         self.counts.sent[phase_of(message)] += count
 
     async def connect(self, endpoint: str) -> Opened:
-        """A link to an endpoint, both ends of which have shown whose they are."""
+        """Opens a link to an endpoint; both ends have proved their keys."""
         return await self._dialler.dial(endpoint)
 
     async def built(self, messages: Iterator[Message]) -> list[Message]:
-        """The next messages, built off the event loop if that takes long; fewer than AHEAD at the end.
+        """Builds the next messages, in a thread if that takes long; returns fewer than AHEAD at the end.
 
-        Two at a time: the way to a thread is dear, and most that have bulk to say say one thing.
+        It builds two at a time, because a thread is expensive and most senders of bulk send one message.
         """
         if self._heavy:
             return await asyncio.to_thread(_several, messages)
         return _several(messages)
 
     async def lost(self, endpoint: str, why: str) -> None:
-        """A link is down and could not be opened again."""
+        """Reports that a link is down and could not be opened again."""
         await self._unreachable(endpoint, why)
 
     async def reconnected(self, endpoint: str) -> None:
-        """A link broke and was opened again: who answers there may have started anew."""
+        """Reports that a link broke and was opened again; the process at its far end may be a new one."""
         await self._reconnected(endpoint)
 
     def forget(self, endpoint: str, link: Link) -> None:
-        """The next message to this endpoint opens a new link."""
+        """Forgets a link, so that the next message to its endpoint opens a new one."""
         if self._links.get(endpoint) is link:
             del self._links[endpoint]
 

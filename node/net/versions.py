@@ -1,7 +1,7 @@
-"""Which version of the protocol the two ends of a link speak, and what is said where they differ.
+"""The protocol versions of the two ends of a link, and the messages about a difference.
 
-A websocket is asked for by the name of its subprotocol, which holds the version (RFC 6455, section 1.9). Who
-asks for another is answered 426, with this node's version in a header, and nothing is upgraded.
+A dialler requests a websocket with a subprotocol whose name holds the version (RFC 6455, section 1.9). A
+request for another version gets the answer 426, with this node's version in a header, and no upgrade.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _MOST_ADDRESSES = 32
 
 
 class OtherVersion(ConnectionError):
-    """Who answers speaks another version of the protocol."""
+    """The far end speaks another version of the protocol."""
 
 
 def of_answer(headers: Mapping[str, str]) -> str:
-    """What an acceptor that refused (426) says of itself."""
+    """Returns the version that an acceptor stated when it refused a link (426), in words."""
     said = headers.get(HEADER, "")
     return f"version {int(said)}" if _NUMBER.fullmatch(said) else "another version"
 
 
 def of_request(request: web.BaseRequest) -> str | None:
-    """What a dialler speaks that does not speak this node's version; None: it does."""
+    """Returns a dialler's version in words; None if it speaks this node's version."""
     asked = [name.strip() for name in request.headers.get("Sec-WebSocket-Protocol", "").split(",")]
     if SUBPROTOCOL in asked:
         return None
@@ -42,25 +42,25 @@ def of_request(request: web.BaseRequest) -> str | None:
 
 
 def difference(theirs: str) -> str:
-    """What is wrong with an end that speaks `theirs`, and what to do."""
+    """Returns the line about an end that speaks `theirs`, with what to do."""
     return f"speaks {theirs} of the protocol, this node speaks {VERSION}: update the older of the two"
 
 
 def refusal() -> web.Response:
-    """The answer to who asks for another version."""
+    """Returns the answer to a request for another version."""
     headers = {"Upgrade": "websocket", HEADER: str(VERSION)}
     return web.Response(status=UPGRADE_REQUIRED, headers=headers)
 
 
 class Mixed:
-    """Tells the owner of nodes of other versions that come here: a line an address, of a few addresses."""
+    """Tells the owner about dialling nodes of other versions: one line per address, for 32 addresses."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._told: set[str] = set()
 
     def met(self, request: web.BaseRequest, theirs: str) -> None:
-        """Somebody asked for a link of another version."""
+        """Reports a request for a link of another version, unless its address was reported before."""
         address = request.remote
         is_link = request.headers.get("Upgrade", "").lower() == "websocket"
         if address is None or not is_link or address in self._told or len(self._told) >= _MOST_ADDRESSES:

@@ -1,8 +1,8 @@
-"""Links that others open here: whose they are, what comes on them, and what goes back on them.
+"""Links that other nodes open here: their handshake, the messages on them, and the replies.
 
-    handshake (PROVE_S at most) ──▶ its key is proved: a ticket ──▶ messages, in order ──▶ its end: no ticket
+    handshake (PROVE_S at most) ──▶ key proved, ticket issued ──▶ messages, in order ──▶ end, ticket invalid
 
-One task reads a websocket, one writes it. What is to go back waits in a bounded queue.
+One task reads a websocket, another writes it. Replies wait in a bounded queue.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from protocol.wire.ids import Key
 from protocol.wire.messages import Message
 
 PROVE_S = 5.0
-"""A websocket on which no key was proved in this time is closed."""
+"""The node closes a websocket on which no key was proved within this time."""
 CLOSE_S = 1.0
 BACK_FRAMES = 256
 BACK_BYTES = 1 << 20
-"""What may wait to go back on one link."""
+"""Bytes of replies that may wait on one link."""
 ALL_BACK_BYTES = 64 << 20
 NO_KEY = "a link on which no key was proved"
 _TOO_LARGE = "a reply too large for a link"
@@ -46,43 +46,43 @@ Heard = Callable[[Key], None]
 
 
 class Tickets(Protocol):
-    """Where links get the tickets that their POST connections show (node.net.doors)."""
+    """Issues the tickets that a link's POST connections show (node.net.doors)."""
 
     def ticket(self, key: Key) -> bytes:
-        """A new one, for the link on which `key` was proved."""
+        """Issues a ticket for the link on which `key` was proved."""
 
     def forget(self, ticket: bytes) -> None:
-        """Its link is gone."""
+        """Invalidates a ticket whose link has ended."""
 
 
 Said = tuple[bytes, str]
-"""A frame, and the phase that its bytes count for; none for what is no message."""
+"""A frame, and the phase to which its bytes count; "" for a frame that is no message."""
 
 
 class Visits:
-    """Who is connected here. Each end of a link is known by its key from the handshake on."""
+    """The incoming links of a node. From the handshake on, a key identifies each end of a link."""
 
     def __init__(self, key: NodeKey, intake: Intake, counts: Counts) -> None:
-        """`key`: this node's own, which it shows to whoever connects."""
+        """`key` is this node's own; the node shows it to every dialler."""
         self._key = key
         self._intake = intake
         self._counts = counts
         self._budget = Budget(ALL_BACK_BYTES, None)
         self._visitors: dict[Key, Visitor] = {}
-        """By key, the link that was opened last."""
+        """The latest link of each key."""
 
     async def host(
         self, request: web.Request, ws: web.WebSocketResponse, tickets: Tickets, heard: Heard
     ) -> None:
-        """One link, from its handshake to its end.
+        """Serves one link from its handshake to its end.
 
-        `heard` is told whose key it is, at the proof and after each message.
+        It calls `heard` with the far end's key, at the proof and after each message.
         """
         await ws.prepare(request)
         try:
             key = await _welcome(ws, self._key)
         except ConnectionError:
-            return  # who came has gone again
+            return  # the dialler has gone
         except (TimeoutError, RemoteProtocolError):
             self._intake.drop(NO_KEY)
             await ws.close(code=WSCloseCode.POLICY_VIOLATION)
@@ -100,12 +100,12 @@ class Visits:
             await visitor.close()
 
     def back_to(self, key: Key | None) -> Back:
-        """The way back for a request beside a link, by whose that is: to that link, if it stands."""
+        """Returns the way back for a POST beside a link: the open link of its key, else `Nowhere`."""
         visitor = self._visitors.get(key) if key is not None else None
         return visitor or Nowhere(key, self._counts)
 
     async def _read(self, ws: web.WebSocketResponse, visitor: Visitor, heard: Callable[[], None]) -> None:
-        """Take in what comes, until the far side closes. Messages are numbered as they come."""
+        """Handles incoming frames until the far side closes; numbers messages in their order."""
         numbers = count()
         async for frame in ws:
             if frame.type is WSMsgType.BINARY:
@@ -117,7 +117,7 @@ class Visits:
                 self._intake.drop("not a binary frame")
 
     async def _take(self, frame: bytes, visitor: Visitor, number: int) -> None:
-        """What came too early is asked for again: what makes it timely may come behind it on this link."""
+        """Handles a frame; requests one that is too early again, as what it needs may follow on this link."""
         try:
             await self._intake.take(frame, visitor)
         except TooEarly:
@@ -127,7 +127,7 @@ class Visits:
 
 
 class Visitor:
-    """A link that somebody opened here, and whose key was proved: the way back to who is there."""
+    """An incoming link whose key was proved: the way back to its far end."""
 
     def __init__(self, ws: web.WebSocketResponse, key: Key, counts: Counts, budget: Budget) -> None:
         self._ws = ws
@@ -137,7 +137,7 @@ class Visitor:
         self._writing = asyncio.create_task(self._write(), name="a link's way back")
 
     def send(self, messages: tuple[Message, ...]) -> None:
-        """Send these back on this link; what is too large, or has no room, is counted."""
+        """Sends messages back on this link; counts those that are too large or have no room."""
         for message in messages:
             frame = codec.encode(message)
             if len(frame) > SMALL_BYTES:
@@ -146,7 +146,7 @@ class Visitor:
                 self._put(frame.join(), phase_of(message))
 
     def say(self, frame: bytes) -> None:
-        """The same for a frame that is no message."""
+        """Sends a frame that is no message."""
         self._put(frame, "")
 
     def _put(self, frame: bytes, phase: str) -> None:
@@ -164,20 +164,20 @@ class Visitor:
                 if phase:
                     self._counts.sent[phase] += len(frame)
                 self._outbox.done()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the end of this link
+        except Exception as error:  # noqa: BLE001 - any error ends this link
             log.debug("link-ended", why=reason(error))
             await self._ws.close()
         finally:
             self._counts.drop_all(NO_WAY_BACK, len(self._outbox.clear()))
 
     async def close(self) -> None:
-        """Nothing more goes back."""
+        """Stops writing; nothing more is sent back."""
         self._writing.cancel()
         await asyncio.gather(self._writing, return_exceptions=True)
 
 
 async def _welcome(ws: web.WebSocketResponse, key: NodeKey) -> Key:
-    """The acceptor's part of a handshake but for its last word; whose key the dialler holds."""
+    """Runs the acceptor's part of a handshake except for the ticket. Returns the dialler's key."""
     async with asyncio.timeout(PROVE_S):
         theirs, mine = handshake.read_knock(_data(await ws.receive())), os.urandom(NONCE_BYTES)
         await ws.send_bytes(handshake.challenge(key, theirs, mine))
@@ -193,7 +193,7 @@ def _data(frame: WSMessage) -> bytes:
 
 
 def new_websocket() -> web.WebSocketResponse:
-    """How a websocket is accepted."""
+    """Returns a websocket response with this protocol's settings."""
     return web.WebSocketResponse(
         protocols=(SUBPROTOCOL,),
         timeout=CLOSE_S,
@@ -204,6 +204,6 @@ def new_websocket() -> web.WebSocketResponse:
 
 
 def ticket_of(request: web.BaseRequest) -> bytes | None:
-    """The ticket that a request shows; None if it shows none."""
+    """Returns the ticket that a request shows; None if it shows none."""
     shown = _BEARER.fullmatch(request.headers.get("Authorization", ""))
     return bytes.fromhex(shown[1]) if shown else None

@@ -1,1 +1,1 @@
-"""What people and programs see of a node: terminal, log, page, figures."""
+"""Views of a node for people and programs: terminal, log, page, metrics."""

@@ -1,8 +1,8 @@
-"""Who may look at a node: its owner, by a token, or on this machine anybody if the node listens there alone.
+"""Controls who may see a node: its owner, by a token; anybody on this machine if it listens only on loopback.
 
-Peers reach the same listener, so off loopback nothing is shown without the token. A browser is asked two
-things besides: that the address it used is this node's own (a name that an attacker points at this address
-is not: DNS rebinding), and that no other site's page is asking.
+Peers reach the same listener, so off loopback the node shows nothing without the token. For browsers there
+are two more checks: the address in the request must be this node's own, which defeats DNS rebinding (an
+attacker's host name that resolves to this address), and the request must not come from another site's page.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _SCHEME = "Bearer "
 
 @dataclass(frozen=True)
 class Access:
-    """`host`: the name by which this node is known; `token`: None where it listens on loopback alone.
+    """The checks of a request.
 
-    `url`: where the page is.
+    `host` is the node's host name, `token` is None if the node listens only on loopback, `url` is the page's.
     """
 
     host: str
@@ -36,13 +36,13 @@ class Access:
     url: str
 
     def check_address(self, request: web.BaseRequest) -> None:
-        """Raise 421 unless the request names this node, or this machine, as the one it wants."""
+        """Raises 421 unless the request's Host header names this node or this machine."""
         named = _host(request.headers.get("Host", ""))
         if named != self.host and not (named and is_loopback(f"{named}:1")):
             raise web.HTTPMisdirectedRequest(text="this node has another name\n")
 
     def check(self, request: web.BaseRequest) -> None:
-        """Raise 421, 403 or 401 unless the request may see what only the owner may."""
+        """Raises 421, 403 or 401 unless the request may see what is for the owner only."""
         self.check_address(request)
         if request.headers.get("Sec-Fetch-Site", "none") not in _SAME:
             raise web.HTTPForbidden(text="asked by the page of another site\n")
@@ -50,9 +50,9 @@ class Access:
             raise web.HTTPUnauthorized(text="the token is needed\n", headers={"WWW-Authenticate": "Bearer"})
 
     def shown(self, token_file: Path | None, *, on_terminal: bool) -> str:
-        """Where the page is, for its owner; with the token only `on_terminal`, for a log is read by others.
+        """Returns the page's address for the owner, with the token only `on_terminal`: others read logs.
 
-        Where a browser has the token from, behind the #, it is never sent as part of an address.
+        The token follows a #, so a browser never sends it as part of the address.
         """
         if self.token is None:
             return self.url
@@ -63,22 +63,24 @@ class Access:
 
 
 def access_of(endpoint: str, bound: str, url: str, token: Callable[[], str]) -> Access:
-    """For a node that announces `endpoint` and whose listener is bound to `bound`, both HOST:PORT.
+    """Returns the access to a node that announces `endpoint` and listens on `bound`, both HOST:PORT.
 
-    `url`: the page's, without a path.
-    `token` is asked for unless both are this machine alone.
+    `url` is the page's, without a path. `token` provides the token; it is called unless both are loopback.
     """
     is_local = is_loopback(bound) and is_loopback(endpoint)
     return Access(split_endpoint(endpoint)[0], None if is_local else token(), f"{url}/")
 
 
 def new_token() -> str:
-    """From the system's CSPRNG, in hex."""
+    """Returns 32 random bytes from the system's CSPRNG as 64 hex digits."""
     return os.urandom(TOKEN_BYTES).hex()
 
 
 def kept_token(path: Path) -> str:
-    """The token in a file, made at the first start, mode 0600. ConfigError where that can not be."""
+    """Returns the token in a file, which the first start creates, mode 0600.
+
+    Raises ConfigError if the file is unusable or does not hold a token.
+    """
     kept = read_secret(path, "token", 2 * TOKEN_BYTES)
     if kept is None:
         kept = new_token()
@@ -91,7 +93,7 @@ def kept_token(path: Path) -> str:
 
 
 def _host(header: str) -> str:
-    """The host of HOST, HOST:PORT or [IPv6]:PORT, in lower case."""
+    """Returns the host of HOST, HOST:PORT or [IPv6]:PORT, in lower case."""
     if header.startswith("["):
         return header[1:].partition("]")[0].lower()
     return header.partition(":")[0].lower()
@@ -103,5 +105,5 @@ def _bearer(request: web.BaseRequest) -> str:
 
 
 def _equal(given: str, wanted: str) -> bool:
-    """In constant time."""
+    """Compares two tokens in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())

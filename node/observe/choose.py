@@ -1,4 +1,4 @@
-"""How standard output shows what happens: as a live table on a terminal, as lines, or as JSON."""
+"""Chooses how standard output shows events: as a live table on a terminal, as lines, or as JSON."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from node.runtime.snapshot import Show
 
 @dataclass(frozen=True)
 class StandardOutput:
-    """What is told of events, and what moves between them; None where nothing does."""
+    """The observer of events, and the live view between events; None if there is none."""
 
     observer: Observer
     show: Show | None
 
 
 def choose_output(as_json: bool) -> StandardOutput:
-    """For this process's standard output."""
+    """Returns the output for this process's standard output."""
     if as_json:
         return StandardOutput(observer=JsonOutput(sys.stdout), show=None)
     if sys.stdout.isatty():
-        from node.observe.live import LiveView  # noqa: PLC0415 - rich is loaded only where it shows
+        from node.observe.live import LiveView  # noqa: PLC0415 - rich is loaded only for a terminal
 
         view = LiveView()
         return StandardOutput(observer=view, show=view.show)

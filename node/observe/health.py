@@ -1,10 +1,10 @@
-"""What a supervisor asks: does the process answer, and can it do what it is for.
+"""Health checks for a supervisor: whether the process responds, and whether the node can take part.
 
-/healthz  200 as long as the event loop turns: without an answer the process hangs; in JSON also why no group
-          forms, where that is so
-/readyz   200 when it takes part, else 503; in JSON what is missing
+/healthz  200 as long as the event loop runs; a process without an answer hangs. The JSON also says why no
+          group forms, if none does
+/readyz   200 if the node takes part, else 503; the JSON says what is missing
 
-Neither says anything of data or of other peers' names, so neither asks for a token.
+Neither reveals data or names of other peers, so neither requires a token.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from protocol.swarm.inspection import Contact
 
 STILL_MEETING = "still meeting the others"
 Missing = Callable[[], Awaitable[tuple[str, ...]]]
-"""What keeps a node from being ready; nothing where it is."""
+"""Returns what keeps a node from being ready; empty if it is ready."""
 
 
 def health(missing: Missing, waiting: Callable[[], str] = lambda: "") -> list[web.RouteDef]:
-    """The two routes. What answers has its listener and its state open: it is served only with both.
+    """Returns the two routes. A process that answers them has opened its listener and its state.
 
-    `waiting`: why no group forms, without names, and without any wait; empty where nothing is in the way.
+    `waiting` says why no group forms, without names; empty if there is no obstacle. It must not block.
     """
 
     async def live(_: web.Request) -> web.Response:
@@ -41,7 +41,7 @@ def health(missing: Missing, waiting: Callable[[], str] = lambda: "") -> list[we
 
 
 def missing_unless_ending(asked: asyncio.Event) -> Missing:
-    """For a tracker, which is ready from its start until `asked` to end."""
+    """Returns the check for a tracker, which is ready from its start until it is `asked` to end."""
 
     async def missing() -> tuple[str, ...]:
         return ("told to end",) if asked.is_set() else ()
@@ -50,7 +50,7 @@ def missing_unless_ending(asked: asyncio.Event) -> Missing:
 
 
 def missing_of(inspector: Inspector, stopping: Stopping) -> Missing:
-    """For a node: it is ready when it has met the others, somebody answers, and it is not ending."""
+    """Returns the check for a node: ready if it has met the others, a peer answers, and it is not ending."""
 
     def seen() -> tuple[str, ...]:
         why = ["told to end"] if stopping.asked else []

@@ -1,4 +1,4 @@
-"""The rounds that a node was in, read from its history.jsonl as that grows."""
+"""Reads a node's rounds from its history.jsonl as the file grows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 MAX_ROUNDS = 5000
 _LINE_BYTES = 1600
-"""More than a line of history takes: what is read at the first look is bounded by as many of them."""
+"""More bytes than a line of history takes; the first read covers at most MAX_ROUNDS times as many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A line of history.jsonl, as far as it is shown; None where a line has no such number."""
+    """The shown fields of a line of history.jsonl; None for a number that the line lacks."""
 
     round: int
     outcome: str
@@ -34,7 +34,7 @@ class Round:
 
 
 class Rounds:
-    """Reads what was appended since the last look. The last MAX_ROUNDS are kept, once somebody has looked."""
+    """Reads the lines appended since the last read, and keeps the last MAX_ROUNDS rounds."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -43,16 +43,16 @@ class Rounds:
 
     @property
     def latest(self) -> tuple[Round, ...]:
-        """As of the last `read`."""
+        """The rounds as of the last `read`."""
         return self._rounds
 
     @property
     def grown(self) -> bool:
-        """Whether there is something to read."""
+        """Whether the file has grown since the last `read`."""
         return self._size() > self._offset
 
     def read(self) -> tuple[Round, ...]:
-        """All rounds so far. It waits for the disk: not on the event loop."""
+        """Returns the rounds so far. It waits for the disk, so do not call it on the event loop."""
         if not self.grown:
             return self._rounds
         with self._path.open("rb") as file:
@@ -67,7 +67,7 @@ class Rounds:
         return self._rounds
 
     def _skip(self) -> int:
-        """Where reading goes on; of a long history that nobody has looked at yet, near its end."""
+        """Returns the offset to read from; near the end for a long history that was never read."""
         return self._offset or max(0, self._size() - MAX_ROUNDS * _LINE_BYTES)
 
     def _size(self) -> int:
@@ -78,7 +78,7 @@ class Rounds:
 
 
 def _parsed(line: bytes) -> Round | None:
-    """None for what a crash has cut off."""
+    """Parses a line; returns None for one that a crash cut off."""
     try:
         values = json.loads(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The last things that a node told its owner, kept for whoever looks later."""
+"""The last messages to a node's owner, kept for later viewers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from node.runtime.events import NodeEvent
 
 KEPT = 100
 PAGE = "page"
-"""The line of the start that says where the page is: of no use on it, and perhaps with its token."""
+"""The name of the start-up line with the page's address. The page omits it: it may contain the token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One thing that was told, `at` Unix seconds."""
+    """One message to the owner, `at` Unix seconds."""
 
     at: float
     is_warning: bool
@@ -24,22 +24,22 @@ class Remark:
 
 
 class Journal:
-    """Remembers what the run is and the last remarks."""
+    """Remembers the description of the run and the last remarks."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        """`now`: Unix seconds."""
+        """`now` returns Unix seconds."""
         self._now = now
         self._remarks: deque[Remark] = deque(maxlen=KEPT)
         self.about: dict[str, str] = {}
-        """What the owner was told at the start, with what the sums withstand now."""
+        """The start-up lines, updated with what the sums withstand now."""
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
-        """The oldest first."""
+        """The remarks, oldest first."""
         return tuple(self._remarks)
 
     def handle(self, event: NodeEvent) -> None:
-        """Keep what is not in history.jsonl: there rounds are."""
+        """Keeps an event unless history.jsonl has it, as it has rounds."""
         match event:
             case events.Started(lines):
                 self.about = {name: text for name, text in lines.items() if name != PAGE}

@@ -1,4 +1,4 @@
-"""What a node tells its owner on standard output: lines for people, JSON for programs."""
+"""A node's events on standard output: lines for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from protocol.actions import Reason
 
 
 def round_text(record: Record, rounds: int) -> str:
-    """A round in a line."""
+    """Returns a round in one line."""
     accuracy = f"{record.accuracy_of} accuracy {100 * record.accuracy:.1f} %"
     times = f"train {record.train_s:.2f} s, aggregate {record.aggregate_s:.2f} s"
     spent = "" if record.epsilon is None else f"epsilon {record.epsilon:.3f} spent; "
@@ -33,7 +33,7 @@ def _outcome_text(record: Record) -> str:
 
 
 def summary_text(summary: Summary) -> str:
-    """A run in a line, and its privacy ledger, where there is one, in another."""
+    """Returns a run in one line, and its privacy ledger, if there is one, in another."""
     ledger = f"\n{ledger_text(summary.privacy)}" if summary.privacy else ""
     return (
         f"{'finished' if summary.finished else 'stopped'} after round {summary.rounds}: {summary.aggregated} "
@@ -44,7 +44,7 @@ def summary_text(summary: Summary) -> str:
 
 
 def event_texts(event: NodeEvent) -> tuple[str, ...]:
-    """An event in words: one text for each thing that it says."""
+    """Returns an event in words, as one text per line."""
     match event:
         case events.Started(lines):
             return tuple(f"{name}: {value}" for name, value in lines.items())
@@ -63,7 +63,7 @@ def event_texts(event: NodeEvent) -> tuple[str, ...]:
 
 
 def event_values(event: NodeEvent) -> dict[str, object]:
-    """An event as a program reads it: its kind under `event`, its fields beside it."""
+    """Returns an event for programs: its kind under `event`, and its fields."""
     match event:
         case events.Started(lines):
             return {"event": "started", **lines}
@@ -90,12 +90,12 @@ class TextOutput:
     """Writes events in words."""
 
     def __init__(self, out: TextIO, texts: Callable[[NodeEvent], Sequence[str]] = event_texts) -> None:
-        """`texts`: the words of an event."""
+        """`texts` returns the words of an event."""
         self._out = out
         self._texts = texts
 
     def handle(self, event: NodeEvent) -> None:
-        """A line for each thing that it says."""
+        """Prints a line for each of the event's texts."""
         for text in self._texts(event):
             print(text, file=self._out, flush=True)
 
@@ -107,5 +107,5 @@ class JsonOutput:
         self._out = out
 
     def handle(self, event: NodeEvent) -> None:
-        """One object in one line."""
+        """Prints the event as one object on one line."""
         print(json.dumps(event_values(event)), file=self._out, flush=True)

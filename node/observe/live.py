@@ -1,4 +1,4 @@
-"""The live view on a terminal: what is going on now under the lines of what happened."""
+"""The live view on a terminal: the current activity below the lines of past events."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _WORDS = {
 
 
 class LiveView:
-    """A panel that is redrawn in place; what is told scrolls above it."""
+    """A panel that is redrawn in place; messages scroll above it."""
 
     def __init__(self) -> None:
         self._console = Console()
         self._rounds: deque[events.RoundEnded] = deque(maxlen=SHOWN_ROUNDS)
 
     def handle(self, event: NodeEvent) -> None:
-        """A round's end is one more row, anything else a line above the panel."""
+        """Adds a row at the end of a round; prints a line above the panel for any other event."""
         match event:
             case events.Started(lines):
                 for name, value in lines.items():
-                    # Soft: an address that is copied off the terminal has no break in it.
+                    # Soft wrap, so that an address copied from the terminal has no line break in it.
                     self._console.print(Text.assemble((f"{name}: ", "bold"), value), soft_wrap=True)
             case events.GroupResized(group):
                 self._console.print(Text.assemble(("sums: ", "bold"), group.text))
@@ -63,7 +63,7 @@ class LiveView:
                 self._console.print(Text(summary_text(summary), style="bold"))
 
     async def show(self, take: Take) -> None:
-        """Redraw a few times a second until cancelled."""
+        """Redraws the panel a few times a second until it is cancelled."""
         with Live(console=self._console, auto_refresh=False, transient=False) as live:
             try:
                 while True:

@@ -1,7 +1,7 @@
-"""What a node's life looks like in its log: the events that its owner is told, with fields of stable names.
+"""A node's events in its log, with stable field names.
 
-No loss is written, and no row, update, share or private key: a log may end up with whoever collects logs.
-Accuracy is, as the log is the owner's own; a public key is cut to its first digits.
+The log contains no loss, row, update, share or private key, because other people may collect logs. It does
+contain accuracy, because the log is the owner's own; a public key is cut to its first digits.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ KEY_DIGITS = 16
 
 
 def log_notice(log: Log, notice: Notice, text: str) -> None:
-    """Something about a peer, as the event `peer-KIND`; `text` is the whole of it in words.
+    """Logs a notice about a peer as the event `peer-KIND`; `text` is the complete notice in words.
 
-    What is about the swarm is an event `KIND`.
+    A notice about the swarm is logged as the event `KIND`.
     """
     if notice.kind in _OF_THE_SWARM:
         (log.info if notice.kind is Note.QUORUM else log.warning)(str(notice.kind), text=text)
@@ -36,13 +36,13 @@ def log_notice(log: Log, notice: Notice, text: str) -> None:
 
 
 class LogObserver:
-    """A node's events as lines of its log."""
+    """Writes a node's events as lines of its log."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
 
     def handle(self, event: NodeEvent) -> None:
-        """One line."""
+        """Writes one line."""
         log = self._log
         match event:
             case events.Started(lines):
@@ -58,7 +58,7 @@ class LogObserver:
             case events.Noticed(notice, text):
                 log_notice(log, notice, text)
             case events.RolledBack():
-                log.warning("rolled-back")  # its text holds two losses
+                log.warning("rolled-back")  # its text contains two losses
             case events.Warned(text):
                 log.warning("warning", text=text)
             case events.Draining(within_s):
@@ -68,7 +68,7 @@ class LogObserver:
 
 
 def _started_fields(lines: Mapping[str, str]) -> dict[str, object]:
-    """Who this is; what there is to say in words, but for where the page is: its token may be there."""
+    """Returns the node's key, address and start-up lines, without the page's address and its token."""
     key, _, endpoint = lines["node"].partition(" at ")
     told = {name: value for name, value in lines.items() if name not in ("node", PAGE)}
     words = {name.replace(" ", "_"): value for name, value in told.items()}
@@ -76,7 +76,7 @@ def _started_fields(lines: Mapping[str, str]) -> dict[str, object]:
 
 
 def _round_fields(record: Record, rounds: int) -> dict[str, object]:
-    """The round in figures; the loss stays where the history is."""
+    """Returns the figures of a round; its loss stays in the history."""
     return {
         "round": record.round,
         "rounds": rounds,
@@ -100,7 +100,7 @@ def _round_fields(record: Record, rounds: int) -> dict[str, object]:
 
 
 def _summary_fields(summary: Summary) -> dict[str, object]:
-    """The run in figures."""
+    """Returns the figures of a run."""
     return {
         "rounds": summary.rounds,
         "aggregated": summary.aggregated,

@@ -1,9 +1,9 @@
-"""The page that a node and a tracker serve to their owner. It shows, and changes nothing.
+"""The read-only page that a node and a tracker serve to their owner.
 
-/            the page, the same for everybody: nothing of this node stands in it
+/            the page, the same for everybody, without anything about this node
 /page/NAME   its parts
-/v1/status   what the page shows, as JSON: for the owner (node.observe.access)
-/v1/events   the same, and then what changes, as server-sent events: for the owner
+/v1/status   the contents of the page as JSON: for the owner (node.observe.access)
+/v1/events   the same, followed by changes, as server-sent events: for the owner
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ PARTS = (
     *("page.js", "node.js", "tracker.js", "stream.js", "charts.js", "rounds.js", "elements.js", "words.js"),
     *("uPlot.iife.min.js", "uPlot.min.css"),
 )
-"""What the page may ask for, and nothing else in the package."""
+"""The parts that the page may request; nothing else in the package is served."""
 
 
 class ViewSource(Protocol):
-    """Where what a page shows comes from."""
+    """The source of a page's views."""
 
     ended: bool
 
     async def view(self) -> View:
-        """As it stands now."""
+        """Returns the current view."""
 
     def now(self) -> float:
-        """Unix seconds, by the clock of the times in a view."""
+        """Returns Unix seconds, by the clock of the times in a view."""
 
 
 class Page:
@@ -66,7 +66,7 @@ class Page:
 
     @property
     def routes(self) -> list[web.RouteDef]:
-        """Reading alone."""
+        """The page's routes, all read-only."""
         return [
             web.get("/", self._front),
             web.get("/page/{name}", self._part),
@@ -75,7 +75,7 @@ class Page:
         ]
 
     async def close(self) -> None:
-        """The run is over: a last word to those who watch."""
+        """Ends the page with the run: sends its watchers a last view and an end event."""
         self._source.ended = True
         await self._feed.close()
 
@@ -97,7 +97,7 @@ class Page:
         return web.Response(body=body, content_type="application/json", charset="utf-8", headers=headers)
 
     async def _describe(self) -> bytes:
-        """The same for all who ask within a moment."""
+        """Returns the status, which all requests within a moment share."""
         view = await self._source.view()
         return await asyncio.to_thread(_status_body, view, self._source.now())
 

@@ -1,4 +1,4 @@
-"""Tells systemd that a service is up, or on its way down: what is needed of sd_notify(3)."""
+"""Tells systemd that a service is ready or stopping: the needed part of sd_notify(3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VARIABLE = "NOTIFY_SOCKET"
 
 
 def notify(state: str) -> None:
-    """Send `state` to the socket that the supervisor named; nothing without one, or where nobody listens."""
+    """Sends `state` to the socket in NOTIFY_SOCKET; does nothing if there is none or nobody listens."""
     path = os.environ.get(_VARIABLE, "")
     if not path.startswith(("/", "@")):
         return

@@ -1,7 +1,8 @@
-"""Server-sent events for those who watch: the whole view at first, then what changes.
+"""Server-sent events for watchers of the page: first the whole view, then its changes.
 
-One look every LOOK_S serves all watchers, and there is none while nobody watches. Each of them has one view
-that it was sent last, and no queue: who reads slowly is told fewer steps, and who does not read is let go.
+One look every LOOK_S serves all watchers; without watchers there are no looks. For each watcher the feed
+keeps the view that it sent last, and no queue: a slow reader gets fewer steps, and one that does not read is
+disconnected.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ from node.observe.views import View, as_json, changes, document
 
 LOOK_S = 0.25
 LAST_LOOK_S = 1.0
-"""At the end: a node does not wait for its page."""
+"""Time limit for the last look, so that the end of a node does not wait for its page."""
 BEAT_S = 5.0
-"""So often a watcher hears something, so that it knows when the node stands still."""
+"""The feed sends each watcher something at least this often, so that silence means that the node hangs."""
 LISTEN_S = 1.0
-"""So often it is noticed that a watcher has left."""
+"""The interval at which the feed checks whether a watcher has left."""
 SLOW_S = 10.0
-"""A watcher that has not read for so long is let go."""
+"""The feed disconnects a watcher that has not read for this long."""
 MAX_WATCHERS = 16
 HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 Look = Callable[[], Awaitable[View]]
 Now = Callable[[], float]
-"""Unix seconds, by the clock of the times in a view."""
+"""Returns Unix seconds, by the clock of the times in a view."""
 
 log = logging.getLogger("murmuration.page")
 log.addHandler(logging.NullHandler())
 
 
 class Feed:
-    """What one node tells its watchers."""
+    """The feed of one node to its watchers."""
 
     def __init__(self, look: Look, now: Now) -> None:
         self._look = look
@@ -52,7 +53,7 @@ class Feed:
         self._whole = Shared(self._tell_all)
 
     async def stream(self, request: web.Request, headers: dict[str, str]) -> web.StreamResponse:
-        """Serve one watcher until it leaves or the feed ends. 503 if there are too many."""
+        """Serves one watcher until it leaves or the feed ends. Raises 503 if there are too many watchers."""
         if self._watchers >= MAX_WATCHERS or self._closed:
             raise web.HTTPServiceUnavailable(text="too many watch already\n", headers={"Retry-After": "5"})
         guest = guest_of(request)
@@ -66,7 +67,7 @@ class Feed:
         return response
 
     async def close(self) -> None:
-        """A last look for those who watch, and goodbye."""
+        """Takes a last look for the watchers and ends their streams."""
         if self._looking is not None:
             self._looking.cancel()
             with suppress(TimeoutError):
@@ -76,7 +77,7 @@ class Feed:
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[None]:
-        """Somebody watches; the last one to leave ends the looking."""
+        """Counts a watcher; the first one starts the looks, the last one to leave ends them."""
         self._watchers += 1
         if self._looking is None:
             self._looking = asyncio.create_task(self._keep_looking())
@@ -91,14 +92,14 @@ class Feed:
     async def _keep_looking(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(max(0.0, self._look_at_s - loop.time()))  # also for those who come and go
+            await asyncio.sleep(max(0.0, self._look_at_s - loop.time()))  # even if watchers come and go
             await self._look_once()
             self._look_at_s = loop.time() + LOOK_S
 
     async def _look_once(self) -> None:
         try:
             view = await self._look()
-        except Exception:  # what a page shows never ends a node
+        except Exception:  # an error in a view never ends a node
             log.exception("the page can not be made")
             return
         if view != self._latest:
@@ -121,7 +122,7 @@ class Feed:
             if text:
                 await _write(request, response, text)
                 sent, heard_at = seen, loop.time()
-            if sent is not view:  # what all share is a little older
+            if sent is not view:  # the shared view was a little older
                 continue
             if is_last:
                 await _write(request, response, _event("end", {"at": self._now()}))
@@ -130,7 +131,7 @@ class Feed:
                 await asyncio.wait_for(news.wait(), LISTEN_S)
 
     async def _news_since(self, sent: View | None, view: View | None) -> tuple[str, View | None]:
-        """What brings a watcher from one view to another, and to which."""
+        """Returns the event that updates a watcher from `sent`, and the view that the watcher then has."""
         if view is None or view is sent:
             return "", sent
         if sent is None:
@@ -138,7 +139,7 @@ class Feed:
         return _event("change", {**changes(sent, view), "at": self._now()}), view
 
     async def _tell_all(self) -> tuple[str, View | None]:
-        """The latest view, perhaps with thousands of rounds: the same for all who come within a moment."""
+        """Returns the whole latest view, perhaps with thousands of rounds; new watchers share it."""
         view = self._latest
         if view is None:
             return "", None
@@ -155,7 +156,7 @@ def _is_gone(request: web.Request) -> bool:
 
 
 async def _write(request: web.Request, response: web.StreamResponse, text: str) -> None:
-    """Send it; cut the connection of a watcher that does not read."""
+    """Sends `text`; closes the connection of a watcher that does not read."""
     try:
         await asyncio.wait_for(response.write(text.encode()), SLOW_S)
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""Where the views of a node and of a tracker come from: made when somebody looks, and not before."""
+"""The sources of the views of a node and of a tracker; they make a view only on request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_PEERS = 256
 
 
 class NodeViewSource:
-    """A node as its owner sees it: with accuracy and loss, the privacy ledger and what was told."""
+    """A node's view for its owner, with accuracy and loss, the privacy ledger and the remarks."""
 
     def __init__(self, inspector: Inspector, journal: Journal, rounds: Rounds) -> None:
         self._inspector = inspector
@@ -36,11 +36,11 @@ class NodeViewSource:
         self.ended = False
 
     def now(self) -> float:
-        """Unix seconds."""
+        """Returns Unix seconds."""
         return self._inspector.shell.clock.now()
 
     async def view(self) -> NodeView:
-        """As it stands now. What waits for the disk or calculates leaves the event loop."""
+        """Returns the current view. Reading the disk and computing run in threads."""
         if self._rounds.grown:
             await asyncio.to_thread(self._rounds.read)
         ledger = self._inspector.state.ledger
@@ -97,19 +97,19 @@ def _peers(known_peers: tuple[KnownPeer, ...], awaited: tuple[str, ...]) -> tupl
 
 
 def clock_words(ahead_s: float | None) -> str:
-    """What is wrong with a peer's clock; nothing where it is not."""
+    """Returns what is wrong with a peer's clock; empty if it is right."""
     if ahead_s is None:
         return ""
     return skew_words(ahead_s, "this machine's")
 
 
 class TrackerViewSource:
-    """A tracker as its owner sees it: who is here, and what the next groups wait for."""
+    """A tracker's view for its owner: the announced peers, and what the next groups wait for."""
 
     def __init__(
         self, tracker: Tracker, shell: Shell, counts: Counts, key: str, about: Mapping[str, str]
     ) -> None:
-        """`key`: the tracker's public one, in hex; `about`: what it was asked to do, in words."""
+        """`key` is the tracker's public key in hex, `about` describes its task in words."""
         self._introducer = tracker
         self._shell = shell
         self._counts = counts
@@ -119,15 +119,15 @@ class TrackerViewSource:
         self.ended = False
 
     def remark(self, text: str) -> None:
-        """Keep what was told."""
+        """Keeps a message to the owner."""
         self._remarks.append(Remark(self.now(), False, text))
 
     def now(self) -> float:
-        """Unix seconds."""
+        """Returns Unix seconds."""
         return self._shell.clock.now()
 
     async def view(self) -> TrackerView:
-        """As it stands now."""
+        """Returns the current view."""
         return await self._shell.look(self._now)
 
     def _now(self) -> TrackerView:

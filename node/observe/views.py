@@ -1,7 +1,7 @@
-"""What a page shows of a node and of a tracker: values, their JSON, and what is new between two of them.
+"""Views: what a page shows of a node or a tracker, as values, their JSON, and the changes between two.
 
-A view is a frozen value. Its document is a JSON object with a key for each field; what changed since
-another one is the object of the fields that differ, but of the history only the rounds that were added.
+A view is a frozen value. Its document is a JSON object with a key for each field. The changes between two
+views are an object of the fields that differ; for the history, it has only the added rounds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MORE_HISTORY = "history_more"
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Somebody that this node knows; `key` is the first 16 hex digits, None where it was never met."""
+    """A peer that this node knows; `key` is its first 16 hex digits, None if the node never met it."""
 
     endpoint: str
     key: str | None
@@ -33,19 +33,19 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node, for its owner alone: `history` and `privacy` come from data. Times are Unix seconds."""
+    """A node, only for its owner: `history` and `privacy` are derived from data. Times are Unix seconds."""
 
     kind: str
     about: Mapping[str, str]
     task: str
     key: str
     round: int
-    """The last one that ended."""
+    """The last round that ended."""
     rounds: int
     phase: str
     phase_since: float
     spent_s: Mapping[str, float]
-    """Seconds of the round in progress, by phase, as far as they are booked."""
+    """Seconds of the round in progress, by phase, as booked so far."""
     waiting_for: tuple[str, ...]
     until: float | None
     """When the phase ends at the latest."""
@@ -62,20 +62,20 @@ class NodeView:
     history: tuple[Round, ...]
     ended: bool
     waiting: str = ""
-    """Why no group forms that makes a model which counts for good; empty where nothing is in the way."""
+    """Why no group forms that can make a strong model; empty if there is no obstacle."""
     electors_missing: int = 0
-    """How many are needed for one at least."""
+    """How many more electors such a group needs at least."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """A peer that is announced at a tracker."""
+    """A peer that has announced itself at a tracker."""
 
     endpoint: str
     key: str
     round: int
     state: str
-    """ready, here, follows or unreachable."""
+    """One of ready, here, follows, unreachable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Swarm:
 
 @dataclass(frozen=True, slots=True)
 class TrackerView:
-    """A tracker: nothing here comes from data, for a tracker sees none."""
+    """A tracker. Nothing here is derived from data, because a tracker sees none."""
 
     kind: str
     about: Mapping[str, str]
@@ -109,12 +109,12 @@ View = NodeView | TrackerView
 
 
 def document(view: View) -> dict[str, object]:
-    """All of it, as plain values."""
+    """Returns the whole view as plain values."""
     return {field.name: _plain(getattr(view, field.name)) for field in fields(view)}
 
 
 def changes(old: View, new: View) -> dict[str, object]:
-    """The fields of `new` that are others than in `old`; the new rounds stand under MORE_HISTORY."""
+    """Returns the fields of `new` that differ from `old`, with the new rounds under MORE_HISTORY."""
     before, after = _fields(old), _fields(new)
     rounds = after.pop("history", ())
     differ = {name: _plain(value) for name, value in after.items() if before.get(name) != value}
@@ -123,7 +123,7 @@ def changes(old: View, new: View) -> dict[str, object]:
 
 
 def as_json(values: Mapping[str, object]) -> str:
-    """For a browser: no NaN, and no infinity."""
+    """Returns JSON for a browser. Raises ValueError for NaN and infinity."""
     return json.dumps(values, allow_nan=False, separators=(",", ":"))
 
 
@@ -132,7 +132,7 @@ def _fields(view: View) -> dict[str, object]:
 
 
 def _added(old: object, new: object) -> tuple[object, ...]:
-    """What stands behind the last one of `old` in `new`: a history grows at its end, and is cut in front."""
+    """Returns the items of `new` after the last one of `old`; a history grows at its end, is cut in front."""
     if not isinstance(old, tuple) or not isinstance(new, tuple):
         return ()
     if not old or not new:
@@ -142,9 +142,9 @@ def _added(old: object, new: object) -> tuple[object, ...]:
 
 
 def _plain(value: object) -> object:
-    """JSON's own kinds; a number that is none (nan, inf) is null."""
+    """Converts a value to JSON types; NaN and infinity become null."""
     match value:
-        case str() | int() | None:  # most of a long history: before the slower questions
+        case str() | int() | None:  # most of a long history, so checked before the slower cases
             return value
         case float():
             return value if math.isfinite(value) else None

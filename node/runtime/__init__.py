@@ -1,1 +1,1 @@
-"""A node's life: the engine that drives its machine, and what it owns."""
+"""A node's life: the engine that drives its machine, and the parts that the engine owns."""

@@ -16,7 +16,7 @@ from protocol.wire.messages import Base
 
 @dataclass(frozen=True)
 class Record:
-    """One line of history.jsonl. Accuracy, loss, metrics: the base's on the test (or validation) rows."""
+    """One line of history.jsonl. Accuracy, loss and metrics are the base's on test or validation rows."""
 
     round: int
     outcome: str
@@ -37,14 +37,14 @@ class Record:
     clipped: int
     phases: Mapping[str, Traffic]
     metrics: Mapping[str, float | None]
-    """Those of train.metrics; None for one that these rows do not define."""
+    """The metrics of train.metrics; None for one that is undefined on these rows."""
     rolled_back: tuple[float | None, float | None] | None = None
-    """Where the loss gate refused a base: the lowest loss on one's own rows so far, and the base's."""
+    """If the loss gate refused a base: the lowest loss on the owner's rows so far, and the base's loss."""
     without: tuple[str, ...] = ()
-    """Electors that counted as gone for good in the quorum that made the base."""
+    """The electors that counted as gone for good in the quorum that made the base."""
 
     def as_json(self) -> dict[str, object]:
-        """Plain values, seconds and losses rounded to what can be read."""
+        """Returns plain values for JSON, floats rounded to six digits."""
         plain = asdict(self)
         plain["phases"] = {name: _rounded(asdict(traffic)) for name, traffic in self.phases.items()}
         plain["metrics"] = _rounded(dict(self.metrics))
@@ -57,7 +57,7 @@ def _rounded(values: dict[str, object]) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Summary:
-    """summary.json: the run as a whole, over restarts."""
+    """summary.json: the whole run, over restarts."""
 
     rounds: int
     aggregated: int
@@ -76,27 +76,27 @@ class Summary:
     offers: int
     dropped: Mapping[str, int]
     privacy: Mapping[str, object] | None
-    """The ledger in figures and words; None where no privacy is on."""
+    """The ledger in figures and words; None without a privacy guarantee."""
     sums: Mapping[str, object]
-    """What the sums of the last group withstand, or of the expected one where there was none."""
+    """What the sums of the last group withstand, or those of the expected group if there was none."""
     metrics: Mapping[str, float | None]
-    """As in history.jsonl, of the last base."""
+    """The metrics of the last base, as in history.jsonl."""
 
     def as_json(self) -> dict[str, object]:
-        """Plain values, rounded to what can be read."""
+        """Returns plain values for JSON, floats rounded to six digits."""
         return _rounded({**asdict(self), "metrics": _rounded(dict(self.metrics))})
 
 
 class Folder:
-    """Writes into a node's --out."""
+    """Reads and writes the artifacts in a node's --out."""
 
     def __init__(self, path: Path, card: Card) -> None:
-        """`card`: what the model files say of themselves, whatever the round."""
+        """`card`: the metadata of the model files that is the same in every round."""
         self.path = path
         self._card = card
 
     def history(self) -> list[dict[str, object]]:
-        """The lines so far; a last line that was cut off by a crash is left out."""
+        """Returns the lines so far, without a last line that a crash cut off."""
         try:
             lines = (self.path / "history.jsonl").read_text("utf-8", "replace").splitlines()
         except FileNotFoundError:
@@ -104,7 +104,7 @@ class Folder:
         return [parsed for line in lines if (parsed := _parsed(line)) is not None]
 
     def append(self, record: Record) -> None:
-        """One more line of history."""
+        """Appends a line of history."""
         path = self.path / "history.jsonl"
         with path.open("a+b") as file:
             end = file.tell()
@@ -120,21 +120,22 @@ class Folder:
         vectors: tuple[Floats, Floats],
         privacy: Mapping[str, object] | None,
     ) -> None:
-        """model.safetensors is the agreed base; private.safetensors the working model, never served.
+        """Writes model.safetensors, the agreed base, and private.safetensors, the working model.
 
-        `vectors` are theirs, (d,) each; `tensors_of` makes a whole model of one. `privacy`: the ledger.
+        The working model is never served. `vectors` holds their vectors, (d,) each; `tensors_of` makes a
+        whole model from one. `privacy` is the ledger.
         """
         for name, vector in zip(("model", "private"), vectors, strict=True):
             path = self.path / f"{name}.safetensors"
             write_model(path, tensors_of(vector), self._card.filled(name, base, privacy))
 
     def private(self) -> Tensors:
-        """What private.safetensors holds; nothing where there is none. UserError if it can not be read."""
+        """Returns the tensors of private.safetensors, empty if there is none. Raises UserError."""
         path = self.path / "private.safetensors"
         return read_tensors(path) if path.exists() else {}
 
     def summary(self, summary: Summary) -> None:
-        """summary.json, replaced whole."""
+        """Writes summary.json, replacing it in one step."""
         text = json.dumps(summary.as_json(), indent=1, allow_nan=False)
         replace_file(self.path / "summary.json", (text.encode() + b"\n",), durable=True)
 
@@ -148,7 +149,7 @@ def _parsed(line: str) -> dict[str, object] | None:
 
 
 def total_of(history: list[dict[str, object]]) -> Traffic:
-    """What the rounds of earlier starts cost: seconds of training and aggregating, and bytes."""
+    """Returns the cost of the rounds in `history`: seconds of training and aggregation, and bytes."""
 
     def total(name: str) -> float:
         return sum(value for line in history if isinstance(value := line.get(name), int | float))

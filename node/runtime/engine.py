@@ -1,10 +1,10 @@
-r"""The life of a node: train, offer, take the group's mean or go on alone; round after round.
+r"""The life of a node: in each round it trains, offers, and adds the group's mean or goes on alone.
 
 train --> offer --> Completed: base += mean, spent := 0  --> next round
               \---> Failed: one's own update, go on      --> next round
 follow (the privacy budget is spent) --> Failed: the others' base, fetched --> next round
 
-A new base is judged before it is trained on, where the owner has a loss gate (node.runtime.loss_gate).
+If the owner has a loss gate (node.runtime.loss_gate), it judges a new base before the node trains on it.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ CUT_SHARE = 0.001
 
 
 async def _at_once(call: Callable[..., T], *arguments: object) -> T:
-    """In place of asyncio.to_thread: for a small vector the way to a thread costs more than the work."""
+    """Replaces asyncio.to_thread for a small vector, for which a thread costs more than the work."""
     return call(*arguments)
 
 
 class Engine:
-    """One node. It owns the session, the state and the trainer; `run` is its whole life."""
+    """One node. It owns the session, the state and the trainer; `run` covers its whole life."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Engine:
         tracker: KnownTracker,
         key: NodeKey,
     ) -> None:
-        """`key`: this node's own, which both ends of a link show."""
+        """`key` is this node's own; the node shows it when it dials and when it accepts a link."""
         heavy = is_heavy(state.dimension)
         self._aside = asyncio.to_thread if heavy else _at_once
         self._plan = plan
@@ -164,13 +164,13 @@ class Engine:
 
     @property
     def end(self) -> End:
-        """Why it ended, once it has left."""
+        """Why the node ended; valid once it has left."""
         return end_of(is_deserted=self._is_deserted, is_told=self.stopping.asked)
 
     # -- life --------------------------------------------------------------------------------------
 
     async def run(self, show: Show | None) -> None:
-        """All rounds, then the closing; `show` is what runs meanwhile. UserError if it can not go on."""
+        """Runs all rounds, then the closing; `show` runs beside them. Raises UserError if it cannot go on."""
         async with asyncio.TaskGroup() as tasks:
             timer = tasks.create_task(self._shell.keep_time())
             clock = tasks.create_task(wall_clock.watch(self._set))
@@ -195,34 +195,34 @@ class Engine:
             await self.stopping.unless(self._closed.wait())
 
     async def _is_over(self) -> bool:
-        """Whether the last round has ended."""
+        """Returns whether the last round has ended."""
         return await self._shell.look(lambda: self._plan.over(self._node.round, self._state.base))
 
     async def _came_back_to_nobody(self) -> bool:
-        """Whether the swarm that this node once had is gone, as a whole round has shown."""
+        """Returns whether this node's earlier swarm is gone, as a whole round has shown."""
         if self._had_a_swarm and not (await self._is_over() or self.stopping.asked):
             self._is_deserted = await self._shell.look(lambda: self._node.swarm_end.is_deserted)
         return self._is_deserted
 
     async def leave(self) -> None:
-        """Say goodbye, and let what has begun come to its end: nothing is left half-stored or half-told.
+        """Says goodbye and completes what has begun, so that nothing stays half-stored or half-sent.
 
-        A round that ended while nobody waited for it any more has its line, too. From then on what others say
-        changes nothing.
+        A round that ended when no task waited for it any more gets its line of history, too. From then on,
+        messages from others change nothing.
         """
         await self._shell.finish(self._node.leave)
         await self._history.catch_up()
         await self._history.save_models()
 
     async def drain(self, within_s: float) -> None:
-        """End soon: a session that has begun first comes to its end, and so does the closing, or the time."""
+        """Ends the node soon: a session or closing that has begun may still finish within `within_s` s."""
         self._observer.handle(Draining(within_s))
         self.stopping.ask()
         asyncio.get_running_loop().call_later(within_s, self.stopping.at_once)
         await self._shell.feed(self._end_unless_in_the_midst, light=lambda: True)
 
     def _end_unless_in_the_midst(self, now: float) -> list[Action]:
-        """Nobody counts on this node: it leaves in the same moment, before a group can come."""
+        """Leaves in this same event if nobody counts on this node, before a group can form."""
         if others_count_on(self._node.status.phase):
             return []
         self.stopping.at_once()
@@ -246,7 +246,7 @@ class Engine:
         return ending_of(outcome, self._training, time.monotonic() - self._aggregating_since, self._meter)
 
     def _train(self, number: int) -> Training:
-        """Train, in a thread, and store what was learned as `fresh`: as far as the privacy budget goes."""
+        """Trains, in a thread, and stores the progress as `fresh`, if the privacy budget allows it."""
         state = self._state
         self._history.judge()
         waiting = self._trainer.once and state.fresh is not None
@@ -262,17 +262,17 @@ class Engine:
         return Training(trained.loss, trained.seconds, True)
 
     async def _aggregate(self) -> Completed | Failed | None:
-        """Offer `fresh` to a group; how that ended, None if this node is interrupted meanwhile."""
+        """Offers `fresh` to a group. Returns the outcome; None if this node is interrupted meanwhile."""
         return await self._outcome_of(self._offer)
 
     async def _offer(self) -> None:
-        """Only the session has the offer when this is over: a vector that nobody else keeps."""
+        """Hands the offer to the session, which alone holds the vector when this returns."""
         offer = await asyncio.to_thread(self._protected)
         rand = os.urandom(32)
         await self._shell.feed(lambda now: self._node.offer(offer, rand, now))
 
     async def _follow(self) -> Completed | Failed | None:
-        """Offer nothing more, and take the others' next base; None if this node is interrupted meanwhile."""
+        """Offers nothing and takes the others' next base. Returns the outcome; None if interrupted."""
         return await self._outcome_of(lambda: self._shell.feed(self._node.follow))
 
     async def _outcome_of(self, begin: Callable[[], Awaitable[None]]) -> Completed | Failed | None:
@@ -281,7 +281,7 @@ class Engine:
         return await self.stopping.unless(self._outcome)
 
     def _protected(self) -> Floats:
-        """What may leave of `fresh`, and of the way back; the receipt is kept for the moment when it does."""
+        """Makes the offer from `fresh` and the way back. Keeps the receipt for the moment when it leaves."""
         state = self._state
         fresh, back = state.fresh, state.way_back
         if fresh is None:
@@ -299,7 +299,7 @@ class Engine:
             self.transport.send(send.to, send.messages, send.bulk)
 
     async def _perform(self, action: Action) -> list[Action]:
-        """Carry out one action; what follows from it."""
+        """Carries out one action and returns the actions that follow from it."""
         self._meter.enter(self._node.phase)
         match action:
             case Spend() | Vote() | Unbind() | Keep() | RaiseEpoch() | TrackerKnown():
@@ -329,13 +329,13 @@ class Engine:
         self._observer.handle(Warned(text))
 
     def _words_of(self, notice: Notice) -> str:
-        """What is in the way comes with what an owner can do, unless it is out of the way by now."""
+        """Returns a notice in words. An obstacle that still stands comes with what the owner can do."""
         if notice.kind is Note.WAITING:
             return self.inspector.waiting or notice.text
         return notice_text(notice, self._plan.parameters)
 
     def _store(self, action: Spend | Vote | Unbind | Keep | RaiseEpoch | TrackerKnown) -> None:
-        """What must be on disk before anything that follows is carried out."""
+        """Stores what must be on disk before the node carries out any later action."""
         match action:
             case Vote():
                 self._state.bind(action.vote)
@@ -351,7 +351,7 @@ class Engine:
                 self._tracker.keep(action.endpoint, action.key)
 
     async def _set(self, offset_s: float, asleep_s: float) -> None:
-        """Somebody set this machine's clock, or it slept."""
+        """Tells the machine that somebody set this computer's clock, or that it slept."""
         await self._shell.feed(lambda _: self._node.clock(offset_s, asleep_s), light=lambda: True)
 
     def _fatal_text(self, action: Fatal | WrongTracker) -> str:
@@ -371,7 +371,7 @@ class Engine:
             )
 
     async def _take_mean(self, action: Completed | Healed) -> list[Action]:
-        """A mean on the base that its group had: the new base; the old one, if the mean is none."""
+        """Adds a mean to its group's base and adopts the result; keeps the base if the mean is invalid."""
         self._tell_of(action.group)
         before = action.group.base
         vector = self._state.vector_of(before)
@@ -382,7 +382,7 @@ class Engine:
         mean = await self._aside(self._weighting.mean, action.mean)
         if mean is None:
             return await self._refuse_weights(action)
-        new = await self._aside(np.add, vector, mean, mean)  # in place: no copy more
+        new = await self._aside(np.add, vector, mean, mean)  # in place, without another copy
         line = action.line or FIRST
         base = self._named(before.generation + 1, new, members, action.sid, line.anchor)
         kept = Kept(action.group, before, action.certificate)
@@ -391,7 +391,7 @@ class Engine:
         return await self._take_base(base, new, kept, memory, line, action)
 
     def _remembered(self, mean: Floats, members: int) -> tuple[Memory, Memory]:
-        """The mechanism's memory after an aggregate: as a waiting offer will leave it, and as it is now."""
+        """Returns the mechanism's memory after an aggregate: that of a waiting offer, and the current one."""
         learn = self._mechanism.aggregated
         return learn(mean, members, self._receipt.memory), learn(mean, members, self._state.memory)
 
@@ -400,14 +400,14 @@ class Engine:
         return Base(generation, digest, members, sid, anchor)
 
     async def _refuse_weights(self, action: Completed | Healed) -> list[Action]:
-        """All of the group come to this: the base stays, and who lied is in the sum with the others."""
+        """Keeps the base, as all members of the group do; the sum does not show which member lied."""
         self._warn(WRONG_WEIGHTS)
         if isinstance(action, Completed):
             await self._fall_back(Failed(Reason.WRONG_WEIGHTS, action.round, (), action.sid))
         return self._node.adopted(self._state.base, self._shell.clock.now())
 
     def _tell_of(self, group: Group) -> None:
-        """What the sums of a group of another size withstand."""
+        """Reports what the sums withstand if the group has another size than the last one."""
         if len(group.readys) != self._sums.members:
             self._sums = withstands(self._plan.aggregation, len(group.readys))
             self._observer.handle(GroupResized(self._sums))
@@ -449,9 +449,9 @@ class Engine:
 
     @property
     def agreed(self) -> tuple[Base, Floats]:
-        """The base that this node has, and its vector (d,)."""
+        """This node's base and its vector (d,)."""
         return self._state.base, self._state.base_vector
 
     async def summarise(self) -> Summary:
-        """The run as a whole, over restarts; written to summary.json."""
+        """Returns the summary of the whole run, over restarts, and writes it to summary.json."""
         return await self._history.summarise(self.transport.counts, self._sums.facts)

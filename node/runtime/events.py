@@ -1,7 +1,7 @@
-"""What happens in a node's life, as values, and who is told of it.
+"""The events of a node's life, as values, and the observers that receive them.
 
-Each event is told once, to every observer, in the order in which things happen. An observer takes what it
-cares about, and lets the rest be.
+Every observer receives each event once, in the order in which the events happen. An observer handles the
+events that concern it and ignores the others.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from protocol.wire.messages import Base
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What this node is and what it is going to do: a line for each name."""
+    """What this node is and what it is about to do: a line for each name."""
 
     lines: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupResized:
-    """A group has another size than was told before: what its sums withstand."""
+    """A group has another size than the last one reported; `group` states what its sums withstand."""
 
     group: Withstands
 
@@ -39,7 +39,7 @@ class RoundStarted:
 
 @dataclass(frozen=True, slots=True)
 class RoundEnded:
-    """A round is over; `rounds` is the last one of this run."""
+    """A round is over; `rounds` is the number of the run's last round."""
 
     record: Record
     rounds: int
@@ -47,20 +47,20 @@ class RoundEnded:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """A base that the others agreed on was fetched; `how` says on what ground it is taken."""
+    """The node fetched a base that the others agreed on; `how` says why it accepts the base."""
 
     base: Base
     how: str
 
     @property
     def text(self) -> str:
-        """In a line."""
+        """The event in one line."""
         return f"caught up: base of generation {self.base.generation}, {self.how}"
 
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """Something about a peer or the swarm; `text` is the whole of it in words."""
+    """A notice about a peer or the swarm; `text` is the complete notice in words."""
 
     notice: Notice
     text: str
@@ -68,34 +68,34 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """The owner's loss gate refused a base; `text` says it with the losses on the owner's rows."""
+    """The owner's loss gate refused a base; `text` gives the losses on the owner's rows."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """Something that the owner should look at."""
+    """A warning to the owner."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Draining:
-    """This node was told to end, and first ends what has begun, within so many seconds."""
+    """This node was told to end and first finishes what has begun, within `within_s` seconds."""
 
     within_s: float
 
     @property
     def text(self) -> str:
-        """In a line, with how not to wait."""
+        """The event in one line, with how to end at once."""
         within = f"{self.within_s:.0f} s"
         return f"ending: a round that has begun may take {within}; interrupt again to end at once"
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The run is over, after its last round or before."""
+    """The run is over, after its last round or earlier."""
 
     summary: Summary
 
@@ -115,19 +115,19 @@ NodeEvent = (
 
 
 class Observer(Protocol):
-    """Who is told what happens in a node's life."""
+    """Receives the events of a node's life."""
 
     def handle(self, event: NodeEvent) -> None:
-        """Take in an event. It is called on the event loop, or in a thread that trains: it must not wait."""
+        """Handles an event. It runs on the event loop or in a training thread and must not block."""
 
 
 class Observers:
-    """Tells each of several observers, in their order."""
+    """Passes events to several observers, in their order."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = tuple(observers)
 
     def handle(self, event: NodeEvent) -> None:
-        """Each is told."""
+        """Passes the event to each observer."""
         for observer in self._observers:
             observer.handle(event)

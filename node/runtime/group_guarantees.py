@@ -1,4 +1,4 @@
-"""What a group's sums withstand, in figures and in words, and what the session is told to make them so."""
+"""What a group's sums withstand, in figures and words, and the session settings that achieve it."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ WORD_BITS = 32
 
 @dataclass(frozen=True)
 class Withstands:
-    """A group of `members`: who may fall silent, and how many may collude and learn only the sum."""
+    """What a group of `members` withstands: silent members, and colluding members who learn only the sum."""
 
     protocol: str
     members: int
     threshold: int
-    """t: how many must be there at the end."""
+    """t: how many members must be present at the end."""
     dropouts: int
-    """f."""
+    """f: how many members may fall silent."""
     colluders: int
-    """m; one more, and an update can be exposed."""
+    """m: how many members may collude; one more can expose an update."""
     shares: str
     bits: int = WORD_BITS
 
     @property
     def facts(self) -> Mapping[str, object]:
-        """For programs."""
+        """The guarantees as plain values, for programs."""
         return asdict(self)
 
     @property
     def text(self) -> str:
-        """In a line."""
+        """The guarantees in one line."""
         if self.protocol == "additive":
             secret = "; floats obfuscate, they guarantee nothing" if self.shares == "float" else ""
             return f"additive shares of {self.members}: no dropout; all others would have to collude{secret}"
@@ -51,7 +51,7 @@ def _counted(dropouts: int) -> str:
 
 
 def withstands(section: AggregationSection, members: int) -> Withstands:
-    """Of the sums of a group of so many, 3 or more."""
+    """Returns what the sums of a group of `members`, 3 or more, withstand."""
     if not _is_masked(section, members):
         return Withstands("additive", members, members, 0, members - 2, section.shares)
     group = tolerance(members, section.dropouts)
@@ -63,7 +63,7 @@ def _is_masked(section: AggregationSection, members: int) -> bool:
 
 
 def check_length(section: AggregationSection, members: int, words: int) -> None:
-    """ConfigError for (words,) vectors that a group of so many can not sum, 3 or more."""
+    """Raises ConfigError if a group of `members`, 3 or more, cannot sum vectors of shape (words,)."""
     masked = _is_masked(section, members)
     if not (fits_masked if masked else fits_additive)(words, members):
         kind = "masked sums" if masked else "additive shares"
@@ -75,5 +75,8 @@ def check_length(section: AggregationSection, members: int, words: int) -> None:
 
 
 def masked_settings(section: AggregationSection, bound: float) -> MaskedSettings | None:
-    """For groups of 4 and more; None where all groups use additive shares. `bound`: of a coordinate."""
+    """Returns the settings for groups of 4 and more; None if all groups use additive shares.
+
+    `bound` is the largest absolute value of a coordinate.
+    """
     return None if section.protocol == "additive" else MaskedSettings(bound, section.dropouts)

@@ -1,8 +1,8 @@
-"""What a node writes down of itself: a line for each round that counts, the models, the run as a whole.
+"""The round history: a line for each round that counts, the models, and the summary of the run.
 
     a round ends ──▶ state: its number and its ending, one step ──▶ base judged and evaluated ──▶ its line
 
-Between the step and the line the process may be killed, or be told to end; then `catch_up` writes the line.
+If the process is killed or told to end between the step and the line, `catch_up` writes the line.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from protocol.wire.messages import Base
 
 @dataclass(frozen=True)
 class Training:
-    """What is kept of a round's training besides `fresh`: no loss where there was none to spend on it."""
+    """The results of a round's training besides `fresh`. The loss is None if the node did not train."""
 
     loss: float | None
     seconds: float
     offered: bool
-    """Whether there is something to offer that the privacy budget still allows."""
+    """Whether the node has an offer that the privacy budget still allows."""
 
 
 NO_TRAINING = Training(None, 0.0, False)
-"""Of a round in which there was none."""
+"""The value for a round without training."""
 
 
 def ending_of(outcome: Completed | Failed, training: Training, aggregate_s: float, meter: Meter) -> Ending:
-    """How a round ended, and what it cost so far."""
+    """Returns how a round ended and what it has cost so far."""
     failed = outcome if isinstance(outcome, Failed) else None
     return Ending(
         round=outcome.round,
@@ -63,7 +63,7 @@ def ending_of(outcome: Completed | Failed, training: Training, aggregate_s: floa
 
 
 class RoundHistory:
-    """Writes into a node's folder, and tells its owner of each line."""
+    """Writes the history into a node's folder and reports each line to the observer."""
 
     def __init__(
         self,
@@ -87,10 +87,10 @@ class RoundHistory:
         self._began = time.monotonic()
         self._earlier = Traffic(0.0)
         self._written = 0
-        """The last round that has a line."""
+        """The last round with a line."""
 
     async def begin(self) -> None:
-        """Go on with the history that is there, after the line that it lacks where the node was killed."""
+        """Continues the existing history; first writes the line that a kill may have prevented."""
         history = await asyncio.to_thread(self._folder.history)
         rounds = (number for line in history if isinstance(number := line.get("round"), int))
         self._written = max(rounds, default=0)
@@ -98,24 +98,24 @@ class RoundHistory:
         self._earlier = total_of(await asyncio.to_thread(self._folder.history))
 
     def new_round(self) -> None:
-        """Whatever the loss gate refused belongs to the round before."""
+        """Starts a round: a refusal of the loss gate belonged to the previous one."""
         self._refused = None
 
     def judge(self) -> None:
-        """Ask the loss gate about the base, if it has not been asked yet; a refusal is told."""
+        """Lets the loss gate judge the base, unless it has done so; reports a refusal to the observer."""
         refused = self._loss_gate.judge()
         if refused is not None:
             self._refused = refused
             self._observer.handle(RolledBack(refused.text))
 
     async def catch_up(self) -> None:
-        """The line of a round that counts and has none yet."""
+        """Writes the line of the last round that counts, if it has none yet."""
         ending = self._state.ending
         if ending is not None and ending.round > self._written:
             await self.write(ending)
 
     async def write(self, ending: Ending) -> None:
-        """A round's line, the models after it, and word of it."""
+        """Writes a round's line and the models after it, then reports the round to the observer."""
         await asyncio.to_thread(self.judge)
         evaluation = await self._evaluate()
         spent = spent_by(self._mechanism, self._state.ledger)
@@ -127,20 +127,20 @@ class RoundHistory:
             spent=spent,
             refused=self._refused,
         )
-        self._written = ending.round  # a line that fails half-way is not begun again by this process
+        self._written = ending.round  # this process does not retry a line that fails half-way
         await asyncio.to_thread(self._folder.append, record)
         await self.save_models()
         self._observer.handle(RoundEnded(record, self._plan.rounds))
 
     async def _evaluate(self) -> Evaluation:
-        """The base's accuracy and loss; worked out once for each base."""
+        """Returns the base's accuracy and loss; computes them once per base."""
         digest, vector = self._state.base.digest, self._state.base_vector
         if self._evaluation is None or self._evaluation[0] != digest:
             self._evaluation = digest, await asyncio.to_thread(self._trainer.evaluate, vector)
         return self._evaluation[1]
 
     async def save_models(self) -> None:
-        """The agreed base and the working model, as they are now."""
+        """Writes the agreed base and the working model as they are now."""
         await asyncio.to_thread(
             self._folder.models,
             tensors_of=self._trainer.tensors,
@@ -150,7 +150,10 @@ class RoundHistory:
         )
 
     async def summarise(self, counts: Counts, sums: Mapping[str, object]) -> Summary:
-        """The run as a whole, over restarts; written to summary.json. `sums`: what those withstand."""
+        """Returns the summary of the whole run, over restarts, and writes it to summary.json.
+
+        `sums` states what the last group's sums withstand.
+        """
         evaluation = await self._evaluate()
         summary = run_summary(
             history=self._folder.history(),
@@ -175,7 +178,7 @@ def round_record(
     spent: Spent | None,
     refused: Refused | None,
 ) -> Record:
-    """A round's line of history; `spent` is what the run has cost so far."""
+    """Returns a round's line of history; `spent` is the privacy cost of the run so far."""
     return Record(
         round=ending.round,
         outcome=ending.outcome,
@@ -212,9 +215,10 @@ def run_summary(
     state: State,
     sums: Mapping[str, object],
 ) -> Summary:
-    """The run as a whole; `earlier` is what the starts before this one cost, `privacy` the ledger.
+    """Returns the summary of the whole run.
 
-    `sums`: what the last group's sums withstand.
+    `earlier` is the cost of earlier starts, `privacy` the ledger; `sums` states what the last group's sums
+    withstand.
     """
     return Summary(
         rounds=state.round,

@@ -1,4 +1,4 @@
-"""Which key the tracker has: pinned by --tracker KEY@URL, or kept in --out since it answered first."""
+"""The tracker's known key: pinned by --tracker KEY@URL, or kept in --out since the tracker first answered."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ _MOST_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class KnownTracker:
-    """`pinned`: the key that the owner named; `file`: where those that were met are kept, a line each."""
+    """`pinned` is the key that the owner named; `file` keeps the keys of met trackers, one per line."""
 
     pinned: Key | None
     file: Path
 
     def key_at(self, endpoint: str) -> Key | None:
-        """The key that a tracker there must have; None at the first contact. ConfigError for a bad file."""
+        """Returns the key that the tracker at `endpoint` must have; None at the first contact.
+
+        Raises ConfigError for an unreadable or malformed file.
+        """
         if self.pinned is not None:
             return self.pinned
         return next((known.key for known in self._known() if known.endpoint == endpoint), None)
 
     def keep(self, endpoint: str, key: Key) -> None:
-        """From now on the tracker there has this key: on the disk when this returns."""
+        """Stores the key of the tracker at `endpoint`; it is on disk when this returns."""
         others = [known for known in self._known() if known.endpoint != endpoint]
         lines = [f"{known.key.hex()}@{known.endpoint}" for known in others if known.key is not None]
         made = self.file.with_name(f".{self.file.name}")
@@ -48,7 +51,7 @@ class KnownTracker:
             raise ConfigError(f"the file {self.file} can not be written: {reason(error)}") from error
 
     def changed(self, endpoint: str, text: str) -> str:
-        """The one line for a tracker that is another one: what was found, and what to do."""
+        """Returns the line about a tracker with another key: what was found, and what to do."""
         where = "correct the KEY of --tracker" if self.pinned is not None else f"delete {self.file}"
         return (
             f"the tracker at {endpoint} is another one than before: {text}; find out who answers there; if "

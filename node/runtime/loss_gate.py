@@ -1,15 +1,15 @@
-r"""The loss gate: a base that does badly on the owner's rows is not trained on, and the way back is offered.
+r"""The loss gate: the node does not train on a base with a high loss on its rows, and offers the way back.
 
 base --judge--> good: trained on, as without a gate
             \--> refused: training starts from the last good base, and an offer is
                  fresh + (last good base - base)
 
-What was agreed stays agreed. If all members of a group refuse a base, their mean leads back to the last good
-one and has what they learned in it; if some do, it leads back as far as their share of the group.
+The agreed base stays agreed. If all members of a group refuse a base, their mean leads back to the last good
+one and contains what they learned; if only some do, it leads back in proportion to their share of the group.
 
-The rows are the training rows: of a part of common data the test rows are nobody's own, and of one's own
-data the validation rows would no longer tell the accuracy once they choose the model. That the rows were
-trained on matters little, as what is compared are common models.
+The gate uses the training rows. If the data is a shard of common data, the test rows belong to no owner; if
+it is the owner's, validation rows that choose the model would no longer measure its accuracy. That the node
+trained on these rows matters little, because the gate compares common models.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from node.training.trainer import Learner
 
 @dataclass(frozen=True)
 class Refused:
-    """A base was refused: its loss on one's own rows, and the lowest of the good bases before it."""
+    """A refused base: its loss on the owner's rows, and the lowest loss of the good bases before it."""
 
     generation: int
     lowest_loss: float
@@ -36,7 +36,7 @@ class Refused:
 
     @property
     def losses(self) -> tuple[float | None, float | None]:
-        """The lowest and the base's, to be written down; None for one that is not finite."""
+        """The lowest loss and the base's, rounded for the history; None for one that is not finite."""
         lowest, loss = (
             round(value, 6) if math.isfinite(value) else None for value in (self.lowest_loss, self.loss)
         )
@@ -44,7 +44,7 @@ class Refused:
 
     @property
     def text(self) -> str:
-        """In a line."""
+        """The refusal in one line."""
         return (
             f"rolled back: loss on own rows {self.lowest_loss:.4g} -> {self.loss:.4g} with the base of "
             f"generation {self.generation}; training goes on from the last good one"
@@ -52,24 +52,24 @@ class Refused:
 
 
 class NodeLossGate(Protocol):
-    """Who judges a base before it is trained on."""
+    """Judges a base before the node trains on it."""
 
     def judge(self) -> Refused | None:
-        """Judge the base if that has not been done; what is to be said if it is refused."""
+        """Judges the base unless that was done; returns the refusal, or None."""
 
 
 class NoLossGate:
-    """Takes every base, as a node without a gate does."""
+    """Accepts every base, as a node without a gate does."""
 
     def judge(self) -> Refused | None:
-        """Nothing."""
+        """Returns None."""
         return None
 
 
 class RowsLossGate:
-    """Judges by the mean loss on the trainer's rows. One call at a time.
+    """Judges a base by its mean loss on the trainer's rows. It allows one call at a time.
 
-    The lowest loss is remembered while the node runs; after a restart it begins with the last good base's.
+    It remembers the lowest loss while the node runs; a restart begins with the last good base's loss.
     """
 
     def __init__(self, tolerance: float, trainer: Learner, state: State) -> None:
@@ -79,7 +79,7 @@ class RowsLossGate:
         self._begun = False
 
     def judge(self) -> Refused | None:
-        """See NodeLossGate.judge. A base that is taken over meanwhile is judged as well."""
+        """See NodeLossGate.judge. It also judges a base that the node adopts meanwhile."""
         self._begin()
         refused = None
         while (waiting := self._state.unjudged) is not None:
@@ -94,7 +94,7 @@ class RowsLossGate:
         return refused
 
     def _begin(self) -> None:
-        """Know the loss of the last good base, where there is one."""
+        """Evaluates the loss of the last good base once, if there is one."""
         last_good = None if self._begun else self._state.last_good
         if last_good is not None:
             self._loss_gate = self._loss_gate.after(self._trainer.own_loss(last_good))
@@ -102,7 +102,7 @@ class RowsLossGate:
 
 
 def make_loss_gate(task: Task, trainer: Learner, state: State) -> NodeLossGate:
-    """The gate of `aggregation.loss_gate`; where there is none, what one said before is forgotten."""
+    """Returns the gate of `aggregation.loss_gate`; without one, the state forgets earlier judgements."""
     if task.aggregation.loss_gate is None:
         state.without_gate()
         return NoLossGate()
@@ -110,7 +110,7 @@ def make_loss_gate(task: Task, trainer: Learner, state: State) -> NodeLossGate:
 
 
 def check_loss_gate(task: Task, mechanism: Mechanism) -> None:
-    """ConfigError where what the mechanism promises would not be true beside the gate."""
+    """Raises ConfigError if the mechanism's guarantee would not hold beside the gate."""
     if task.aggregation.loss_gate is not None and not covers_a_gate(mechanism):
         raise ConfigError(
             f"aggregation.loss_gate = {task.aggregation.loss_gate:g} is refused with privacy.mechanism = "
@@ -120,7 +120,7 @@ def check_loss_gate(task: Task, mechanism: Mechanism) -> None:
 
 
 def loss_gate_words(task: Task) -> dict[str, str]:
-    """What the owner reads at the start; nothing where there is no gate."""
+    """Returns the start-up line about the gate; empty without a gate."""
     if task.aggregation.loss_gate is None:
         return {}
     return {

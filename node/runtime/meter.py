@@ -1,4 +1,4 @@
-"""What a round costs: seconds by phase, bytes by phase."""
+"""The cost of a round: seconds by phase, bytes by phase."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PHASES = ("group", "shares", "sums")
 
 
 class Meter:
-    """Books time to the phase it was spent in, and takes bytes from the transport's totals."""
+    """Books time to the phase in which it was spent, and takes bytes from the transport's totals."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
@@ -21,7 +21,7 @@ class Meter:
         self.begin()
 
     def begin(self) -> None:
-        """A new round."""
+        """Starts a round."""
         self._sent = Counter(self._counts.sent)
         self._received = Counter(self._counts.received)
         self._seconds: Counter[str] = Counter()
@@ -29,7 +29,7 @@ class Meter:
         self.clipped = 0
 
     def enter(self, phase: str) -> None:
-        """From now on time is spent in `phase`."""
+        """Books the time since the last call, and books time to `phase` from now on."""
         now = time.monotonic()
         self._seconds[self._phase] += now - self._since  # type: ignore[assignment]
         self._phase, self._since = phase, now
@@ -46,16 +46,16 @@ class Meter:
 
     @property
     def spent_s(self) -> dict[str, float]:
-        """Seconds of this round by phase, as far as they are booked."""
+        """Seconds of this round by phase, as booked so far."""
         return {name: float(seconds) for name, seconds in self._seconds.items()}
 
     @property
     def since(self) -> float:
-        """From when on time is not booked yet (monotonic)."""
+        """The moment, in monotonic seconds, since which time is not booked yet."""
         return self._since
 
     def phases(self, train_s: float) -> dict[str, Traffic]:
-        """The round so far."""
+        """Returns the cost of the round so far, by phase."""
         sent, received = self.sent, self.received
         own = {name: Traffic(float(self._seconds[name]), sent[name], received[name]) for name in PHASES}
         return {"train": Traffic(train_s), **own}

@@ -1,4 +1,4 @@
-"""What a node's machine tells its owner, in words."""
+"""Words for the notices and fatal errors that a node's machine reports to its owner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from protocol.actions import Fatal, Note, Notice
 
 
 def notice_text(notice: Notice, parameters: str) -> str:
-    """A notice in words; `parameters` are this node's own."""
+    """Returns a notice in words; `parameters` are this node's own."""
     who, text = notice.who, notice.text
     match notice.kind:
         case Note.JOINED:
@@ -38,7 +38,7 @@ def notice_text(notice: Notice, parameters: str) -> str:
 
 
 def fatal_text(fatal: Fatal, parameters: str) -> str:
-    """The one line for a node that can not take part."""
+    """Returns the line for a node that cannot take part."""
     if not fatal.parameters:
         return fatal.text
     return f"{fatal.text}: {describe_difference(parameters, fatal.parameters)}; make them equal"

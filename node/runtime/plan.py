@@ -1,4 +1,4 @@
-"""What a node was asked for."""
+"""The plan: what a node was asked to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from protocol.wire.messages import Base
 
 @dataclass(frozen=True)
 class Plan:
-    """Up to which round this node goes, and how it is named."""
+    """A node's last round, its task and its names."""
 
     rounds: int
     task: str
@@ -20,11 +20,11 @@ class Plan:
     """The canonical text that all members share."""
     aggregation: AggregationSection
     expected: int
-    """How many there will be in a group, as far as can be told before there is one."""
+    """The expected number of members of a group, before the first group forms."""
     generations: int | None
-    """After how many agreed bases enough is agreed, whatever the round; None: all rounds are wanted."""
+    """The number of agreed bases after which the node stops, whatever the round; None: it runs all rounds."""
 
     def over(self, round: int, base: Base) -> bool:
-        """Whether there is nothing more to do after `round`, with this base."""
+        """Returns whether the node is done after `round`, with this base."""
         enough = self.generations is not None and base.generation >= self.generations
         return enough or round >= self.rounds

@@ -1,6 +1,6 @@
-"""A node's privacy: the mechanism of its task, what it can still afford, what an offer is charged, in words.
+"""A node's privacy budget: its mechanism, what it can still afford, the charge of an offer, and the words.
 
-The formulas are in `mechanisms`; this is where a node applies them to its own ledger.
+The formulas are in `mechanisms`; this module applies them to the node's own ledger.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _PARTS = tuple(name for name in dir(Mechanism) if not name.startswith("_"))
 
 
 def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], rows: int) -> Mechanism:
-    """The mechanism that `privacy.mechanism` names, for this node's work; ConfigError for what can not be.
+    """Makes the mechanism that `privacy.mechanism` names, for this node's work.
 
-    An import path `package.module:Class` is called with a `mechanisms.mechanism.Setting`, as the built-in
-    ones are.
+    An import path `package.module:Class` is called with a `mechanisms.mechanism.Setting`, like the built-in
+    mechanisms. Raises ConfigError if the mechanism cannot be made or lacks a part.
     """
-    from mechanisms.registry import MECHANISMS  # noqa: PLC0415 - loads torch, which a tracker has no use for
+    from mechanisms.registry import MECHANISMS  # noqa: PLC0415 - loads torch, which a tracker does not need
 
     name = task.privacy.mechanism
     make = MECHANISMS[name] if name in MECHANISMS else import_class(name)
@@ -54,10 +54,10 @@ def make_mechanism(task: Task, shapes: Sequence[tuple[str, tuple[int, ...]]], ro
 
 
 def offer_bound(task: Task, mechanism: Mechanism) -> float:
-    """What no coordinate of anybody's offer exceeds: `aggregation.clip`, or what the noise needs.
+    """Returns the bound on coordinates of all offers: `aggregation.clip`, or more if the noise needs it.
 
-    The noise's bound comes out of a calibration, whose last digit may differ from machine to machine, and all
-    nodes must have the same: so it is rounded up to three digits.
+    A calibration computes the noise's bound, and its last digit may differ between machines. All nodes need
+    the same bound, so it is rounded up to three digits.
     """
     if mechanism.bound <= task.aggregation.clip:
         return task.aggregation.clip
@@ -66,12 +66,12 @@ def offer_bound(task: Task, mechanism: Mechanism) -> float:
 
 
 def can_train(mechanism: Mechanism, ledger: Ledger, pending: Sequence[Event]) -> bool:
-    """Whether one more round of training, and the offer of it, stay within the budget."""
+    """Returns whether one more round of training and its offer stay within the budget."""
     return _fits(mechanism, ledger, (*pending, *mechanism.per_training, *mechanism.per_offer))
 
 
 def can_offer(mechanism: Mechanism, ledger: Ledger, pending: Sequence[Event]) -> bool:
-    """Whether an offer of what was trained already stays within the budget."""
+    """Returns whether an offer of the training so far stays within the budget."""
     return _fits(mechanism, ledger, (*pending, *mechanism.per_offer))
 
 
@@ -83,18 +83,18 @@ def _fits(mechanism: Mechanism, ledger: Ledger, events: Sequence[Event]) -> bool
 
 
 def receipt_of(mechanism: Mechanism, ledger: Ledger, pending: Sequence[Event], memory: Memory) -> Receipt:
-    """What an offer of `pending` training is charged; `memory` is the one that it leaves."""
+    """Returns the receipt of an offer of `pending` training; `memory` is the mechanism's memory after it."""
     events = (*pending, *mechanism.per_offer)
     return Receipt(events, memory, spent_by(mechanism, ledger.adding(events)))
 
 
 def spent_by(mechanism: Mechanism, ledger: Ledger) -> Spent | None:
-    """What a ledger has cost in all; None where no privacy is on."""
+    """Returns the total cost of a ledger; None without a privacy guarantee."""
     return spent(ledger, mechanism.guarantee.delta) if mechanism.guarantee else None
 
 
 def introduction(mechanism: Mechanism) -> dict[str, str]:
-    """What the owner reads at the start: the budget, what it protects, for whom, and what is outside it."""
+    """Returns the start-up lines: the budget, what and whom it protects, and what it does not cover."""
     guarantee = mechanism.guarantee
     if guarantee is None:
         return {"privacy": f"{mechanism.name}: {mechanism.protects}"}
@@ -109,7 +109,7 @@ def introduction(mechanism: Mechanism) -> dict[str, str]:
 
 
 def facts(mechanism: Mechanism, ledger: Ledger) -> Mapping[str, object] | None:
-    """The ledger for summary.json; None where no privacy is on."""
+    """Returns the ledger for summary.json; None without a privacy guarantee."""
     guarantee, so_far = mechanism.guarantee, spent_by(mechanism, ledger)
     if guarantee is None or so_far is None:
         return None
@@ -130,7 +130,7 @@ def facts(mechanism: Mechanism, ledger: Ledger) -> Mapping[str, object] | None:
 
 
 def ledger_text(privacy: Mapping[str, object]) -> str:
-    """The ledger in a line, from `facts`."""
+    """Returns the ledger, as `facts` gives it, in one line."""
     outside = f"; not covered: {privacy['outside']}" if privacy["outside"] else ""
     return (
         f"privacy spent: epsilon {privacy['epsilon_spent']:.4g} of {privacy['epsilon_budget']:.4g} at delta "

@@ -1,8 +1,8 @@
-"""Answers to requests for certificates, partial sums and bases, from what is stored.
+"""Answers requests for certificates, partial sums and bases from the stored state.
 
-What is asked for is thousands of times as long as the request. So an answer is loaded only when its peer has
-taken the one before and there is room for it: until then the request waits, and of those only so many do. A
-peer that takes nothing more is let go with all that it asked for; it may ask again.
+An answer is thousands of times as long as its request. So the node loads an answer only when the peer has
+taken the previous one and there is room; until then the request waits, in a bounded queue. If a peer stops
+taking answers, the node drops all its requests; the peer may ask again.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from protocol.wire.masked_messages import ResultCertificate, TotalPiece
 from protocol.wire.messages import BasePiece, CertificateRequest, Message, PieceRequest, Request, Sid, Sum
 
 MAX_WAITING = 16
-"""How many requests of one peer wait, the one that is being answered among them."""
+"""How many requests of one peer may wait, including the one being answered."""
 MAX_SERVED_BYTES = 32 * 1024 * 1024
 AT_ONCE = MAX_SERVED_BYTES // MAX_FRAME_BYTES
-"""How many answers are under way at once, each to another peer."""
+"""How many answers may be under way at once, each to another peer."""
 
 Load = Callable[[Request], Message | None]
 Hand = Callable[[str, Message], Awaitable[bool]]
-"""Sends a message to an endpoint; whether it went."""
+"""Sends a message to an endpoint and returns whether it was sent."""
 
 
 class Serving:
-    """Who has asked for what, and what is under way to whom: one task a peer, while it waits for something.
+    """The waiting requests of all peers, and one task for each peer that waits for an answer.
 
-    `load` reads from the disk; `hand` returns when a message has gone or never will.
+    `load` reads from disk; `hand` returns when a message was sent or never will be.
     """
 
     def __init__(self, load: Load, hand: Hand, counts: Counts) -> None:
@@ -41,13 +41,13 @@ class Serving:
         self._hand = hand
         self._counts = counts
         self._waiting: dict[Key, dict[tuple[bytes, ...], tuple[str, Request]]] = {}
-        """By peer and by what is asked for: where it goes. The first one of a peer is being answered."""
+        """By peer and requested item: the endpoint and the request. A peer's first one is being answered."""
         self._room = asyncio.Semaphore(AT_ONCE)
         self._loading = asyncio.Lock()
         self._tasks: asyncio.TaskGroup | None = None
 
     def ask(self, to: str, request: Request) -> None:
-        """`to` asks for this. What it has asked for already, and what is too much, is counted and let be."""
+        """Queues a request from `to`. Counts and drops a repeated request and one beyond the bound."""
         peer, what = request.sender, _what(request)
         waiting = self._waiting.setdefault(peer, {})
         if what in waiting:
@@ -60,7 +60,7 @@ class Serving:
                 self._tasks.create_task(self._answer(peer), name=f"serving {to}")
 
     async def run(self) -> None:
-        """Answer until this is cancelled; what was asked for before is not forgotten."""
+        """Answers until it is cancelled, starting with requests that came earlier."""
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 for peer in self._waiting:
@@ -71,7 +71,7 @@ class Serving:
             self._waiting.clear()
 
     async def _answer(self, peer: Key) -> None:
-        """All that a peer waits for, one after the other, as long as it takes what it is sent."""
+        """Answers a peer's requests one after another, as long as it takes the answers."""
         waiting, takes = self._waiting[peer], True
         while waiting and takes:
             what, (to, request) = next(iter(waiting.items()))
@@ -83,13 +83,13 @@ class Serving:
         del self._waiting[peer]
 
     async def _handed(self, to: str, request: Request) -> bool:
-        """Whether this peer took what it asked for, or there is no such thing; nothing is held afterwards."""
-        async with self._loading:  # a disk has one head, and threads are few
+        """Answers one request. Returns False if the peer did not take the answer; keeps nothing in memory."""
+        async with self._loading:  # one at a time: a disk has one head, and threads are few
             message = await asyncio.to_thread(self._loaded, request)
         return message is None or await self._hand(to, message)
 
     def _loaded(self, request: Request) -> Message | None:
-        """What was asked for, and no more: a view of a piece would hold the whole vector."""
+        """Loads the answer; copies its payload, because a view of a piece would keep the whole vector."""
         message = self._load(request)
         if isinstance(message, BasePiece | Sum | TotalPiece):
             return replace(message, payload=bytes(message.payload))
@@ -97,14 +97,14 @@ class Serving:
 
 
 def _what(request: Request) -> tuple[bytes, ...]:
-    """What is asked for, however often and in whatever words."""
+    """Returns the identity of the requested item, equal for repeated requests."""
     if isinstance(request, CertificateRequest):
         return (request.sid,)
     return (request.sid, request.of, request.index.to_bytes(4, "big"))
 
 
 def answer(state: State, request: CertificateRequest | PieceRequest) -> Message | None:
-    """What was asked for; None if it is not (or no longer) here."""
+    """Returns the requested message; None if it is not stored (any more)."""
     match request:
         case CertificateRequest(sid=sid):
             kept = state.sessions.get(sid)
@@ -126,7 +126,7 @@ def _sum_piece(state: State, sid: Sid, of: bytes, index: int) -> Sum | TotalPiec
     kept = state.sessions.get(sid)
     payload = state.kept_part(sid, of, index)
     if payload is not None and of == NOBODY:
-        return TotalPiece(sid, index, payload)  # its digest tells whether it is the right one
+        return TotalPiece(sid, index, payload)  # the total's digest shows whether it is the right one
     if kept is None or payload is None or isinstance(kept.certificate, ResultCertificate):
         return None
     header = next((header for header in kept.certificate.sums if header.sender == of), None)

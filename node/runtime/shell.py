@@ -1,15 +1,14 @@
-"""The asyncio shell of a machine: feed it, carry out its actions in order, re-arm one timer.
+"""The asyncio shell of a machine: it feeds events, carries out the actions in order and keeps one timer.
 
-One event at a time: the machine is never entered twice at once. Events that may go through a large vector
-leave the event loop for a thread; those that never do stay, for the way to a thread and back costs more CPU
-than they do. The clock is the wall's at the start and monotonic from there on.
+The shell enters the machine for one event at a time. Events that may go through a large vector run in a
+thread; light events stay on the event loop, because moving to a thread costs more CPU than the events do. The
+clock starts at wall-clock time and is monotonic from there on.
 
-A machine may change in a thread: whoever reads it meanwhile sees what is half done, or fails. So there is a
-rule for all but the events themselves. A machine is read under the shell's lock: in `send` and `perform`,
-which are called under it, and through `look`. Who can not wait for the lock reads a value that never changes,
-and that the machine or the shell has replaced as a whole: the deadline, which the shell notes at the end of
-each event; what an action holds (protocol.wire.bulk); who may answer at an endpoint
-(protocol.swarm.addressing).
+A machine may change in a thread; a reader without the lock would see half-done changes or fail. So all code
+except the events themselves reads the machine only under the shell's lock: in `send` and `perform`, which the
+shell calls under it, and through `look`. Code that cannot wait for the lock reads immutable values that the
+machine or the shell replaces as a whole: the deadline, which the shell notes at the end of each event; the
+contents of an action (protocol.wire.bulk); who may answer at an endpoint (protocol.swarm.addressing).
 """
 
 from __future__ import annotations
@@ -33,43 +32,43 @@ Event = Callable[[float], list[Action]]
 Deliver = Callable[[Send], None]
 Perform = Callable[[Action], Awaitable[list[Action]]]
 Light = Callable[[], bool]
-"""Whether an event is light now: asked when it enters the machine, under the lock."""
+"""Returns whether an event is light; called under the lock when the event enters the machine."""
 T = TypeVar("T")
-_HEAVY_BYTES = 4 * 1024 * 1024  # why so many: docs/decisions/node.md
+_HEAVY_BYTES = 4 * 1024 * 1024  # docs/decisions/node.md says why this many
 
 
 class Clock:
-    """Unix seconds that never jump."""
+    """A clock of Unix seconds that never jumps."""
 
     def __init__(self) -> None:
         self._offset = time.time() - time.monotonic()
 
     def now(self) -> float:
-        """The time."""
+        """Returns the time in Unix seconds."""
         return self.at(time.monotonic())
 
     def at(self, monotonic_s: float) -> float:
-        """The time at a moment of the monotonic clock."""
+        """Returns the time in Unix seconds at a moment of the monotonic clock."""
         return monotonic_s + self._offset
 
 
 @dataclass(frozen=True, slots=True)
 class _BoundReply(Reply):
-    """A reply, and the way back to who brought the message that it answers."""
+    """A reply, and the way back to the sender of the message that it answers."""
 
     back: Back
 
 
 def is_heavy(dimension: int) -> bool:
-    """Whether going through a vector (dimension,) is worth a thread: it takes more than the way there."""
+    """Returns whether work on a vector (dimension,) takes longer than moving it to a thread."""
     return WORD_BYTES * dimension > _HEAVY_BYTES
 
 
 class Shell:
     """Drives one machine.
 
-    `send` takes what is to be sent, at once, and a reply goes back where its question came from; `perform`
-    carries out anything else, and returns what follows.
+    `send` takes each Send action at once; a reply goes back on the link that brought its request. `perform`
+    carries out any other action and returns the actions that follow from it.
     """
 
     def __init__(
@@ -80,9 +79,10 @@ class Shell:
         heavy: bool,
         is_light: Callable[[Message], bool] = is_always_light,
     ) -> None:
-        """`heavy`: whether events that are not light take more than some tens of milliseconds: a thread.
+        """`heavy`: events that are not light may take more than some tens of ms and run in a thread.
 
-        `is_light`: whether the machine takes in a message now as `protocol.aggregation.session_machine` says.
+        `is_light` tells whether a message is light for the machine now, as
+        `protocol.aggregation.session_machine` defines it.
         """
         self._machine = machine
         self._is_light = is_light
@@ -91,48 +91,46 @@ class Shell:
         self._heavy = heavy
         self._lock = asyncio.Lock()
         self._deadline: float | None = None
-        """The machine's, at the end of the last event."""
+        """The machine's deadline at the end of the last event."""
         self._changed = asyncio.Event()
-        """Set when that is another one."""
+        """Set when the deadline changes."""
         self._queued = 0
-        """Who waits for the lock, or had to: it may be free, and the next one not yet woken."""
+        """How many tasks wait for the lock; it may be free while the next one is not yet woken."""
         self._running: set[asyncio.Task[None]] = set()
         self._is_over = False
         self.clock = Clock()
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Ends with the first error that is this node's own: whoever runs the shell waits for it."""
+        """Receives the first error of this node itself; the task that runs the shell waits for it."""
 
     async def feed(self, event: Event, light: Light = lambda: False) -> None:
-        """One event: enter the machine, then do what it says, and what follows, in order.
+        """Feeds one event: enters the machine, then carries out its actions, and those that follow, in order.
 
-        A `light` one is never worth a thread.
-
-        Whoever brought the event may be cancelled; the event is finished all the same. It gets a
-        RemoteProtocolError; an error of this node's own goes to `broken`, and so to whoever runs it.
+        A `light` event never runs in a thread. If the caller is cancelled, the event still finishes. The
+        caller gets a RemoteProtocolError; an error of this node itself goes to `broken`.
         """
         if self._lock.locked() or self._queued or (self._heavy and not light()):
             await self._finished(self._in_turn(event, light))
             return
-        await self._lock.acquire()  # nobody has it, and nobody waits for it: that is at once
+        await self._lock.acquire()  # nobody holds it or waits for it, so this does not block
         remaining = self._begun(event)
         if remaining:
             await self._finished(self._ended(remaining))
 
     async def _finished(self, event: Coroutine[None, None, None]) -> None:
-        """Run what may wait to its end, whatever becomes of who brought it."""
+        """Runs an event to its end, even if its caller is cancelled."""
         task = asyncio.create_task(event)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         await asyncio.shield(task)
 
     async def look(self, at: Callable[[], T]) -> T:
-        """What `at` sees of the machine between two events: some of them run in a thread."""
+        """Calls `at` between two events, some of which run in a thread, and returns its result."""
         async with self._turn():
             return at()
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """The lock, after all who came before."""
+        """Holds the lock, after all earlier waiters."""
         self._queued += 1
         try:
             async with self._lock:
@@ -141,11 +139,11 @@ class Shell:
             self._queued -= 1
 
     async def drain(self) -> None:
-        """Wait for the events that have begun."""
+        """Waits for the events that have begun."""
         await asyncio.gather(*self._running, return_exceptions=True)
 
     def last(self, event: Event) -> Event:
-        """This event, after which the machine is told nothing more."""
+        """Wraps an event as the last one: later events no longer reach the machine."""
 
         def ending(now: float) -> list[Action]:
             self._is_over = True
@@ -154,9 +152,9 @@ class Shell:
         return ending
 
     async def finish(self, event: Event) -> None:
-        """The `last` event, unless there was one; all is done when this returns.
+        """Feeds the `last` event, unless there was one, and waits until all events have finished.
 
-        Raises what this node itself got wrong until then.
+        Raises the error of this node itself, if there was one.
         """
         await self.feed(self.last(event), light=lambda: True)
         await self.drain()
@@ -167,14 +165,14 @@ class Shell:
         return [] if self._is_over else event(self.clock.now())
 
     async def _in_turn(self, event: Event, light: Light) -> None:
-        """Wait for the events before, then enter: in a thread, where that is worth it."""
+        """Waits for earlier events, then enters the machine, in a thread if the event is heavy."""
         async with self._turn():
             with self._told():
                 enter, aside = self._entered, self._heavy and not light()
                 await self._do(await asyncio.to_thread(enter, event) if aside else enter(event))
 
     def _begun(self, event: Event) -> list[Action]:
-        """Enter and send; what remains to be done under the lock, which is let go where nothing does."""
+        """Enters the machine and sends. Returns the other actions; releases the lock if there are none."""
         remaining: list[Action] = []
         try:
             with self._told():
@@ -185,7 +183,7 @@ class Shell:
         return remaining
 
     async def _ended(self, remaining: list[Action]) -> None:
-        """The rest of an event that has the lock."""
+        """Carries out the rest of an event that holds the lock, then releases the lock."""
         try:
             with self._told():
                 await self._do(remaining)
@@ -193,12 +191,12 @@ class Shell:
             self._lock.release()
 
     async def _do(self, actions: list[Action]) -> None:
-        """All of this, and what follows from it, in order."""
+        """Carries out these actions and those that follow from them, in order."""
         while actions := self._sent(actions):
             actions = [*await self._perform(actions[0]), *actions[1:]]
 
     def _sent(self, actions: list[Action]) -> list[Action]:
-        """Send what is first to be sent; what remains begins with something else."""
+        """Sends the leading Send and Reply actions; returns the rest."""
         for done, action in enumerate(actions):
             match action:
                 case Send():
@@ -211,16 +209,16 @@ class Shell:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Under the lock: a fault of this node's own is told to whoever runs it; the deadline is noted anew.
+        """Under the lock: passes an error of this node itself to `broken`, then notes the new deadline.
 
-        Not where this is cancelled, as at the end of the loop: a thread may be in the machine still.
+        After a cancellation, as at the end of the loop, it notes none: a thread may still be in the machine.
         """
         try:
             yield
         except RemoteProtocolError:
             self._note_deadline()
             raise
-        except Exception as error:  # noqa: BLE001 - handed to whoever waits for `broken`
+        except Exception as error:  # noqa: BLE001 - raised where a task waits for `broken`
             self._break(error)
         self._note_deadline()
 
@@ -229,7 +227,7 @@ class Shell:
             self.broken.set_exception(error)
 
     def _note_deadline(self) -> None:
-        """Under the lock: what the timer goes by until the next event has ended."""
+        """Under the lock: notes the deadline for the timer, which holds until the end of the next event."""
         try:
             deadline = None if self._is_over else self._machine.deadline
         except Exception as error:  # noqa: BLE001 - as above
@@ -240,7 +238,7 @@ class Shell:
             self._changed.set()
 
     async def receive(self, message: Message, back: Back) -> None:
-        """A message came in; RemoteProtocolError goes to who brought it, and so does every Reply to it."""
+        """Feeds a message. Raises RemoteProtocolError to the caller; replies take the way `back`."""
 
         def event(now: float) -> list[Action]:
             actions = self._machine.receive(message, back.key, now)
@@ -249,15 +247,15 @@ class Shell:
         await self.feed(event, lambda: self._is_light(message))
 
     async def unreachable(self, endpoint: str, why: str) -> None:
-        """An endpoint does not answer."""
+        """Feeds the event that an endpoint does not answer."""
         await self.feed(lambda now: self._machine.unreachable(endpoint, why, now))
 
     async def reconnected(self, endpoint: str) -> None:
-        """A link broke and was opened again."""
+        """Feeds the event that a link broke and was opened again."""
         await self.feed(lambda now: self._machine.reconnected(endpoint, now))
 
     async def keep_time(self) -> None:
-        """Tick whenever the deadline is over; runs until it is cancelled."""
+        """Ticks the machine at each deadline; runs until it is cancelled."""
         await self.look(self._note_deadline)
         while True:
             self._changed.clear()

@@ -1,20 +1,20 @@
-"""How a node ends: why, what it does before its goodbye, what its log tells last, and the exit status.
+"""How a node ends: the reason, its actions before the goodbye, its last log event, and its exit status.
 
 | why | before the goodbye | last event | status |
 |---|---|---|---|
-| its last round is over, or enough is agreed | the closing: all have the last base | finished | 0 |
+| its last round is over, or it has enough agreed bases | the closing: all have the last base | finished | 0 |
 | told to end while others count on it | the session or the closing, within a bound | stopped (1) | 130 |
-| told to end while nobody does | nothing: the goodbye is said in the same event | stopped (1) | 130 |
+| told to end while nobody does | nothing: it says goodbye in the same event | stopped (1) | 130 |
 | told twice | nothing | stopped (1) | 130 |
-| it came back, and nobody of its swarm is there | one round of its own | failed (2) | 1 |
-| others refuse it, or it can not go on | (there is no goodbye) | failed (2) | 1 or 2 (3) |
+| it came back, and its swarm is gone | one round of its own | failed (2) | 1 |
+| others refuse it, or it cannot go on | (there is no goodbye) | failed (2) | 1 or 2 (3) |
 | Ctrl-C before it has begun (node.cli.sigint) | (there is no goodbye) | none | 130 |
 
-(1) `finished`, where its last round has ended all the same.
-(2) In a log of JSON; else a line on standard error (node.logs).
-(3) As the error says (node.errors); a fault of the program is 1 (node.cli.exit).
+(1) `finished` if its last round has ended nevertheless.
+(2) In a JSON log; otherwise a line on standard error (node.logs).
+(3) The status of the error (node.errors); 1 for a fault of the program (node.cli.exit).
 
-After the goodbye a node takes in nothing more. Whatever the end, what is stored stays.
+After the goodbye a node handles no more messages. Stored data stays, whatever the end.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ _COUNTED_ON = frozenset({"shares", "sums", "closing"})
 
 
 class End(Enum):
-    """Why a node ended that no error ended."""
+    """Why a node ended without an error."""
 
     DONE = auto()
-    """Its last round is over, or enough is agreed."""
+    """Its last round is over, or it has enough agreed bases."""
     TOLD = auto()
-    """By a signal, or by the program that it runs in."""
+    """A signal told it to end, or the program that it runs in."""
     DESERTED = auto()
-    """It came back to a swarm of which nobody is there any more (protocol.swarm.last_rounds)."""
+    """It came back to a swarm whose members are all gone (protocol.swarm.last_rounds)."""
 
 
 def end_of(is_deserted: bool, is_told: bool) -> End:
-    """Why a node ended. Told while it says goodbye to nobody, it is still deserted: its owner should know."""
+    """Returns why a node ended. A deserted node stays deserted when told to end: its owner should know."""
     if is_deserted:
         return End.DESERTED
     return End.TOLD if is_told else End.DONE
 
 
 def others_count_on(phase: str) -> bool:
-    """Whether others wait for a node in this phase, so that what has begun comes to its end first."""
+    """Returns whether others count on a node in this phase, so that it finishes what has begun."""
     return phase in _COUNTED_ON
 
 
 def exit_status(end: End, plan: Plan, round: int) -> int:
-    """Of a node whose last round was `round`. Raises UserError where its owner has to be told why."""
+    """Returns the exit status of a node whose last round was `round`. Raises UserError if it is deserted."""
     match end:
         case End.DONE:
             return 0
@@ -75,29 +75,29 @@ def exit_status(end: End, plan: Plan, round: int) -> int:
 
 
 class Stopping:
-    """Asked for once, and then at once; neither is ever taken back."""
+    """The requests to end: `ask`, then `at_once`. Neither can be taken back."""
 
     def __init__(self) -> None:
         self.training = threading.Event()
-        """Set when asked: training ends between two batches, in whatever thread it is."""
+        """Set by `ask`: training ends between two batches, in any thread."""
         self._at_once = asyncio.Event()
 
     @property
     def asked(self) -> bool:
-        """Whether nothing new is to be begun."""
+        """Whether the node must begin nothing new."""
         return self.training.is_set()
 
     def ask(self) -> None:
-        """Begin nothing new."""
+        """Asks the node to begin nothing new."""
         self.training.set()
 
     def at_once(self) -> None:
-        """Wait for nothing more."""
+        """Asks the node to wait for nothing more."""
         self.training.set()
         self._at_once.set()
 
     async def unless(self, wait: Awaitable[T]) -> T | None:
-        """The wait's result; None if this node is to end at once before."""
+        """Returns the result of `wait`; None if `at_once` comes first."""
         waiting = asyncio.ensure_future(wait)
         stopped = asyncio.create_task(self._at_once.wait())
         try:

@@ -1,4 +1,4 @@
-"""What a node is doing at a moment: a value, taken when somebody looks, and not before."""
+"""Snapshots: values that say what a node is doing at a moment, made only on request."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from protocol.swarm.node import Node
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Nothing in it came from data."""
+    """A node's activity at a moment. Nothing in it is derived from data."""
 
     task: str
     round: int
-    """The last one that ended."""
+    """The last round that ended."""
     rounds: int
     phase: str
     waiting_for: tuple[str, ...]
     left_s: float | None
-    """Until the phase ends at the latest; None where it has no end."""
+    """Seconds until the phase ends at the latest; None if it has no limit."""
     waiting: str
-    """Why no group forms; empty where nothing is in the way."""
+    """Why no group forms; empty if there is no obstacle."""
 
 
 Take = Callable[[], Awaitable[Snapshot]]
 Show = Callable[[Take], Coroutine[None, None, None]]
-"""Shows what goes on between two events, until it is cancelled."""
+"""Shows the node's activity until it is cancelled."""
 
 
 @dataclass(frozen=True)
 class Inspector:
-    """Takes snapshots of a node; the parts of it that can be looked at."""
+    """Takes snapshots of a node; holds the parts of the node that may be inspected."""
 
     plan: Plan
     node: Node
@@ -53,17 +53,17 @@ class Inspector:
 
     @property
     def waiting(self) -> str:
-        """Why no group forms; empty where nothing is in the way. It may be asked at any time."""
+        """Why no group forms; empty if there is no obstacle. It may be read at any time."""
         return waiting_text(self.node.obstacle, self.out)
 
     @property
     def waiting_nameless(self) -> str:
-        """The same for whoever asks. It may be asked at any time."""
+        """The same without names, for any client. It may be read at any time."""
         found = self.node.obstacle
         return "" if found is None else found.nameless
 
     async def take(self) -> Snapshot:
-        """As things stand between two events of the machine."""
+        """Takes a snapshot between two events of the machine."""
         return await self.shell.look(self._now)
 
     def _now(self) -> Snapshot:
@@ -80,5 +80,5 @@ class Inspector:
 
 
 def left_s(until: float | None, now: float) -> float | None:
-    """Seconds until a deadline, at least 0."""
+    """Returns the seconds until a deadline, at least 0; None without a deadline."""
     return None if until is None else max(0.0, until - now)

@@ -1,7 +1,7 @@
-"""What the machine's clock shows, looked at while a node runs: for people, who are told when somebody set it.
+"""Watches the computer's wall clock while a node runs, so that the owner learns when somebody set it.
 
-The node itself counts seconds by the monotonic clock, which nobody can set. That one stands still while a
-laptop sleeps; the time slept is told apart from a clock that was set.
+The node itself counts seconds by the monotonic clock, which nobody can set. That clock stops while a laptop
+sleeps, so this module distinguishes sleep from a clock that was set.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 LOOK_S = 5.0
-"""So often the clock is looked at."""
+"""The interval between two readings."""
 NOTICED_S = 1.0
-"""A difference that is smaller is how two clocks are read one after the other."""
+"""Smaller differences are ignored: two clocks are never read at exactly the same moment."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How the clocks stand to each other at a moment."""
+    """The offset between the clocks at a moment."""
 
     wall_s: float
-    """Unix seconds less the monotonic clock."""
+    """Unix seconds minus the monotonic clock."""
     asleep_s: float
-    """For how long this machine has slept since it was booted."""
+    """How long this computer has slept since it was booted."""
 
 
 def read() -> Reading:
-    """Both, now."""
+    """Reads both clocks now."""
     monotonic_s = time.monotonic()
     booted_s = time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else monotonic_s
     return Reading(time.time() - monotonic_s, booted_s - monotonic_s)
 
 
 async def watch(tell: Callable[[float, float], Awaitable[None]]) -> None:
-    """Tell, until cancelled, whenever the clock has moved since the start.
+    """Calls `tell` whenever the wall clock has moved against the monotonic clock, until it is cancelled.
 
-    `tell(offset_s, asleep_s)`: by how much the wall's clock is ahead of where it would be without being set
-    and without sleep, and how much of that the machine slept.
+    The arguments of `tell(offset_s, asleep_s)` count from the start of the watch: by how much the wall clock
+    is ahead of where it would be if nobody had set it and the computer had not slept, and how long it slept.
     """
     begun = told = read()
     while True:

@@ -1,11 +1,11 @@
-"""How much each update counts in the mean, and how that is summed without anybody seeing a single weight.
+"""The weight of each update in the mean, and how a group sums weights without revealing a single one.
 
     uniform:  offer x                      mean = sum x / n
     samples:  offer [x of w u | w bound]   mean = sum x / sum w      w = min(rows / cap, 1), u: the progress
 
-A weight is applied before anything is clipped or noised, so a mechanism's guarantee is that of the offer x;
-the weight itself stands in one word behind it, and has no noise. All divide the same words by the same word:
-they come to the same bits.
+A node applies its weight before clipping and noise, so a mechanism's guarantee holds for the offer x. The
+weight itself is one more word after the offer and has no noise. All members divide the same words by the same
+word, so they obtain the same bits.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ WRONG_WEIGHTS = (
     "stays as it was"
 )
 _ERROR = 2.0**-22
-"""Of a mean weight: less than n / 2^31 for n <= 64 weights in fixed point, and float32's rounding of it."""
+"""Error bound of a mean weight: less than n / 2^31 for n <= 64 fixed-point weights, plus float32 rounding."""
 
 
 class Weighting(Protocol):
-    """From a node's progress to what a session sums, and from its mean to the mean of updates."""
+    """Converts a node's progress to the vector that a session sums, and the session's mean back."""
 
     @property
     def slots(self) -> int:
-        """How many words a summed vector has behind the model's."""
+        """How many words a summed vector has after the model's."""
 
     def weighed(self, progress: Floats) -> Floats:
-        """What a mechanism makes an offer of: progress (d,), as much of it as counts. May be `progress`."""
+        """Returns the weighted progress (d,), from which a mechanism makes an offer; may be `progress`."""
 
     def with_slots(self, offer: Floats) -> Floats:
-        """(d + slots,) of an offer (d,)."""
+        """Returns the vector (d + slots,) for an offer (d,)."""
 
     def offers(self, summed: Floats) -> Floats:
-        """The mean of the offers, (d,), of a session's mean (d + slots,): a view."""
+        """Returns the mean of the offers (d,), a view of a session's mean (d + slots,)."""
 
     def mean(self, summed: Floats) -> Floats | None:
-        """The mean of the updates, (d,), of a session's mean (d + slots,), which is used up.
+        """Returns the mean of the updates (d,) for a session's mean (d + slots,), which it overwrites.
 
-        None if the weights are none that honest members have.
+        None if honest members cannot have such weights.
         """
 
     @property
     def words(self) -> dict[str, str]:
-        """What the owner reads at the start; empty where there is nothing to say."""
+        """The start-up lines about the weight; empty if there are none."""
 
 
 class Uniform:
@@ -59,30 +59,30 @@ class Uniform:
     slots = 0
 
     def weighed(self, progress: Floats) -> Floats:
-        """All of it."""
+        """Returns `progress` unchanged."""
         return progress
 
     def with_slots(self, offer: Floats) -> Floats:
-        """As it is."""
+        """Returns `offer` unchanged."""
         return offer
 
     def offers(self, summed: Floats) -> Floats:
-        """As it is."""
+        """Returns `summed` unchanged."""
         return summed
 
     def mean(self, summed: Floats) -> Floats | None:
-        """As it is."""
+        """Returns `summed` unchanged."""
         return summed
 
     @property
     def words(self) -> dict[str, str]:
-        """Nothing."""
+        """No lines."""
         return {}
 
 
 @dataclass(frozen=True)
 class BySamples:
-    """An update counts min(rows / cap, 1). `bound`: what no word of an offer exceeds; it stands for 1."""
+    """An update has the weight min(rows / cap, 1). `bound` limits each word of an offer and encodes 1."""
 
     rows: int
     cap: int
@@ -92,29 +92,29 @@ class BySamples:
 
     @property
     def weight(self) -> float:
-        """w."""
+        """w = min(rows / cap, 1)."""
         return min(self.rows / self.cap, 1.0)
 
     @property
     def _one(self) -> np.float32:
-        """The word of weight 1: the largest float32 within the bound, which is not cut."""
+        """The word for weight 1: the largest float32 within the bound, so that it is not clipped."""
         one = np.float32(self.bound)
         return np.nextafter(one, np.float32(0)) if float(one) > self.bound else one
 
     def weighed(self, progress: Floats) -> Floats:
-        """A new vector."""
+        """Returns w * progress (d,), a new vector."""
         return progress * np.float32(self.weight)
 
     def with_slots(self, offer: Floats) -> Floats:
-        """The weight behind it, on the scale of the bound, where fixed point is as fine as can be."""
+        """Appends the weight, scaled to the bound, where fixed point has its finest resolution."""
         return np.append(offer, np.float32(self.weight * float(self._one)))
 
     def offers(self, summed: Floats) -> Floats:
-        """All but the weight."""
+        """Returns a view of all words except the weight."""
         return summed[:-1]
 
     def mean(self, summed: Floats) -> Floats | None:
-        """In place. None unless the mean weight lies between one row's and 1."""
+        """Divides by the mean weight in place. None unless that lies between one row's weight and 1."""
         weight = summed[-1] / self._one
         if not 1 / self.cap - _ERROR <= weight <= 1 + _ERROR:
             return None
@@ -122,7 +122,7 @@ class BySamples:
 
     @property
     def words(self) -> dict[str, str]:
-        """How it counts, and who sees the number of rows."""
+        """The weight, and who learns the number of rows."""
         return {
             "weight": f"min(rows / {self.cap}, 1) = {self.weight:.4g}; the number of rows leaves this node "
             "only inside the sum of all weights"
@@ -130,7 +130,7 @@ class BySamples:
 
 
 def make_weighting(section: AggregationSection, rows: int, bound: float) -> Weighting:
-    """The one that `aggregation.weighting` names, for a node of so many training rows."""
+    """Returns the weighting that `aggregation.weighting` names, for a node with `rows` training rows."""
     if section.weighting == "uniform" or section.sample_cap is None:
         return Uniform()
     return BySamples(rows, section.sample_cap, bound)

@@ -1,1 +1,1 @@
-"""What survives a crash."""
+"""Storage that survives a crash."""

@@ -1,4 +1,4 @@
-"""The allow-list: whose keys this node learns with."""
+"""The allow-list: the public keys with which this node learns."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from node.storage.regular_files import check_regular
 
 
 def read_allow_list(path: Path) -> frozenset[bytes]:
-    """The public keys (32 bytes each) in `path`: 64 hex digits a line, `#` begins a comment.
+    """Returns the public keys (32 bytes each) in `path`: 64 hex digits per line; `#` starts a comment.
 
-    Raises ConfigError if the file can not be read, a line is no key, or there is no key.
+    Raises ConfigError if the file cannot be read, a line is no key, or there is no key.
     """
     try:
         check_regular(path)
@@ -27,7 +27,7 @@ def read_allow_list(path: Path) -> frozenset[bytes]:
 
 
 def _key(path: Path, number: int, text: str) -> bytes:
-    """The key on line `number`; ConfigError if it is none."""
+    """Returns the key on line `number`. Raises ConfigError if the line is no key."""
     key = parse_key(text)
     if key is None:
         raise ConfigError(

@@ -1,10 +1,10 @@
 """The database of a node's folder: small facts, the ledger of offers, sessions, bans. One SQLite file, WAL.
 
-Every step is one transaction with full synchronisation: what it says is true after kill -9 as well. The file
-gets its name when it is whole, so an empty or damaged one was never left by a kill: it lost something.
+Every step is one transaction with full synchronisation, so it survives kill -9. The file gets its name only
+when it is complete; so a kill never leaves an empty or damaged file: such a file has lost data.
 
-Versions: 1 has no `key` and no `epoch`; 1 and 2 know no anchors and no votes, and are taken over (`upgrade`);
-3 is this one.
+Versions: 1 has no `key` and no `epoch`; 1 and 2 have no anchors and no votes, and `upgrade` converts them; 3
+is the current one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ commit;
 
 
 def create_database(path: Path, facts: Mapping[str, Fact]) -> None:
-    """Make a database that holds these facts: all of it is there, or nothing. UserError."""
+    """Creates a database with these facts, completely or not at all. Raises UserError if it fails."""
     try:
         with whole(path) as temporary:
             temporary.unlink(missing_ok=True)
@@ -60,10 +60,13 @@ def create_database(path: Path, facts: Mapping[str, Fact]) -> None:
 
 
 class Database:
-    """The tables, and transactions over them. From any thread, but one at a time: `State` sees to it."""
+    """The tables and their transactions. Any thread may use it, one at a time; `State` ensures this."""
 
     def __init__(self, path: Path) -> None:
-        """Open a database that is there. ConfigError if it is empty, damaged or of another version."""
+        """Opens an existing database.
+
+        Raises ConfigError if it is empty, damaged or of an unknown version, UserError if SQLite fails.
+        """
         self._path = path
         if not path.stat().st_size:
             raise ConfigError(_lost(path, "is empty"))
@@ -94,17 +97,17 @@ class Database:
         if found != "ok":
             raise ConfigError(_lost(self._path, "is damaged"))
         self.version: int = version
-        """Below the present one it has to be taken over before it is used."""
+        """The file's version. An older one needs `upgrade` before use."""
 
     @property
     def is_older(self) -> bool:
-        """Whether it has to be taken over."""
+        """Whether the database needs `upgrade`."""
         return self.version != _VERSION
 
     def upgrade(self, facts: Mapping[str, Fact]) -> None:
-        """Take over a database of a version before, with the facts that it lacks: one step.
+        """Converts a database of an earlier version and adds the facts that it lacks, in one step.
 
-        Its sessions are records of a wire version before, which nobody reads any more: they go.
+        It deletes the stored sessions, whose wire version nothing reads any more.
         """
         with self.step() as connection:
             self.set_facts(**facts)
@@ -115,7 +118,7 @@ class Database:
 
     @contextmanager
     def step(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it, or nothing. UserError where the disk does not take it."""
+        """Runs one transaction, completely or not at all. Raises UserError if SQLite cannot write it."""
         try:
             self._connection.execute("begin immediate")
             yield self._connection
@@ -128,28 +131,28 @@ class Database:
             raise
 
     def fact(self, name: str) -> Fact:
-        """A small fact; None where it was never set."""
+        """Returns a small fact; None if it was never set."""
         row = self._connection.execute("select value from fact where name = ?", (name,)).fetchone()
         return row[0] if row else None
 
     def set_facts(self, **facts: Fact) -> None:
-        """Within a step: set small facts."""
+        """Sets small facts; call it within a step."""
         for name, value in facts.items():
             self._connection.execute("insert or replace into fact values (?, ?)", (name, value))
 
     def rows(self, query: str) -> list[tuple[object, ...]]:
-        """All rows of a query."""
+        """Returns all rows of a query."""
         return self._connection.execute(query).fetchall()
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Closes the database; nothing more is written."""
         self._connection.close()
 
 
 def _is_cut_off(path: Path) -> bool:
-    """Whether the last page is not whole: SQLite would read zeros, where its newest rows were.
+    """Returns whether the last page is incomplete: SQLite would read zeros in place of its newest rows.
 
-    Steps that are not folded into the file yet make up for a torn end.
+    A write-ahead log that is not yet folded into the file makes up for a torn end.
     """
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:

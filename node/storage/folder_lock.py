@@ -1,11 +1,11 @@
-"""The folder of a run: what belongs together in it, and that one node at a time uses it.
+"""The folder of a run: its lock, which admits one node at a time, and the check that its files are complete.
 
-It is made only when everything else was found good, and in this order, so that a kill at any moment leaves a
-folder that starts again:
+A node creates the folder only after all other checks, and its files in this order, so that a kill at any
+moment leaves a folder that can start again:
 
     lock --> key --> state.db (whole, at once) --> vectors, certificates --> token --> models, history, ...
 
-What comes after `state.db` is therefore never there without it, unless somebody has lost something.
+So the files after `state.db` never exist without it, unless somebody lost a file.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ MODELS = ("model.safetensors", "private.safetensors")
 SUMMARY = "summary.json"
 PAGE_TOKEN = "page.token"  # noqa: S105 - the name of a file
 _NEEDS_STATE = (HISTORY, *MODELS, SUMMARY, "vectors", "certificates", f"{STATE}-wal", KEY + SUFFIX)
-"""What a node writes only where there is a `state.db`. A key, a token and files of others need none."""
+"""Files that a node writes only beside a `state.db`. A key, a token and foreign files do not need one."""
 _WRITTEN_WHOLE = (KEY, PAGE_TOKEN, STATE, *MODELS, SUMMARY)
 
 
 class Lock:
-    """Held while a node uses its folder; the system lets go of it when the process ends, however it ends."""
+    """The lock that a node holds on its folder. The system releases it at any end of the process."""
 
     def __init__(self, folder: Path) -> None:
-        """Make the folder and take it. UserError if another node has it."""
+        """Creates the folder and locks it.
+
+        Raises UserError if another node holds the lock, ConfigError if the folder cannot be used.
+        """
         self.folder = folder
         try:
             self._may_undo = not folder.exists()
@@ -54,18 +57,18 @@ class Lock:
             ) from error
 
     def release(self) -> None:
-        """Let another node have it."""
+        """Releases the lock."""
         self._file.close()
 
     def keep(self) -> None:
-        """Something was offered: the folder knows what was spent, and stays."""
+        """Keeps the folder from now on: something was offered, and the folder records what was spent."""
         self._may_undo = False
 
     def undo(self) -> None:
-        """The start failed: a folder that was made for it is removed, but for the key.
+        """After a failed start, removes the folder that was created for it, except for the key.
 
-        Others may have been told that key, to let it in. Nothing is undone once something was offered, or a
-        round has ended.
+        Other owners may already have put that key on their allow-lists. Once something was offered or a round
+        has ended, nothing is removed.
         """
         self.release()
         if not self._may_undo or (self.folder / HISTORY).exists():
@@ -80,9 +83,9 @@ class Lock:
 
 
 def check_folder(out: Path, key_file: Path, *, has_key: bool) -> None:
-    """ConfigError where something of a run is there without what it belongs to; a new folder is fine.
+    """Raises ConfigError if a run's folder has files but lacks the key or `state.db` that they belong to.
 
-    What is inside `state.db`, and whose it is, `State` looks at.
+    A new folder passes. `State` checks the contents and the owner of `state.db`.
     """
     has_state = _is_there(out / STATE)
     others = [name for name in _NEEDS_STATE if _is_there(out / name)]
@@ -107,17 +110,17 @@ def check_folder(out: Path, key_file: Path, *, has_key: bool) -> None:
 
 
 def tidy_folder(out: Path, key_file: Path) -> None:
-    """Take away what a kill left half-written. For who holds the lock, before anything is read."""
+    """Removes half-written files that a kill left. The caller holds the lock and has read nothing yet."""
     tidy(out, _WRITTEN_WHOLE)
-    with suppress(OSError):  # a folder of keys may be one that this user can only read
+    with suppress(OSError):  # this user may have only read access to a folder of keys
         tidy(key_file.parent, (key_file.name,))
     with suppress(FileNotFoundError):
         _cut_off_torn_line(out / HISTORY)
-    sync(out)  # killed after a file got its name, and before that name was on disk
+    sync(out)  # a kill may have come after a file got its name and before that name was on disk
 
 
 def _cut_off_torn_line(path: Path) -> None:
-    """A last line without an end was cut off by a kill; what it told is written again, from `state.db`."""
+    """Removes a last line that a kill cut off; the node writes it again, from `state.db`."""
     with path.open("r+b") as file:
         size = os.fstat(file.fileno()).st_size
         if not size:

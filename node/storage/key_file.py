@@ -1,4 +1,4 @@
-"""Secrets on disk, readable by their owner alone; above all a node's private key, 32 random bytes in hex."""
+"""Secret files that only their owner can read, above all a node's private key: 32 random bytes in hex."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def new_seed() -> bytes:
-    """The secret of a new key, from the system's CSPRNG."""
+    """Returns the secret of a new key, 32 bytes from the system's CSPRNG."""
     return os.urandom(KEY_BYTES)
 
 
 def read_key(path: Path) -> NodeKey | None:
-    """The key in a file; None where there is no such file. ConfigError if it is not a key, or not secret."""
+    """Returns the key in a file; None if there is no file.
+
+    Raises ConfigError if the file does not hold a key or others can read it.
+    """
     written = read_secret(path, "key", 2 * KEY_BYTES)
     if written is None:
         return None
@@ -35,13 +38,16 @@ def read_key(path: Path) -> NodeKey | None:
 
 
 def write_key(path: Path, seed: bytes) -> None:
-    """Write a new key, mode 0600; an existing file is never overwritten."""
+    """Writes a new key, mode 0600. Raises ConfigError if the file exists or cannot be written."""
     write_secret(path, "key", seed.hex())
 
 
 @contextmanager
 def own_key(path: Path) -> Iterator[NodeKey]:
-    """The key in a file, made if there is none, for one process at a time. ConfigError, UserError."""
+    """Yields the key in a file, creating it if there is none, and locks the file meanwhile.
+
+    Raises UserError if another process holds the lock, ConfigError if the file cannot be used.
+    """
     if read_key(path) is None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,9 +68,9 @@ def own_key(path: Path) -> Iterator[NodeKey]:
 
 
 def read_secret(path: Path, what: str, digits: int) -> str | None:
-    """The line in a file that its owner alone may read, cut off behind `digits`; None without a file.
+    """Returns the line in a secret file, read up to `digits` characters and a line end; None without a file.
 
-    ConfigError, which calls it the `what` file, if it can not be read, or others could read it.
+    Raises ConfigError, which calls it the `what` file, if it cannot be read or if others can read it.
     """
     try:
         check_regular(path)
@@ -83,8 +89,8 @@ def read_secret(path: Path, what: str, digits: int) -> str | None:
 
 
 def write_secret(path: Path, what: str, line: str) -> None:
-    """Write a new file, mode 0600, durably; an existing one is never overwritten. ConfigError."""
+    """Writes a new file, mode 0600, durably. Raises ConfigError if the file exists or cannot be written."""
     try:
         new_file(path, f"{line}\n".encode())
-    except OSError as error:  # nothing is left of it: half a key would be in the way of the next start
+    except OSError as error:  # new_file leaves nothing behind: half a key would block the next start
         raise ConfigError(f"the {what} file {path} can not be written: {reason(error)}") from error

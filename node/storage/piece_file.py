@@ -1,8 +1,8 @@
-"""What a session keeps for its certificate, in one file: owner, index and payload, one record after another.
+"""The pieces that a session keeps for its certificate: one file of records of owner, index and payload.
 
-(A file for each part costs the system several times as much as what is written: a millisecond or two of a
-masked round.) The last whole record of a part counts. Where the process was killed as it wrote, or the disk
-was full, the torn end is cut off before anything is added.
+(One file per part costs the system several times as much as the writing: a millisecond or two of a masked
+round.) The last complete record of a part is valid. If the process was killed while it wrote, or the disk was
+full, the torn end is cut off before anything is added.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _HEAD = struct.Struct("<32sQQ")
 
 
 class PieceFile:
-    """Pieces of partial sums, or of a total, of one session. Not for two threads at once."""
+    """Pieces of one session's partial sums or total. Only one thread at a time may use it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._places: dict[tuple[Key, int], tuple[int, int]] | None = None
-        """Where each payload begins and how long it is; None before the file was looked through."""
+        """The offset and length in bytes of each payload; None before the file was scanned."""
 
     def add(self, parts: Iterable[Sum | TotalPiece]) -> None:
-        """Write what is not here already; the last of an owner and index takes the place of earlier ones."""
+        """Writes the parts that are not stored yet; the last part of an owner and index is the valid one."""
         new = [part for part in parts if self.get(part.owner, part.index) != part.payload]
         places, self._places = self._looked_through(), None
         with self._path.open("ab") as file:
@@ -38,7 +38,7 @@ class PieceFile:
         self._places = places
 
     def get(self, owner: Key, index: int) -> bytes | None:
-        """A payload; None if there is none, or an empty one."""
+        """Returns a payload; None if there is none or it is empty."""
         self._places = self._looked_through()
         start, length = self._places.get((owner, index), (0, 0))
         if not length:

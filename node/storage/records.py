@@ -1,4 +1,4 @@
-"""What a node stores of its rounds and offers, as values: how a round ended, what an offer is charged."""
+"""The records that a node stores of its rounds and offers: how a round ended, what an offer is charged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mechanisms.mechanism import Memory
 
 @dataclass(frozen=True)
 class Traffic:
-    """One phase of a round: seconds, and bytes on the wire."""
+    """The cost of one phase of a round: seconds, and bytes on the wire."""
 
     s: float
     bytes_sent: int = 0
@@ -21,9 +21,9 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a round ended, and what it cost: what its line is made of that can not be worked out again later.
+    """How a round ended and what it cost: the part of its line of history that cannot be computed again.
 
-    It is stored with the round's number, so that a round that counts has its line, whatever comes in between.
+    It is stored with the round's number, so a round that counts gets its line even after a crash in between.
     """
 
     round: int
@@ -41,12 +41,12 @@ class Ending:
     without: tuple[str, ...] = ()
 
     def to_text(self) -> str:
-        """One line of JSON."""
+        """Returns the ending as one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_text(cls, text: str) -> Ending:
-        """What `to_text` wrote."""
+        """Reads the line that `to_text` returned."""
         values = json.loads(text)
         values["missing"] = tuple(values["missing"])
         values["without"] = tuple(values.get("without", ()))
@@ -56,7 +56,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What becomes true when an offer is spent: what it is charged, what is remembered, and the new total."""
+    """The changes when an offer is spent: its charge, the mechanism's new memory and the new total."""
 
     events: tuple[Event, ...]
     memory: Memory

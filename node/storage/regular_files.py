@@ -1,4 +1,4 @@
-"""Only regular files are read: a pipe or a device would be waited for, or read, without end."""
+"""Ensures that a node reads only regular files: reading a pipe or a device might never end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KINDS = {
 
 
 def check_regular(path: Path) -> None:
-    """OSError for what is there but neither a file nor a folder, and for what can not be looked at."""
+    """Raises OSError if `path` is missing, cannot be examined, or is a pipe, a device or a socket."""
     kind = _KINDS.get(stat.S_IFMT(path.stat().st_mode))
     if kind is not None:
         raise OSError(f"it is {kind}; allowed: a regular file")

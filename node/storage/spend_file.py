@@ -1,10 +1,10 @@
-r"""What a key has spent, kept beside the key: a folder that is lost or put back does not forget it.
+r"""The spend file: a key's spending, kept beside the key, so that it survives a lost or restored folder.
 
-    KEY FILE.spent: a line an offer  -->  state.db: the ledger  -->  the offer leaves
+    KEY FILE.spent: a line per offer  -->  state.db: the ledger  -->  the offer leaves
 
-Each step is on disk before the next one begins. So the file may know of an offer that never left, and it
-counts; no offer left that the file does not know. A line says whose it is, the key's and the task's, and has
-a digest of its own. The file only grows, but for a last line that a kill cut off: its offer never left.
+Each step is on disk before the next one begins. So the file may contain an offer that never left, which
+counts, but no offer ever left without a line in the file. A line names its key and task and carries its own
+digest. The file only grows, except that a last line that a kill cut off is removed: its offer never left.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _CHECK_DIGITS = 16
 
 
 def spend_path(key_file: Path) -> Path:
-    """The file of what the key in `key_file` has spent: beside the key itself, not beside a link to it."""
+    """Returns the path of a key's spend file: beside the key file itself, not beside a link to it."""
     real = key_file.resolve()
     return real.with_name(real.name + SUFFIX)
 
 
 @dataclass(frozen=True)
 class Charge:
-    """What one offer was charged."""
+    """The charge of one offer."""
 
     sid: Sid
     round: int
@@ -46,17 +46,17 @@ class Charge:
 
 
 class SpendFile:
-    """The charges of one key for one task. Other nodes may write to the same file, for theirs."""
+    """The charges of one key for one task. Other nodes may write charges for their tasks to the same file."""
 
     def __init__(self, key_file: Path, key: Key, task: str) -> None:
         self.path = spend_path(key_file)
         self._key = key.hex()
         self._task = task
         self._is_named = False
-        """Whether its name is on disk, too, as this process has seen to."""
+        """Whether this process has synced the folder, so that the file's name is on disk, too."""
 
     def charges(self) -> dict[Sid, Charge]:
-        """Those so far, by session. ConfigError for a file that can not be read, or is damaged."""
+        """Returns the charges so far, by session. Raises ConfigError for an unreadable or damaged file."""
         try:
             check_regular(self.path)
             with _locked(self.path, os.O_RDONLY) as file:
@@ -72,7 +72,7 @@ class SpendFile:
         return {charge.sid: charge for charge in found if charge is not None}
 
     def check_writable(self) -> None:
-        """ConfigError where nothing could be added: before there is something to add."""
+        """Raises ConfigError if the file cannot be written; called before there is a charge to add."""
         place = self.path if self.path.exists() else self.path.parent
         if not os.access(place, os.W_OK):
             raise ConfigError(
@@ -81,7 +81,7 @@ class SpendFile:
             )
 
     def add(self, charges: Iterable[Charge]) -> None:
-        """Add lines, durably. UserError where the disk does not take them."""
+        """Adds charges durably. Raises UserError if the file cannot be written."""
         text = b"".join(map(self._written, charges))
         if not text:
             return
@@ -114,7 +114,7 @@ class SpendFile:
         return f"{_check(body.encode())} {body}\n".encode()
 
     def _parsed(self, line: bytes, number: int) -> Charge | None:
-        """None for what another key has spent, or this one for another task."""
+        """Parses a line; returns None for a charge of another key or another task."""
         check, _, body = line.partition(b" ")
         try:
             if check.decode() != _check(body):
@@ -137,14 +137,14 @@ def _check(body: bytes) -> str:
 
 @contextmanager
 def _locked(path: Path, flags: int) -> Iterator[FileIO]:
-    """The file, while nobody else reads or writes it."""
+    """Yields the open file under an exclusive lock."""
     with FileIO(os.open(path, flags | os.O_CLOEXEC, 0o600), "r+b" if flags & os.O_RDWR else "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield file
 
 
 def _cut_off_torn_end(file: FileIO) -> None:
-    """Where a write was cut off there is no end of a line: what was to be offered then was not."""
+    """Removes an unterminated last line: its write was cut off, and its offer never left."""
     size = file.seek(0, os.SEEK_END)
     if not size or os.pread(file.fileno(), 1, size - 1) == b"\n":
         return

@@ -1,18 +1,18 @@
-"""What survives a crash: base, spent, fresh, the round, the ledger, certificates, bans.
+"""The state that survives a crash: base, spent, fresh, the round, the ledger, certificates, bans.
 
-What must stay true, also if the process is killed between any two instructions:
+These invariants hold even if the process is killed between any two instructions:
 - an offer's charge is in the key's spend file before it is in the ledger (node.storage.spend_file);
 - an offer is in the ledger, and its vector moved from `fresh` to `spent`, before its first byte leaves;
-- the base that the database names is on disk, whole; so is the one before it;
-- what is spent never becomes fresh again;
-- the last base that this node's loss gate took for good is on disk, whole, for as long as there is a gate;
-- what training has cost stands beside `fresh` (`pending`), and is charged with the offer that holds it;
-- how the last round ended stands beside its number (`ending`), until the next one has ended;
-- each start has an epoch above all that this folder has had before (`epoch`);
-- a vote is on disk before the first byte of it leaves, with what it takes to finish its session.
+- the base that the database names is complete on disk, and so is the previous base;
+- a spent vector never becomes fresh again;
+- the last base that this node's loss gate accepted is complete on disk, as long as there is a gate;
+- the cost of training is stored with `fresh` (`pending`) and charged with the offer that contains it;
+- the ending of the last round is stored with its number (`ending`) until the next round has ended;
+- each start has a higher epoch than this folder ever had before (`epoch`);
+- a vote is on disk before its first byte leaves, with everything needed to finish its session.
 
-Training stores from a thread of its own, while other threads catch up and serve: one step at a time, and
-a step is the vector's file, the database, and what is remembered here.
+Training stores from its own thread while other threads catch up and serve. A lock allows one step at a time;
+a step writes the vector's file, then the database, then the fields of this object.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ KEPT_SESSIONS = 2
 
 @dataclass(frozen=True)
 class Kept:
-    """A session whose certificate this node can show."""
+    """A session whose certificate this node can serve."""
 
     group: Group
     base: Base
@@ -77,12 +77,12 @@ def _packed(base: Base) -> bytes:
 
 
 def base_in(data: bytes) -> Base:
-    """A base as it is stored."""
+    """Decodes a stored base."""
     return Base(*msgpack.unpackb(data))
 
 
 def _anchored(data: bytes) -> bytes:
-    """A base as versions before wrote it: what was agreed then is where anchors begin."""
+    """Converts a base that an earlier version wrote: its own generation becomes its anchor."""
     generation, digest, members, sid = msgpack.unpackb(data)
     return _packed(Base(generation, digest, members, sid, generation))
 
@@ -100,12 +100,12 @@ def _packed_link(link: Link) -> bytes:
 
 
 def gone_in(data: object) -> frozenset[bytes]:
-    """The electors that a folder's owner said are gone for good; nobody, where it has no such word."""
+    """Returns the electors that the folder's owner declared gone for good; empty if there are none."""
     return frozenset(msgpack.unpackb(data)) if isinstance(data, bytes) else frozenset()
 
 
 def line_in(data: object) -> Line:
-    """A line as it is stored; that of a first base where none is."""
+    """Decodes a stored line; returns the line of a first base if none is stored."""
     if not isinstance(data, bytes):
         return FIRST
     anchor, electors, links, weak = msgpack.unpackb(data)
@@ -122,7 +122,7 @@ def _link_in(data: bytes) -> Link:
 
 
 def _alone(method: Callable[Concatenate[State, P], T]) -> Callable[Concatenate[State, P], T]:
-    """The method runs while no other thread is in one of these methods."""
+    """Runs the method under the state's lock, so that only one thread at a time is in such a method."""
 
     @wraps(method)
     def alone(self: State, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -133,7 +133,7 @@ def _alone(method: Callable[Concatenate[State, P], T]) -> Callable[Concatenate[S
 
 
 class State:
-    """A node's memory in its folder. Vectors are (d,) float32; None stands for zeros."""
+    """A node's persistent state in its folder. Vectors are (d,) float32; None stands for zeros."""
 
     def __init__(
         self,
@@ -144,9 +144,10 @@ class State:
         key: Key,
         spending: SpendFile | None,
     ) -> None:
-        """Open, or begin with `initial` as the first base. ConfigError for another task's or key's folder.
+        """Opens the state, or creates it with `initial` as the first base.
 
-        `spending`: where the key's charges are kept besides; None where nothing is ever charged.
+        `spending` is the second record of the key's charges; None if nothing is ever charged. Raises
+        ConfigError for a folder of another task or key.
         """
         self.dimension = len(initial)
         self._lock = threading.RLock()
@@ -154,7 +155,7 @@ class State:
         self._certificates = folder / "certificates"
         self._parts: dict[Sid, PieceFile] = {}
         self._unfinished: set[str] = set()
-        """Parts of no session that is kept, as they were when the last round ended."""
+        """Names of part files of no kept session, as they were when the last round ended."""
         first = _first_facts(task, parameters, initial, key)
         if not (folder / STATE).exists():
             create_database(folder / STATE, first)
@@ -173,8 +174,8 @@ class State:
             raise
 
     def _take_over(self, folder: Path, key: Key, first: dict[str, Fact]) -> None:
-        """Make a version before into this one. Version 1 did not say whose it is, but what it holds does."""
-        if self._database.fact("task") is None:  # killed at its first start, before there was anything
+        """Upgrades an older database. Version 1 does not name its owner, but its contents reveal it."""
+        if self._database.fact("task") is None:  # killed at its first start, before it stored anything
             self._database.upgrade(first)
             return
         bases = {name: self._database.fact(name) for name in ("base", "previous")}
@@ -207,18 +208,18 @@ class State:
     def _load(self, initial: Floats) -> None:
         self.round = int(self._number("round"))
         self.epoch = int(self._number("epoch"))
-        """Of this start, once `begin_epoch` was called: higher than that of any start before."""
+        """The epoch of this start once `begin_epoch` was called: higher than that of every earlier start."""
         self.base = base_in(self._blob("base"))
         name = str(self._database.fact("base_file"))
         if self.base.generation == 0 and not self._files.has(name) and self._files.name_of(initial) == name:
-            self._files.put(initial)  # killed at the first start, between the database and this
+            self._files.put(initial)  # the first start was killed after it wrote the database
         self.base_vector = self._files.get(name, self.dimension)
         previous = self._database.fact("previous")
         self.previous = base_in(previous) if isinstance(previous, bytes) else None
         self.line = line_in(self._database.fact("line"))
         self._previous_line = line_in(self._database.fact("previous_line"))
         self.gone = gone_in(self._database.fact("gone"))
-        """The electors of this anchor that the owner said are gone for good."""
+        """The electors of this anchor that the owner declared gone for good."""
         self._judged = self._database.fact("judged")
         self.spent = self._vector("spent")
         self.fresh = self._vector("fresh")
@@ -235,7 +236,7 @@ class State:
         }
 
     def _charges(self) -> list[Charge]:
-        """The ledger as it is on disk."""
+        """Reads the ledger from disk."""
         rows = self._database.rows("select sid, round, at_ms, events from ledger")
         return [
             Charge(_bytes(sid), int(str(round)), int(str(at_ms)), _read(events))
@@ -243,10 +244,10 @@ class State:
         ]
 
     def _reconcile(self) -> int:
-        """Ledger and spend file know the same from now on, all that either of them knew.
+        """Copies to the ledger and to the spend file the charges that only the other one has.
 
-        How many offers the ledger did not know: it was put back from an older copy, or is a new one, or the
-        process was killed between the two. Such an offer counts, even one that never left.
+        Returns how many offers the ledger lacked: it is an older copy or a new one, or the process was killed
+        between the two writes. Such an offer counts, even if it never left.
         """
         if self._spending is None:
             return 0
@@ -276,7 +277,7 @@ class State:
 
     @property
     def node_state(self) -> NodeState:
-        """Where a session begins."""
+        """The node state from which a session starts."""
         return NodeState(
             round=self.round,
             base=self.base,
@@ -291,9 +292,9 @@ class State:
     @property
     @_alone
     def working(self) -> Floats:
-        """Base + spent + fresh: what the node trains on; it never leaves the node.
+        """The working model, base + spent + fresh: the node trains on it and never sends it.
 
-        Where the gate refused the base, the last good base stands in its place.
+        If the gate refused the base, the last good base takes its place.
         """
         total = self._instead()
         if total is None:
@@ -304,7 +305,7 @@ class State:
         return total
 
     def _instead(self) -> Floats | None:
-        """The last good base, read anew, where the gate refused the base; else None."""
+        """Reads the last good base from disk if the gate refused the base; else returns None."""
         good, here = self._database.fact("good"), self._database.fact("base_file")
         refused = self._judged == self.base.digest and good != here
         return self._vector("good") if refused else None
@@ -312,45 +313,48 @@ class State:
     @property
     @_alone
     def way_back(self) -> Floats | None:
-        """From the base to the last good one, where the gate refused the base; both are the swarm's."""
+        """Last good base minus base if the gate refused the base, else None. Both bases are the swarm's."""
         good = self._instead()
         return None if good is None else np.subtract(good, self.base_vector, out=good)
 
     @property
     @_alone
     def unjudged(self) -> tuple[Base, Floats] | None:
-        """The base that a gate has not judged yet."""
+        """The base and its vector (d,) if no gate has judged it yet, else None."""
         return None if self._judged == self.base.digest else (self.base, self.base_vector)
 
     @property
     @_alone
     def last_good(self) -> Floats | None:
-        """The last base that a gate took for good; None where there was none."""
+        """The last base that a gate accepted; None if there is none."""
         return self._vector("good")
 
     @property
     @_alone
     def past(self) -> dict[Sid, Past]:
-        """The sessions whose certificates can be served."""
+        """The sessions whose certificates this node can serve."""
         return {sid: Past(kept.group, kept.base, {}) for sid, kept in self.sessions.items()}
 
     @_alone
     def vector_of(self, base: Base) -> Floats | None:
-        """The vector of the current base, of the one before it, or of one that an open vote builds on."""
+        """Returns the vector of the current or previous base, or of one that an open vote builds on.
+
+        None for any other base.
+        """
         if base == self.base:
             return self.base_vector
         name = self._file_of(base)
         return None if name is None else self._files.get(name, self.dimension)
 
     def _file_of(self, base: Base) -> str | None:
-        """Which file holds a base that is still here."""
+        """Returns the name of the file that holds a base; None if it is not stored any more."""
         names = [self._database.fact(name) for name in ("base_file", "previous_file")]
         known = {held: name for held, name in zip((self.base, self.previous), names, strict=True) if held}
         found = known.get(base)
         return found if isinstance(found, str) else self._voted_on().get(base)
 
     def _voted_on(self) -> dict[Base, str]:
-        """The bases that open votes build on, and their files."""
+        """Returns the bases that open votes build on, each with its file's name."""
         rows = self._database.rows("select sid, base_file from vote where base_file is not null")
         files = {_bytes(sid): str(name) for sid, name in rows}
         groups = {sid: vote.group for sid, vote in self.votes.items()}
@@ -358,7 +362,7 @@ class State:
 
     @_alone
     def base_piece(self, digest: bytes, index: int) -> bytes | memoryview | None:
-        """A piece of the current base or the one before it, to serve it; None for any other."""
+        """Returns a piece of the current or previous base, for serving; None for any other base."""
         if index >= piece_count(self.dimension):
             return None
         part = piece(self.dimension, index)
@@ -371,7 +375,7 @@ class State:
 
     @_alone
     def link_to(self, digest: bytes, index: int) -> LineagePiece | None:
-        """A link of the line of the current base, or of the one before it; None for any other."""
+        """Returns a link of the line of the current or previous base; None for any other base."""
         lines = {self.base.digest: self.line}
         if self.previous is not None:
             lines = {self.previous.digest: self._previous_line, **lines}
@@ -383,7 +387,7 @@ class State:
     @property
     @_alone
     def offers(self) -> int:
-        """How many offers were ever spent."""
+        """The number of offers ever spent."""
         (count,) = self._database.rows("select count(*) from ledger")[0]
         return int(str(count))
 
@@ -391,12 +395,15 @@ class State:
 
     @_alone
     def begin_epoch(self) -> int:
-        """A start begins: its epoch, above that of every start before, is on disk when this is over."""
+        """Gives this start an epoch above that of every earlier start and returns it; it is then on disk."""
         return self.raise_epoch(self.epoch)
 
     @_alone
     def raise_epoch(self, above: int) -> int:
-        """The epoch from now on: above this one, and above `above`, which somebody has seen of this key."""
+        """Raises the epoch above the current one and above `above`, which a peer has seen of this key.
+
+        Returns the new epoch.
+        """
         epoch = max(self.epoch, above) + 1
         with self._database.step():
             self._database.set_facts(epoch=epoch)
@@ -405,7 +412,7 @@ class State:
 
     @_alone
     def trained(self, fresh: Floats, pending: tuple[Event, ...]) -> None:
-        """New progress that was never offered, and what an offer of it will be charged for its training."""
+        """Stores progress that was never offered and the training charge that its offer will carry."""
         name = self._files.put(fresh)
         with self._database.step():
             self._database.set_facts(fresh=name, pending=_written(pending))
@@ -413,9 +420,9 @@ class State:
 
     @_alone
     def spend(self, sid: Sid, round: int, clipped: int, at_ms: int, receipt: Receipt) -> None:
-        """The offer, all of `fresh`, is spent in session `sid`: charge, memory and move are one step.
+        """Spends the offer, all of `fresh`, in session `sid`: one step stores charge, memory and the move.
 
-        Where it is charged at all, the key's spend file has the charge before that step.
+        If there is a charge, it is in the key's spend file before that step.
         """
         if self.fresh is None:
             raise RuntimeError("nothing is fresh: there is nothing to spend")
@@ -433,7 +440,7 @@ class State:
 
     @_alone
     def bind(self, vote: OpenVote) -> None:
-        """This node's vote is bound, or it resigned: on the disk when this is over."""
+        """Stores that this node's vote is bound or that it resigned; it is on disk when this returns."""
         parts = (vote.group, vote.proof, vote.release)
         frames = [None if part is None else codec.encode(part).join() for part in parts]
         readys = () if vote.group is None else vote.group.readys
@@ -445,18 +452,18 @@ class State:
 
     @_alone
     def unbind(self, sid: Sid) -> None:
-        """The vote in `sid` can count no more."""
+        """Removes the vote in `sid`, which can no longer count."""
         with self._database.step() as connection:
             connection.execute("delete from vote where sid = ?", (sid,))
         self.votes.pop(sid, None)
 
     @_alone
     def fell_back(self, ending: Ending) -> None:
-        """A round ended with this node's own update."""
+        """Stores the ending of a round that fell back to this node's own update."""
         with self._database.step():
             self._database.set_facts(round=ending.round, ending=ending.to_text())
         self.round, self.ending = ending.round, ending
-        # Others may still ask for parts of the session that failed just now, but not for any before it.
+        # Others may still request parts of the session that failed just now, but not of earlier ones.
         self._tidy(self._unfinished)
         self._unfinished = self._certificate_files()
 
@@ -470,11 +477,11 @@ class State:
         memory: Memory,
         line: Line = FIRST,
     ) -> None:
-        """A new base: the one before it is remembered, `spent` is gone into it, `fresh` stays.
+        """Adopts a new base: keeps the previous one, clears `spent`, which is part of it, and keeps `fresh`.
 
-        `round`: how the round ended that made it; its number alone, where the base was fetched. `memory`:
-        what the mechanism remembers from now on. `line`: where the base stands; votes on a lower anchor are
-        decided, and so is who of it was gone.
+        `round` is the ending of the round that made the base, or only its number if the base was fetched.
+        `memory` is the mechanism's new memory. `line` is the base's line: votes on a lower anchor are decided
+        and dropped, and so are the electors declared gone for it.
         """
         ending = round if isinstance(round, Ending) else self.ending
         number = round.round if isinstance(round, Ending) else round
@@ -504,10 +511,10 @@ class State:
 
     @_alone
     def judge(self, base: Base, good: bool) -> bool:
-        """What the gate says of `base`; False, and nothing is changed, if that is the base no more.
+        """Stores the gate's judgement of `base`. Returns False and changes nothing if `base` was replaced.
 
-        Good: it is the last good one from now on. Else the last good one is what training starts from, and
-        the next offer has the way back in it; where there is none, nothing changes.
+        An accepted base becomes the last good one. After a refusal, training starts from the last good base,
+        and the next offer contains the way back to it; without a last good base nothing changes.
         """
         if base != self.base:
             return False
@@ -520,7 +527,7 @@ class State:
 
     @_alone
     def without_gate(self) -> None:
-        """There is no gate any more: training starts from the base, whatever a gate once said."""
+        """Forgets earlier judgements, because there is no gate any more: training starts from the base."""
         if self._judged is not None:
             with self._database.step():
                 self._database.set_facts(judged=None, good=None)
@@ -528,7 +535,7 @@ class State:
 
     @_alone
     def ban(self, key: Key, evidence: tuple[codec.Signed, ...]) -> None:
-        """Never again with this key; the signed records that show why are kept."""
+        """Bans a key for ever and keeps the signed records that prove why."""
         frames = b"".join(codec.evidence(record) for record in evidence)
         with self._database.step() as connection:
             connection.execute("insert or replace into banned values (?, ?)", (key, frames))
@@ -536,25 +543,25 @@ class State:
 
     @_alone
     def close(self) -> None:
-        """Nothing more is written."""
+        """Closes the database; nothing more is written."""
         self._database.close()
 
     # -- certificates ------------------------------------------------------------------------------
 
     @_alone
     def keep_parts(self, parts: Iterable[Sum | TotalPiece]) -> None:
-        """Store pieces of partial sums, or of a total: a certificate may need them.
+        """Stores pieces of partial sums or of a total, which a certificate may need.
 
-        A later one takes the place of an earlier one, whatever their lengths.
+        A later piece replaces an earlier one, whatever their lengths.
         """
         for sid, of_session in groupby(parts, lambda part: part.sid):
             self._parts_of(sid).add(of_session)
 
     @_alone
     def kept_part(self, sid: Sid, owner: Key, index: int) -> bytes | None:
-        """A stored piece of `owner`'s sum (`NOBODY`: of the group's total); None if there is none."""
+        """Returns a stored piece of `owner`'s sum (`NOBODY`: of the group's total); None if there is none."""
         if sid not in self._parts and not (self._certificates / _parts_name(sid)).exists():
-            return None  # nothing is remembered of a session that somebody made up
+            return None  # a made-up session must leave no entry in `_parts`
         try:
             return self._parts_of(sid).get(owner, index)
         except OSError:
@@ -600,7 +607,7 @@ class State:
                 return OpenVote(_bytes(sid), int(str(anchor)))
 
     def _own_sum(self, header: Sum) -> tuple[Sum, ...]:
-        """What this node's sum was; nothing if it is not whole here."""
+        """Returns all pieces of this node's sum; empty if one is missing."""
         pieces = [self.kept_part(header.sid, header.sender, index) for index in range(len(header.pieces))]
         whole = [
             replace(header, index=index, payload=piece)
@@ -613,7 +620,7 @@ class State:
         return {path.name for path in self._certificates.iterdir()}
 
     def _tidy(self, certificates: set[str]) -> None:
-        """Delete vectors that nothing names any more, and of `certificates` what is of no kept session."""
+        """Deletes unreferenced vectors, and those files in `certificates` that belong to no kept session."""
         names = ("base_file", "previous_file", "spent", "fresh", "good")
         facts = [self._database.fact(name) for name in names]
         kept_files = [*facts, *self._voted_on().values()]
@@ -622,7 +629,7 @@ class State:
             self.sessions.pop(next(iter(self.sessions)))
         kept = {_parts_name(sid) for sid in (*self.sessions, *self.votes)}
         for path in (self._certificates / name for name in certificates - kept):
-            if path.is_dir():  # as before there was one file for a session
+            if path.is_dir():  # earlier versions had a folder for each session
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
@@ -635,7 +642,7 @@ def _parts_name(sid: Sid) -> str:
 
 
 def _first_facts(task: str, parameters: bytes, initial: Floats, key: Key) -> dict[str, Fact]:
-    """What a new database says: the initial model is the base, and nothing is spent."""
+    """Returns the facts of a new database: the initial model is the base, and nothing is spent."""
     base = Base(0, base_digest(parameters, 0, initial), 0, NO_SID)
     owner: dict[str, Fact] = {"task": task, "parameters": parameters, "key": key, "epoch": 0}
     base_facts: dict[str, Fact] = {"base": _packed(base), "base_file": VectorFiles.name_of(initial)}
@@ -644,7 +651,7 @@ def _first_facts(task: str, parameters: bytes, initial: Floats, key: Key) -> dic
 
 
 def _key_in(summary: Path) -> str | None:
-    """The key that a summary is of; None where there is none, or it does not say."""
+    """Returns the key that a summary names; None if there is no summary or it names none."""
     try:
         said = json.loads(summary.read_text("utf-8", "replace"))
     except (OSError, ValueError):
@@ -662,7 +669,10 @@ def _other_key(folder: Path, owner: str | None, key: Key) -> str:
 
 
 def _members_of_version_1(frame: bytes) -> frozenset[Key]:
-    """The keys in a GROUP of wire version 3: [3, kind, [[[key, ...], ...], ...], ...], behind 4 bytes."""
+    """Returns the keys in a GROUP of wire version 3.
+
+    Its frame is [3, kind, [[[key, ...], ...], ...], ...] after 4 bytes.
+    """
     try:
         readys = msgpack.unpackb(frame[4:])[2]
         return frozenset(bytes(ready[0][0]) for ready in readys)

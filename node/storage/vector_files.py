@@ -1,4 +1,4 @@
-"""Vectors on disk, named by what they hold, so that a name in the database says which file counts."""
+"""Vectors on disk, named by their content, so that a name in the database identifies the valid file."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class VectorFiles:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        sync(folder)  # killed after a vector got its name, and before that name was on disk
+        sync(folder)  # a kill may have come after a vector got its name and before that name was on disk
         self._folder = folder
         self._checked: set[str] = set()
-        """Names of files that were seen to hold what their names say, by this process."""
+        """Names of files whose content this process has verified."""
 
     @staticmethod
     def name_of(vector: Floats) -> str:
-        """The name under which a vector is stored."""
+        """Returns the name under which a vector is stored: 32 hex digits of its SHA-256."""
         return hashlib.sha256(_bytes(vector)).hexdigest()[:32]
 
     def put(self, vector: Floats) -> str:
-        """Store a vector durably; its name."""
+        """Stores a vector durably and returns its name."""
         name = self.name_of(vector)
         path = self._path(name)
         if not path.exists():
@@ -41,11 +41,11 @@ class VectorFiles:
         return name
 
     def has(self, name: str) -> bool:
-        """Whether there is a file of this name."""
+        """Returns whether there is a file with this name."""
         return self._path(name).exists()
 
     def get(self, name: str, dimension: int) -> Floats:
-        """A stored vector; UserError if the file is not what its name says."""
+        """Returns a stored vector (dimension,). Raises UserError if its file is missing or damaged."""
         path = self._path(name)
         try:
             vector = np.fromfile(path, dtype="<f4")
@@ -57,10 +57,10 @@ class VectorFiles:
         return vector
 
     def piece(self, name: str, dimension: int, part: slice) -> bytes | None:
-        """The bytes of some words of a stored vector; None where the file is not what its name says.
+        """Returns the bytes of some words of a stored vector; None if its file is missing or damaged.
 
-        The whole file is read and hashed before its first piece, and not again: a piece costs a piece.
-        Whoever gets a file that was changed since finds that by the digest of all pieces.
+        The whole file is read and hashed once, before its first piece; later pieces read only themselves. If
+        the file changes after that, the receiver detects it by the digest of all pieces.
         """
         length = _WORD_BYTES * (part.stop - part.start)
         try:
@@ -74,7 +74,7 @@ class VectorFiles:
         return found if len(found) == length else None
 
     def keep_only(self, names: Iterable[str]) -> None:
-        """Delete every other vector, and what was left of writing one. Not while one is written."""
+        """Deletes all other vectors and half-written files. Must not run while a vector is being written."""
         kept = {name + _SUFFIX for name in names}
         for path in self._folder.iterdir():
             is_ours = path.name.endswith(_SUFFIX) or path.name.startswith(".")

@@ -1,7 +1,7 @@
-"""Files that are there whole or not at all, whenever the process is killed or the disk is full.
+"""Writes files completely or not at all, even if the process is killed or the disk is full.
 
-A file is written under a name of its own beside its place, `.NAME.PID`, and gets its name when it is whole.
-What a kill leaves of that is taken away by `tidy`, at the next start.
+A file is written under a temporary name in the same folder, `.NAME.PID`, and renamed when it is complete. At
+the next start `tidy` removes temporary files that a kill left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TEMPORARY = re.compile(r"\.(?P<name>.+)\.\d+(-journal|-wal|-shm)?")
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Where to write what will be `path`: it takes its place at the end, and is gone after an error."""
+    """Yields a temporary path that becomes `path` at the end; after an error it is deleted."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield temporary
@@ -29,7 +29,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def replace_file(path: Path, parts: Iterable[bytes | memoryview], durable: bool) -> None:
-    """Write a file whole or not at all. `durable`: also against the machine's own end."""
+    """Writes a file completely or not at all. If `durable`, it also survives a crash of the machine."""
     with whole(path) as temporary, temporary.open("wb") as file:
         for part in parts:
             file.write(part)
@@ -41,7 +41,7 @@ def replace_file(path: Path, parts: Iterable[bytes | memoryview], durable: bool)
 
 
 def new_file(path: Path, content: bytes) -> None:
-    """Write a file that its owner alone may read, durably. FileExistsError where there is one already."""
+    """Writes a file that only its owner can read, durably. Raises FileExistsError if it exists."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -57,19 +57,19 @@ def new_file(path: Path, content: bytes) -> None:
 
 
 def _name(temporary: Path, path: Path) -> None:
-    """Give a file its name unless that is taken: a second name does so in one step, where there are such."""
+    """Gives a file its name unless that is taken. A hard link does so in one step, where supported."""
     try:
         os.link(temporary, path)
     except FileExistsError:
         raise
-    except OSError:  # a file system without second names
+    except OSError:  # a file system without hard links
         if path.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
         temporary.replace(path)
 
 
 def sync(path: Path) -> None:
-    """A file's content, or a folder's names, are on disk when this is over."""
+    """Syncs a file's content, or a folder's names, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -78,7 +78,7 @@ def sync(path: Path) -> None:
 
 
 def tidy(folder: Path, names: Collection[str]) -> None:
-    """Take away what a kill left of writing files of these names, while nobody else writes them."""
+    """Removes temporary files that a kill left, for files of these names. No process may be writing them."""
     for path in folder.iterdir():
         found = _TEMPORARY.fullmatch(path.name)
         if found is not None and found["name"] in names:
