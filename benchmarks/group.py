@@ -7,10 +7,10 @@ import hashlib
 from protocol.aggregation.participant import Participant
 from protocol.crypto.node_key import NodeKey
 from protocol.crypto.sealing import Ephemeral
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.messages import NO_SID, Announce, Base, Group, Ready
 
-PARAMETERS = codec.parameters_hash("{}")
+PARAMETERS = signing.parameters_hash("{}")
 TIMEOUT_S = 3600.0
 
 
@@ -23,7 +23,7 @@ def participants(count: int, dimension: int) -> list[Participant]:
     readys = tuple(
         _ready(key, ephemeral, coordinator) for (key, _), ephemeral in zip(members, ephemerals, strict=True)
     )
-    group = codec.sign(Group(readys, 0, coordinator.public), coordinator)
+    group = signing.sign(Group(readys, 0, coordinator.public), coordinator)
     return [
         Participant(group, 1, key, ephemeral, dimension, TIMEOUT_S, TIMEOUT_S)
         for (key, _), ephemeral in zip(members, ephemerals, strict=True)
@@ -49,5 +49,5 @@ def _ready(key: NodeKey, ephemeral: Ephemeral, coordinator: NodeKey) -> Ready:
         leaving=False,
         following=False,
     )
-    signed = codec.sign(announce, key)
-    return codec.sign(Ready(signed, ephemeral.public, bytes(16), coordinator.public), key)
+    signed = signing.sign(announce, key)
+    return signing.sign(Ready(signed, ephemeral.public, bytes(16), coordinator.public), key)

@@ -70,8 +70,8 @@ from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import Electorate, of_names
 from protocol.swarm.node import Node
 from protocol.swarm.node_state import Settings
-from protocol.wire.codec import parameters_hash
 from protocol.wire.ids import Key
+from protocol.wire.signing import parameters_hash
 
 Agreed = Callable[[], nn.Module]
 """Returns a copy of the model with the agreed base in it."""

@@ -9,7 +9,6 @@ from enum import StrEnum
 from protocol.quorum.lineage import Line
 from protocol.vectors.pieces import Floats
 from protocol.wire.bulk import Bulk
-from protocol.wire.codec import Signed
 from protocol.wire.masked_messages import Release, ResultCertificate, TotalPiece
 from protocol.wire.messages import (
     Base,
@@ -22,6 +21,7 @@ from protocol.wire.messages import (
     Sid,
     Sum,
 )
+from protocol.wire.signing import Signed
 
 
 class Reason(StrEnum):

@@ -7,7 +7,7 @@ from typing import Any
 
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.lineage import included_in
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.messages import Base, Certificate, Group, Link, Sum
 from tests.parts import base, group_of, ready
 
@@ -19,9 +19,12 @@ def session_of(keys: Sequence[NodeKey], on: Base, **changes: Any) -> Group:
 
 def link_of(group: Group, keys: Sequence[NodeKey], pieces: int = 1) -> Link:
     """The link that this group leads to, where shares are summed; `keys`: its members', in key order."""
-    sid, contributors = codec.session_id(group), codec.contributors_hash(tuple(key.public for key in keys))
+    sid, contributors = (
+        signing.session_id(group),
+        signing.contributors_hash(tuple(key.public for key in keys)),
+    )
     sums = (Sum(sid, key.public, contributors, (bytes(32),) * pieces, b"", 0) for key in keys)
-    signed = tuple(codec.sign(one, key) for one, key in zip(sums, keys, strict=True))
+    signed = tuple(signing.sign(one, key) for one, key in zip(sums, keys, strict=True))
     return Link(group, (), (Certificate(sid, signed),))
 
 

@@ -22,7 +22,7 @@ from protocol.swarm.meeting.membership import Members
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.vectors.pieces import Floats, base_digest
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import NO_ELECTORS
 from protocol.wire.masked_messages import MaskedMessage, sender_of
 from protocol.wire.messages import (
@@ -78,7 +78,7 @@ def base(generation: int = 0, mark: int = 0, size: int = 3, anchor: int = 0) -> 
 
 def base_of(vector: Floats, generation: int, size: int = 3, sid: bytes = NO_SID, anchor: int = 0) -> Base:
     """The base that this vector really is."""
-    digest = base_digest(codec.parameters_hash(PARAMETERS), generation, vector)
+    digest = base_digest(signing.parameters_hash(PARAMETERS), generation, vector)
     return Base(generation, digest, size, sid, anchor)
 
 
@@ -123,7 +123,7 @@ def announce(key: NodeKey, **changes: Any) -> Announce:
         "key": key.public,
         "endpoint": endpoint(key),
         "task": TASK,
-        "parameters": codec.parameters_hash(PARAMETERS),
+        "parameters": signing.parameters_hash(PARAMETERS),
         "min_participants": 3,
         "instance": bytes(16),
         "epoch": 1,
@@ -133,12 +133,12 @@ def announce(key: NodeKey, **changes: Any) -> Announce:
         "leaving": False,
         "following": False,
     }
-    return codec.sign(Announce(**{**values, **changes}), key)
+    return signing.sign(Announce(**{**values, **changes}), key)
 
 
 def roster_of(key: NodeKey, nonce: bytes, known: Iterable[Announce] = (), clock_ms: int = 0) -> Roster:
     """What the tracker with this key answers."""
-    return codec.sign(Roster(key.public, nonce, tuple(known), clock_ms), key)
+    return signing.sign(Roster(key.public, nonce, tuple(known), clock_ms), key)
 
 
 def ephemeral(key: NodeKey) -> Ephemeral:
@@ -157,13 +157,13 @@ def ready(
     """A signed READY; `changes` go to its announcement."""
     said = announce(key, **changes)
     public, once = ephemeral(key).public, bytes([nonce]) * 16
-    return codec.sign(Ready(said, public, once, coordinator, electors, weak, gone), key)
+    return signing.sign(Ready(said, public, once, coordinator, electors, weak, gone), key)
 
 
 def group_of(readys: Iterable[Ready], coordinator: NodeKey, attempt: int = 0, **grounds: Any) -> Group:
     """`grounds`: whom it excuses, and whom a tracker named."""
     in_order = tuple(sorted(readys, key=lambda ready: ready.key))
-    return codec.sign(Group(in_order, attempt, coordinator.public, **grounds), coordinator)
+    return signing.sign(Group(in_order, attempt, coordinator.public, **grounds), coordinator)
 
 
 def group(keys: Sequence[NodeKey], attempt: int = 0) -> Group:
@@ -272,4 +272,4 @@ def mean_of(actions: Iterable[Action]) -> Floats:
 
 def resigned(record: Any, key: NodeKey, **changes: Any) -> Any:
     """The record with other fields and a good signature."""
-    return codec.sign(replace(record, **changes), key)
+    return signing.sign(replace(record, **changes), key)

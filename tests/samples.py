@@ -1,7 +1,7 @@
 """One signed or tagged sample of every message."""
 
 from protocol.federation import tags
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import RESIGNED
 from protocol.wire.masked_messages import (
     Ack,
@@ -54,21 +54,21 @@ from tests.parts import announce, base, group, group_of, members, ready, roster_
 
 ONE, TWO, THREE = members(3)
 SID, NONCE, DIGEST, RUN = b"s" * 32, b"n" * 16, b"d" * 32, b"r" * 32
-SUM = codec.sign(Sum(SID, ONE.public, bytes(32), (DIGEST, DIGEST), b"", 0, b"\0\1\2\3"), ONE)
+SUM = signing.sign(Sum(SID, ONE.public, bytes(32), (DIGEST, DIGEST), b"", 0, b"\0\1\2\3"), ONE)
 
-JOIN_HEADS = tuple(codec.sign(JoinHead(SID, key.public, DIGEST, NONCE * 2, RUN), key) for key in (ONE, TWO))
-JOIN_VOTE = codec.sign(JoinVote(SID, ONE.public, DIGEST), ONE)
-MASKED_HEAD = codec.sign(MaskedHead(SID, TWO.public, 4095, DIGEST), TWO)
-TOTAL_HEAD = codec.sign(TotalHead(SID, ONE.public, 2**64 - 1, 4095, RUN, DIGEST), ONE)
-CHECK_VOTE = codec.sign(CheckVote(SID, ONE.public, 0b1011, DIGEST, b"\0\1\2\xff" * 3), ONE)
-DISPUTE = codec.sign(Dispute(SID, TWO.public, 0b1011, 4095), TWO)
-ACK_VOTE = codec.sign(AckVote(SID, ONE.public, 0b1011, DIGEST), ONE)
-RELEASE_HEAD = codec.sign(ReleaseHead(SID, ONE.public, 0b1011, DIGEST, RUN, NONCE * 2), ONE)
-UNLOCKED = codec.sign(ViewVote(SID, TWO.public, 1, b"", ()), TWO)
-LOCKED = codec.sign(ViewVote(SID, ONE.public, 64, b"\xff\x03", (ACK_VOTE,)), ONE)
+JOIN_HEADS = tuple(signing.sign(JoinHead(SID, key.public, DIGEST, NONCE * 2, RUN), key) for key in (ONE, TWO))
+JOIN_VOTE = signing.sign(JoinVote(SID, ONE.public, DIGEST), ONE)
+MASKED_HEAD = signing.sign(MaskedHead(SID, TWO.public, 4095, DIGEST), TWO)
+TOTAL_HEAD = signing.sign(TotalHead(SID, ONE.public, 2**64 - 1, 4095, RUN, DIGEST), ONE)
+CHECK_VOTE = signing.sign(CheckVote(SID, ONE.public, 0b1011, DIGEST, b"\0\1\2\xff" * 3), ONE)
+DISPUTE = signing.sign(Dispute(SID, TWO.public, 0b1011, 4095), TWO)
+ACK_VOTE = signing.sign(AckVote(SID, ONE.public, 0b1011, DIGEST), ONE)
+RELEASE_HEAD = signing.sign(ReleaseHead(SID, ONE.public, 0b1011, DIGEST, RUN, NONCE * 2), ONE)
+UNLOCKED = signing.sign(ViewVote(SID, TWO.public, 1, b"", ()), TWO)
+LOCKED = signing.sign(ViewVote(SID, ONE.public, 64, b"\xff\x03", (ACK_VOTE,)), ONE)
 PROOF = Proof((DIGEST, RUN), (CHECK_VOTE,))
-PROPOSAL = codec.sign(ProposalHead(SID, ONE.public, 1, 0b1011, (0, 1, 3, 63), DIGEST, ()), ONE)
-LOCKED_PROPOSAL = codec.sign(ProposalHead(SID, TWO.public, 2, 1, (0,), RUN, (ACK_VOTE,)), TWO)
+PROPOSAL = signing.sign(ProposalHead(SID, ONE.public, 1, 0b1011, (0, 1, 3, 63), DIGEST, ()), ONE)
+LOCKED_PROPOSAL = signing.sign(ProposalHead(SID, TWO.public, 2, 1, (0,), RUN, (ACK_VOTE,)), TWO)
 
 RESULT = ResultCertificate(SID, 0b1011, (DIGEST,), JOIN_HEADS, (RUN, DIGEST), (RELEASE_HEAD,))
 MASKED_SAMPLES: tuple[Message, ...] = (
@@ -115,10 +115,10 @@ SAMPLES: tuple[Message, ...] = (
     Electors((), 64),
     Share(SID, ONE.public, TWO.public, 4095, b"sealed"),
     SUM,
-    codec.sign(CertificateRequest(SID, ONE.public), ONE),
+    signing.sign(CertificateRequest(SID, ONE.public), ONE),
     Certificate(SID, (SUM.header, SUM.header)),
-    codec.sign(PieceRequest(SID, TWO.public, 3, ONE.public), ONE),
-    codec.sign(PieceRequest(DIGEST, b"", 0, ONE.public), ONE),
+    signing.sign(PieceRequest(SID, TWO.public, 3, ONE.public), ONE),
+    signing.sign(PieceRequest(DIGEST, b"", 0, ONE.public), ONE),
     BasePiece(DIGEST, 1, b"floats"),
     LineagePiece(DIGEST, 0, 0, ()),
     LineagePiece(DIGEST, 1, 2, (Link(EXCUSING, (RESULT,), ()),)),

@@ -32,9 +32,9 @@ from protocol.quorum.electorate import of_names
 from protocol.swarm.node import Node
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.vectors.pieces import Floats
-from protocol.wire.codec import parameters_hash
 from protocol.wire.masked_messages import ResultCertificate
 from protocol.wire.messages import NO_SID, Base, Group, Message
+from protocol.wire.signing import parameters_hash
 
 PHASE_TIMEOUT_S = 900.0
 _PARAMETERS = "{}"

@@ -72,8 +72,8 @@ from protocol.crypto.node_key import NodeKey
 from protocol.quorum.lineage import FIRST, Line
 from protocol.swarm.node import Node
 from protocol.vectors.pieces import base_digest
-from protocol.wire.codec import parameters_hash
 from protocol.wire.messages import Base, Group, Sid
+from protocol.wire.signing import parameters_hash
 
 T = TypeVar("T")
 

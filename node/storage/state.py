@@ -45,7 +45,7 @@ from protocol.quorum.lineage import FIRST, Line
 from protocol.swarm.node_state import NodeState
 from protocol.swarm.recovery.fetch import Past
 from protocol.vectors.pieces import base_digest, piece, piece_count, raw
-from protocol.wire import codec
+from protocol.wire import codec, signing
 from protocol.wire.masked_messages import Release, ResultCertificate, TotalPiece
 from protocol.wire.messages import NO_SID, Base, Certificate, Group, Key, LineagePiece, Link, Sid, Sum
 
@@ -534,9 +534,9 @@ class State:
         self._judged = None
 
     @_alone
-    def ban(self, key: Key, evidence: tuple[codec.Signed, ...]) -> None:
+    def ban(self, key: Key, evidence: tuple[signing.Signed, ...]) -> None:
         """Bans a key for ever and keeps the signed records that prove why."""
-        frames = b"".join(codec.evidence(record) for record in evidence)
+        frames = b"".join(signing.evidence(record) for record in evidence)
         with self._database.step() as connection:
             connection.execute("insert or replace into banned values (?, ?)", (key, frames))
         self.banned.add(key)

@@ -9,7 +9,7 @@ from functools import cached_property
 from protocol.crypto.node_key import NodeKey
 from protocol.crypto.sealing import Channel, Ephemeral
 from protocol.quorum.electorate import Ballot
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.messages import Group, Key, Ready, Sid
 
 
@@ -36,7 +36,7 @@ class Participant:
     @cached_property
     def sid(self) -> Sid:
         """The session's id: binds every message of it."""
-        return codec.session_id(self.group)
+        return signing.session_id(self.group)
 
     @cached_property
     def ephemerals(self) -> dict[Key, bytes]:

@@ -12,7 +12,7 @@ from protocol.aggregation.masked.thresholds import MaskedSettings
 from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import Electorate
 from protocol.quorum.lineage import FIRST, Line
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.messages import Announce, Base, Key, Sid
 
 ANNOUNCE_LIFETIME_S = 30.0
@@ -63,7 +63,7 @@ class Settings:
     @cached_property
     def parameters_hash(self) -> bytes:
         """The hash that announcements carry in place of the parameters' text."""
-        return codec.parameters_hash(self.parameters)
+        return signing.parameters_hash(self.parameters)
 
     def allows(self, key: Key) -> bool:
         """Whether this key may take part."""
@@ -121,4 +121,4 @@ class NodeState:
             following=self.following,
             open=tuple(sorted(self.votes)),
         )
-        return codec.sign(unsigned, settings.key)
+        return signing.sign(unsigned, settings.key)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from protocol.swarm.node_state import NodeState, Settings
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.bulk import Bulk
 from protocol.wire.messages import Key, Message, Request
 
@@ -59,4 +59,4 @@ class Requests:
     def _sign(self, to: Key, request: Asked) -> Asked:
         self._number += 1
         numbered = replace(request, to=to, epoch=self._state.epoch, number=self._number)
-        return codec.sign(numbered, self._key)
+        return signing.sign(numbered, self._key)

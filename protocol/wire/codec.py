@@ -1,18 +1,16 @@
 """Encodes and decodes messages, and checks every limit before it builds anything.
 
 A frame is a 4-byte little-endian header length, the header (a msgpack array: version, type, fields), and
-the payload of bulk messages as raw bytes. A signature covers the msgpack of a record's fields without the
-signature. `verify` packs a record again, so a record has exactly one byte string that can be signed.
+the payload of bulk messages as raw bytes.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any
 
 import msgpack
 
@@ -72,7 +70,6 @@ from protocol.wire.messages import (
     Enlisted,
     Group,
     Hello,
-    Key,
     LineagePiece,
     Link,
     Message,
@@ -209,7 +206,8 @@ _TYPES: tuple[type, ...] = (
     *(Enlist, Enlisted, Order, ModelPiece, UploadPiece, Done),
 )
 _BULK = (Share, Sum, BasePiece, Join, Masked, Total, TotalPiece, ModelPiece, UploadPiece)
-_PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}
+PACKED = {kind: tuple(field.name for field in fields(kind) if field.name != "payload") for kind in _READERS}
+"""The names of a record's fields in the header, in their order."""
 _NUMBERS = {kind: number for number, kind in enumerate(_TYPES)}
 
 
@@ -218,17 +216,17 @@ def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
     return get if len(names) > 1 else lambda value: (get(value),)
 
 
-_GETTERS = {kind: _getter(names) for kind, names in _PACKED.items()}
+_GETTERS = {kind: _getter(names) for kind, names in PACKED.items()}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The value that msgpack packs: records as lists of their fields, without payloads."""
     getter = _GETTERS.get(type(value))
     if getter is not None:
         value = getter(value)
     elif type(value) is not tuple:
         return value
-    return [item if type(item) in _ATOMS else _plain(item) for item in value]
+    return [item if type(item) in _ATOMS else plain(item) for item in value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +251,7 @@ def encode(message: Message) -> Frame:
 
 
 def _header(message: Message) -> bytes:
-    return bytes(msgpack.packb([VERSION, _NUMBERS[type(message)], *_plain(message)]))
+    return bytes(msgpack.packb([VERSION, _NUMBERS[type(message)], *plain(message)]))
 
 
 def frame_bytes(message: Message) -> int:
@@ -310,101 +308,3 @@ def _build(kind: Any, values: list[Any], payload: memoryview) -> Message:
         raise RemoteProtocolError(f"a payload of {len(payload)} bytes; {MAX_PAYLOAD_BYTES} are allowed")
     carried = payload if len(payload) > MAX_HEADER_BYTES else bytes(payload)
     return kind(*fields_read, carried)  # type: ignore[no-any-return]
-
-
-MaskedRecord = (
-    JoinHead
-    | JoinVote
-    | MaskedHead
-    | TotalHead
-    | CheckVote
-    | Dispute
-    | AckVote
-    | ReleaseHead
-    | ViewVote
-    | ProposalHead
-)
-Signed = Announce | Ready | Roster | Group | Sum | CertificateRequest | PieceRequest | MaskedRecord
-Record = TypeVar("Record", bound=Signed)
-_LABELS: dict[type, bytes] = {
-    Announce: b"announce",
-    Ready: b"ready",
-    Roster: b"roster",
-    Group: b"group",
-    Sum: b"sum",
-    CertificateRequest: b"certificate-request",
-    PieceRequest: b"piece-request",
-    JoinHead: b"join",
-    JoinVote: b"joined",
-    MaskedHead: b"masked",
-    TotalHead: b"total",
-    CheckVote: b"check",
-    Dispute: b"dispute",
-    AckVote: b"ack",
-    ReleaseHead: b"release",
-    ViewVote: b"view-change",
-    ProposalHead: b"propose",
-}
-
-
-def canonical(record: Signed) -> bytes:
-    """The signed bytes of a record: every field but the signature (and, for SUM, the piece)."""
-    whole: Any = record
-    if isinstance(whole, Sum):
-        whole = whole.header
-    plain = _plain(whole)
-    plain[_PACKED[type(whole)].index("signature")] = b""
-    return bytes(msgpack.packb(plain))
-
-
-def evidence(record: Signed) -> bytes:
-    """The label, the signed bytes and the signature of a record: enough to prove it to others."""
-    return _LABELS[type(record)] + b"\0" + canonical(record) + record.signature
-
-
-def sign(record: Record, key: node_key.NodeKey) -> Record:
-    """The record with `key`'s signature."""
-    return replace(record, signature=key.sign(_LABELS[type(record)], canonical(record)))
-
-
-def verify(record: Signed, key: Key) -> None:
-    """Raises RemoteProtocolError unless `key` signed the record."""
-    if isinstance(record, Announce | Ready):
-        _verify_once(record, key)
-    else:
-        node_key.verify(key, _LABELS[type(record)], canonical(record), record.signature)
-
-
-@lru_cache(maxsize=1024)
-def _verify_once(record: Any, key: Key) -> None:
-    """Cache valid signatures: the same announcement comes in hellos, in READYs and in GROUPs.
-
-    The cache holds only small records: a SUM's header may have 270 kB, and its sender may sign any number.
-    """
-    node_key.verify(key, _LABELS[type(record)], canonical(record), record.signature)
-
-
-def parameters_hash(parameters: str) -> bytes:
-    """SHA-256 of the canonical parameters, which all members of a swarm must share."""
-    return hashlib.sha256(b"murmuration/1/parameters" + parameters.encode()).digest()
-
-
-def session_id(group: Group) -> bytes:
-    """sid = H(task, round, attempt, sorted READYs, parameters): binds every message of a session.
-
-    The READYs, in key order, hold task, parameters and rounds. The announcements that the group excuses and
-    the electors that a tracker named follow, so that all members count votes in the same way.
-    """
-    digest = hashlib.sha256(b"murmuration/1/sid" + group.attempt.to_bytes(4, "big"))
-    for ready in sorted(group.readys, key=lambda ready: ready.key):
-        digest.update(hashlib.sha256(canonical(ready) + ready.signature).digest())
-    for excused in group.excused:
-        digest.update(hashlib.sha256(b"excused" + canonical(excused)).digest())
-    for elector in group.electors:
-        digest.update(hashlib.sha256(b"elector" + elector).digest())
-    return digest.digest()
-
-
-def contributors_hash(keys: tuple[Key, ...]) -> bytes:
-    """H(contributors): the hash of the members whose shares are in a partial sum, in key order."""
-    return hashlib.sha256(b"murmuration/1/contributors" + b"".join(sorted(keys))).digest()

@@ -38,7 +38,7 @@ from protocol.swarm.node import Node
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.recovery.fetch import Past
 from protocol.vectors.pieces import Floats, base_digest, piece, raw
-from protocol.wire import codec, ids
+from protocol.wire import ids, signing
 from protocol.wire.ids import NOBODY
 from protocol.wire.masked_messages import ResultCertificate, TotalPiece
 from protocol.wire.messages import (
@@ -83,7 +83,7 @@ class SimulatedPeer(Host):
     def __init__(self, index: int, network: Wires[Host]) -> None:
         super().__init__(index, network)
         vector = np.zeros(network.plan.dimension, dtype="<f4")
-        base = Base(0, base_digest(codec.parameters_hash(PARAMETERS), 0, vector), 0, NO_SID)
+        base = Base(0, base_digest(signing.parameters_hash(PARAMETERS), 0, vector), 0, NO_SID)
         self.disk = Disk(NodeState(0, base, None, set()), {base.digest: vector})
         self._offered: tuple[int, ...] = ()
         self._progress_at = 0.0
@@ -249,7 +249,7 @@ class SimulatedPeer(Host):
         self.network.rules.proved(self.index, action)
         before = action.group.base
         vector = self.disk.bases[before.digest] + action.mean[: self.network.plan.dimension]
-        digest = base_digest(codec.parameters_hash(PARAMETERS), before.generation + 1, vector)
+        digest = base_digest(signing.parameters_hash(PARAMETERS), before.generation + 1, vector)
         line = action.line or FIRST
         base = Base(before.generation + 1, digest, len(action.contributors), action.sid, line.anchor)
         self.disk.certificates[action.sid] = (action.group, before, action.certificate)

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import msgpack
 
-from protocol.wire import codec
+from protocol.wire import codec, signing
 from protocol.wire.masked_messages import MaskedMessage, session_of
 from protocol.wire.messages import Group, Share, Sum
 from tests.e2e.named import main_of
@@ -92,7 +92,7 @@ def _session_of(message: Any) -> bytes | None:
     A GROUP makes one: a share of another member may come before it.
     """
     if isinstance(message, Group):
-        return codec.session_id(message)
+        return signing.session_id(message)
     if isinstance(message, MaskedMessage):
         return session_of(message)
     return message.sid if isinstance(message, Share | Sum) else None

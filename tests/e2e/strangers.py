@@ -15,7 +15,7 @@ import aiohttp
 
 from node.net.versions import SUBPROTOCOL
 from protocol.crypto.node_key import NodeKey
-from protocol.wire import codec, handshake
+from protocol.wire import codec, handshake, signing
 from protocol.wire.messages import NO_SID, Announce, Base, Hello
 
 AT_ONCE = 16
@@ -38,7 +38,7 @@ def hello(key: NodeKey, task: str, random_: random.Random) -> bytes:
         leaving=False,
         following=False,
     )
-    return codec.encode(Hello(codec.sign(unsigned, key), os.urandom(16), True, "{}")).join()
+    return codec.encode(Hello(signing.sign(unsigned, key), os.urandom(16), True, "{}")).join()
 
 
 async def visit(session: aiohttp.ClientSession, where: str, task: str, random_: random.Random) -> int:

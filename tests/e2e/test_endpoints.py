@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from protocol.crypto.node_key import NodeKey
-from protocol.wire import codec
+from protocol.wire import codec, signing
 from protocol.wire.messages import Hello
 from tests.e2e.processes import ENOUGH_S, HOST
 from tests.e2e.test_open_port import Port
@@ -23,7 +23,7 @@ STRANGE = ("{}/admin/x?y=", "{}/admin#", "user@{}", "{}/", "{}?x", "http://{}", 
 def hello(key: NodeKey, endpoint: str) -> bytes:
     """A Hello that asks for an answer at this endpoint; encoding looks at nothing."""
     said = replace(announce(key), endpoint=endpoint)
-    return codec.encode(Hello(codec.sign(said, key), os.urandom(16), True, "")).join()
+    return codec.encode(Hello(signing.sign(said, key), os.urandom(16), True, "")).join()
 
 
 def first_line(listener: socket.socket) -> str:

@@ -20,7 +20,7 @@ import pytest
 
 from node.net.versions import SUBPROTOCOL
 from protocol.crypto.node_key import NodeKey
-from protocol.wire import codec
+from protocol.wire import codec, signing
 from protocol.wire.limits import MAX_FRAME_BYTES
 from protocol.wire.messages import Group, Hello, Ready, Share, Sum
 from tests.e2e.dying_peer import Fate, Orders, read_record
@@ -230,17 +230,17 @@ def test_frames_in_anothers_name(make_swarm, tmp_path: Path) -> None:
     assert isinstance(ready, Ready)
     other = held.swarm.keys[2]
     assert (total.sender, share.sender) == (other, other)
-    forged = codec.sign(replace(total, pieces=(bytes(32),)), STRANGER)
+    forged = signing.sign(replace(total, pieces=(bytes(32),)), STRANGER)
     news = replace(ready.announce, counter=ready.announce.counter + 1000, leaving=True)
-    news = codec.sign(news, STRANGER)
+    news = signing.sign(news, STRANGER)
     claims = [
         forged,
         replace(total, sender=STRANGER.public),
-        codec.sign(replace(total, sender=STRANGER.public), STRANGER),
+        signing.sign(replace(total, sender=STRANGER.public), STRANGER),
         replace(total, sender=held.swarm.keys[1]),
         replace(total, sender=held.swarm.keys[0]),
         replace(share, sender=STRANGER.public),
-        codec.sign(replace(ready, announce=news), STRANGER),
+        signing.sign(replace(ready, announce=news), STRANGER),
         Hello(news, bytes(16), False, ""),
     ]
     with drops(held.swarm, len(claims), "from somebody who is not in it", "on the link of another"):

@@ -20,9 +20,9 @@ from protocol.crypto.node_key import NodeKey
 from protocol.quorum.electorate import of_keys
 from protocol.quorum.lineage import Line
 from protocol.vectors.pieces import base_digest
-from protocol.wire.codec import parameters_hash
 from protocol.wire.masked_messages import Release, ReleaseHead, ResultCertificate
 from protocol.wire.messages import Base, Group
+from protocol.wire.signing import parameters_hash
 from tests.e2e.dying_start import arm
 from tests.parts import ready
 

@@ -87,7 +87,7 @@ def test_a_message_with_any_other_field_is_read_as_such_or_refused(message: Mess
     names = [field.name for field in fields(message) if field.name != "payload"]
     changed = replace(message, **{data.draw(st.sampled_from(names)): data.draw(PLAIN)})
     try:
-        header = msgpack.packb([VERSION, codec._TYPES.index(type(message)), *codec._plain(changed)])
+        header = msgpack.packb([VERSION, codec._TYPES.index(type(message)), *codec.plain(changed)])
     except (ValueError, OverflowError):
         return
     survives(framed(header))

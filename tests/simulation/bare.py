@@ -26,7 +26,7 @@ from protocol.aggregation.participant import Participant
 from protocol.errors import RemoteProtocolError, TooEarly
 from protocol.swarm.recovery.fetch import Past, ResultFetch
 from protocol.vectors.pieces import Floats
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.masked_messages import (
     Ack,
     Join,
@@ -281,7 +281,7 @@ class Swarm:
         if number not in self.lies:
             self.violated(f"member {member.number} accuses {number}, who is honest: {evidence.what}")
         for record in evidence.records:
-            codec.verify(record, record.sender)  # type: ignore[union-attr]
+            signing.verify(record, record.sender)  # type: ignore[union-attr]
         member.evidence.append(evidence)
 
     def _observe(self, member: Member, message: Any) -> None:

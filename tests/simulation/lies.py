@@ -12,7 +12,7 @@ from protocol.aggregation.masked.totals import payload_bytes
 from protocol.aggregation.masked.unmasking import totals_digest
 from protocol.crypto import shamir
 from protocol.crypto.bulk_digest import bulk_digest
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.masked_messages import (
     Ack,
     AckVote,
@@ -40,7 +40,7 @@ VICTIM = 0
 
 
 def resigned(member: Member, record: Any, **changes: Any) -> Any:
-    return codec.sign(replace(record, **changes), member.participant.key)
+    return signing.sign(replace(record, **changes), member.participant.key)
 
 
 def to_victim(lie: Lie) -> Lie:
@@ -187,7 +187,7 @@ def disputes(member: Member, to: Key, message: Any) -> tuple[Any, ...]:
     if not isinstance(message, Masked | Check | Ack):
         return (message,)
     spam = (
-        codec.sign(Dispute(participant.sid, participant.me, whole, index), participant.key)
+        signing.sign(Dispute(participant.sid, participant.me, whole, index), participant.key)
         for index in range(8)
     )
     return (*spam, message)
@@ -268,7 +268,7 @@ def release_before_acks(member: Member, to: Key, message: Any) -> tuple[Any, ...
         key_setup.digest,
         release_digest(shares),
     )
-    return message, Release(codec.sign(head, participant.key), shares)
+    return message, Release(signing.sign(head, participant.key), shares)
 
 
 # -- views --------------------------------------------------------------------------------------------------
@@ -303,9 +303,9 @@ def forged_vote(member: Member, included: int, view: int, proof: str) -> ViewCha
     lock = AckVote(
         participant.sid, participant.me, included, totals_digest(participant.sid, included, digests)
     )
-    vote = ViewVote(participant.sid, participant.me, view, b"", (codec.sign(lock, participant.key),))
+    vote = ViewVote(participant.sid, participant.me, view, b"", (signing.sign(lock, participant.key),))
     shown = {"none": (), "fits": (Proof(digests, ()),), "other": (Proof(digests[::-1][1:], ()),)}[proof]
-    return ViewChange(codec.sign(vote, participant.key), shown)
+    return ViewChange(signing.sign(vote, participant.key), shown)
 
 
 def proposes_in_every_view(member: Member, to: Key, message: Any) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from protocol.aggregation.masked.thresholds import tolerance
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.masked_messages import Masked, Release, ResultCertificate
 from protocol.wire.messages import Group, Key, Message, Sid
 from scenarios.simulator.network import Network
@@ -178,7 +178,7 @@ def _of(messages: Iterable[Message], kind: type[Kind]) -> Iterator[Kind]:
 def _groups(messages: Iterable[Message]) -> dict[Sid, tuple[Key, ...]]:
     found: dict[Sid, tuple[Key, ...]] = defaultdict(tuple)
     for group in _of(messages, Group):
-        found[codec.session_id(group)] = tuple(sorted(ready.key for ready in group.readys))
+        found[signing.session_id(group)] = tuple(sorted(ready.key for ready in group.readys))
     return found
 
 

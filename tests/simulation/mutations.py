@@ -19,7 +19,7 @@ from protocol.aggregation.masked.unmasking import totals_digest
 from protocol.aggregation.masked.view_change import votes_digest
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import RemoteProtocolError
-from protocol.wire import codec
+from protocol.wire import codec, signing
 from protocol.wire.masked_messages import (
     Ack,
     Join,
@@ -162,7 +162,7 @@ def _signed(value: Any) -> Any:
 
 def _sign_if_it_can_be_packed(record: Any, key: Any) -> Any:
     try:
-        return codec.sign(record, key)
+        return signing.sign(record, key)
     except OverflowError:
         return record
 

@@ -10,7 +10,7 @@ about 2^-61.
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.messages import Group, Key, Sid, Sum
 from scenarios.simulator.network import Network
 
@@ -78,7 +78,7 @@ class Observer:
         self._network = network
         self._colluders = frozenset(colluders)
         self._groups = {
-            codec.session_id(line.message): tuple(ready.key for ready in line.message.readys)
+            signing.session_id(line.message): tuple(ready.key for ready in line.message.readys)
             for line in network.transcript
             if isinstance(line.message, Group)
         }

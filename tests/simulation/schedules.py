@@ -26,7 +26,7 @@ from protocol.aggregation.masked.thresholds import Tolerance, tolerance
 from protocol.aggregation.participant import Participant
 from protocol.crypto.node_key import NodeKey
 from protocol.vectors.pieces import Floats
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.masked_messages import TotalPiece
 from protocol.wire.messages import Group, Key, Message
 from tests import parts
@@ -161,9 +161,9 @@ def remembered() -> Iterator[None]:
     A good signature stays good, and is looked up by record, key and signature; a bad one is tried each time.
     """
     before = (
-        codec.verify,
-        codec.sign,
-        codec.canonical,
+        signing.verify,
+        signing.sign,
+        signing.canonical,
         mask_keys.pair_seed,
         mask_keys.public_key,
         Participant.channel,
@@ -185,13 +185,15 @@ def remembered() -> Iterator[None]:
             signed[place] = before[1](record, key)
         return signed[place]
 
-    codec.verify, codec.sign, codec.canonical = verify, sign, canonical
+    signing.verify, signing.sign, signing.canonical = verify, sign, canonical
     mask_keys.pair_seed, mask_keys.public_key = lru_cache(1 << 12)(before[3]), lru_cache(1 << 12)(before[4])
     Participant.channel = channel  # type: ignore[method-assign]
     try:
         yield
     finally:
-        codec.verify, codec.sign, codec.canonical, mask_keys.pair_seed, mask_keys.public_key = before[:5]
+        signing.verify, signing.sign, signing.canonical, mask_keys.pair_seed, mask_keys.public_key = before[
+            :5
+        ]
         Participant.channel = before[5]  # type: ignore[method-assign]
 
 

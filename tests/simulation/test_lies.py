@@ -6,7 +6,7 @@ import pytest
 
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.crypto.node_key import NodeKey
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.messages import Certificate, Message, Sum
 from scenarios.simulator.plans import Conditions, Liar, Plan
 from scenarios.simulator.rules import Violation
@@ -19,7 +19,7 @@ def other_sum(key: NodeKey, honest: Sum) -> Sum:
     """Another sum under a good signature."""
     payload = bytes(len(honest.payload))
     header = replace(honest.header, pieces=(bulk_digest(payload),), signature=b"")
-    return replace(codec.sign(header, key), index=honest.index, payload=payload)
+    return replace(signing.sign(header, key), index=honest.index, payload=payload)
 
 
 def two_faced(key: NodeKey, endpoint: str, message: Message) -> tuple[Message, ...]:
@@ -48,8 +48,8 @@ def test_equivocation_is_evidence_and_the_liar_is_banned(liar: Liar, seed):
         assert evidence.sender == key
         first, second = evidence.records
         assert first.header != second.header
-        codec.verify(first, key)
-        codec.verify(second, key)
+        signing.verify(first, key)
+        signing.verify(second, key)
         assert key in network.peers[accusation.by].disk.state.banned
 
 

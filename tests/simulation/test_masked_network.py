@@ -10,7 +10,7 @@ from protocol.aggregation.masked.release import TWO_ACKS
 from protocol.aggregation.masked.thresholds import MaskedSettings, tolerance
 from protocol.aggregation.masked.unmasking import totals_digest
 from protocol.crypto.node_key import NodeKey
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.masked_messages import Ack, Release
 from protocol.wire.messages import Message
 from scenarios.simulator.plans import ENDS, JOINS, MASKS, Conditions, Crash, Late, Plan
@@ -104,7 +104,7 @@ def two_acks(key: NodeKey, endpoint: str, message: Message) -> tuple[Message, ..
         return (message,)
     digests = (b"\7" * 32, *message.digests[1:])
     vote = message.vote
-    other = codec.sign(replace(vote, totals=totals_digest(vote.sid, vote.included, digests)), key)
+    other = signing.sign(replace(vote, totals=totals_digest(vote.sid, vote.included, digests)), key)
     return message, Ack(other, digests)
 
 

@@ -11,7 +11,7 @@ from protocol.aggregation.masked.release import STEPS, Event, Phase, SecretRelea
 from protocol.aggregation.masked.unmasking import totals_digest
 from protocol.aggregation.masked.view_change import Choice
 from protocol.transitions import Step
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.masked_messages import Ack, AckVote, Release
 from tests import parts
 from tests.simulation.bare import Swarm
@@ -34,7 +34,7 @@ def acks_for(here: DoubleMasked, included: int, mark: int, layout: int) -> list[
     digests = (bytes([mark]) * 32,) * chunks
     totals = totals_digest(sid, included, digests)
     return [
-        Ack(codec.sign(AckVote(sid, sender, included, totals), key), digests)
+        Ack(signing.sign(AckVote(sid, sender, included, totals), key), digests)
         for sender, key in OTHERS.items()
     ]
 
@@ -58,7 +58,7 @@ def test_one_release_although_all_others_lie(layout):
 
 def forgetful(secret_release: SecretRelease, ack: Ack) -> None:
     """The last word of each counts."""
-    codec.verify(ack.vote, ack.vote.sender)
+    signing.verify(ack.vote, ack.vote.sender)
     secret_release._acks[ack.vote.sender] = ack
 
 

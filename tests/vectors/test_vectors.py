@@ -18,7 +18,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.crypto.sealing import Ephemeral
 from protocol.errors import LocalProtocolError, NotFiniteError, RemoteProtocolError
 from protocol.vectors.pieces import base_digest
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import RESIGNED
 from protocol.wire.messages import Announce, Base, Group, Ready, Sum
 from tests.parts import NOW, mean_of, outbox
@@ -132,14 +132,14 @@ def test_what_is_no_number_is_not_encoded(case):
 
 
 def test_the_session_id_is_the_known_one(session, group):
-    assert codec.session_id(group).hex() == session["sid"]
+    assert signing.session_id(group).hex() == session["sid"]
     assert (
-        codec.contributors_hash(tuple(ready.key for ready in group.readys)).hex() == session["contributors"]
+        signing.contributors_hash(tuple(ready.key for ready in group.readys)).hex() == session["contributors"]
     )
 
 
 def test_the_session_id_does_not_depend_on_the_order_of_the_readys(session, group):
-    assert codec.session_id(replace(group, readys=group.readys[::-1])).hex() == session["sid"]
+    assert signing.session_id(replace(group, readys=group.readys[::-1])).hex() == session["sid"]
 
 
 @pytest.mark.parametrize("case", load("session")["negative"], ids=lambda case: case["why"])
@@ -157,34 +157,34 @@ def test_changed_groups_have_the_known_session_ids(session, group):
         replace(group, electors=group.electors[:2]),
     ]
 
-    assert [codec.session_id(one).hex() for one in changed] == [case["sid"] for case in session["negative"]]
+    assert [signing.session_id(one).hex() for one in changed] == [case["sid"] for case in session["negative"]]
 
 
 def test_known_signatures_of_announcements_readys_and_groups_are_good(group):
-    codec.verify(group, group.coordinator)
+    signing.verify(group, group.coordinator)
     for ready in group.readys:
-        codec.verify(ready.announce, ready.key)
-        codec.verify(ready, ready.key)
+        signing.verify(ready.announce, ready.key)
+        signing.verify(ready, ready.key)
 
 
 def test_signing_again_gives_the_known_signatures(session, group):
     for key, ready in zip(keys_of(session), group.readys, strict=True):
-        assert codec.sign(ready.announce, key) == ready.announce
-        assert codec.sign(ready, key) == ready
-    assert codec.sign(group, keys_of(session)[0]) == group
+        assert signing.sign(ready.announce, key) == ready.announce
+        assert signing.sign(ready, key) == ready
+    assert signing.sign(group, keys_of(session)[0]) == group
 
 
 def test_the_known_signature_of_a_follower_is_good_and_covers_that_it_follows_and_resigned(session):
     follower, key = record(Announce, session["follower"]), keys_of(session)[1]
 
     assert (follower.following, follower.leaving) == (True, False)
-    assert codec.sign(replace(follower, signature=b""), key) == follower
-    codec.verify(follower, follower.key)
+    assert signing.sign(replace(follower, signature=b""), key) == follower
+    signing.verify(follower, follower.key)
     assert follower.open == (RESIGNED,)
     others = ({"following": False}, {"following": False, "leaving": True}, {"open": ()})
     for changed in (replace(follower, **each) for each in others):
         with pytest.raises(RemoteProtocolError, match="bad announce signature"):
-            codec.verify(changed, follower.key)
+            signing.verify(changed, follower.key)
 
 
 @pytest.mark.parametrize("field", ["ephemeral", "nonce", "coordinator", "electors", "weak", "gone"])
@@ -194,7 +194,7 @@ def test_a_known_signature_does_not_cover_another_ready(group, field):
     changed = replace(ready, **{field: bytes(len(getattr(ready, field))) if other is None else other})
 
     with pytest.raises(RemoteProtocolError, match="bad ready signature"):
-        codec.verify(changed, ready.key)
+        signing.verify(changed, ready.key)
 
 
 # -- sealing -------------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ def test_a_known_sum_signature_covers_nothing_else(session, group, case):
     value = (bytes(32),) if case["field"] == "pieces" else bytes(32)
 
     with pytest.raises(RemoteProtocolError, match="bad sum signature"):
-        codec.verify(replace(message, **{case["field"]: value}), message.sender)
+        signing.verify(replace(message, **{case["field"]: value}), message.sender)
 
 
 # -- bases ---------------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def test_a_known_sum_signature_covers_nothing_else(session, group, case):
 
 def test_the_digest_of_a_base_is_the_known_one():
     known = load("base")
-    parameters = codec.parameters_hash(known["parameters"])
+    parameters = signing.parameters_hash(known["parameters"])
     vector = np.array(known["vector"], dtype="<f4")
 
     assert parameters.hex() == known["parameters_hash"]

@@ -23,7 +23,7 @@ from protocol.crypto.sealing import Channel, derive
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.transitions import Course, Step, Table
 from protocol.vectors.pieces import Floats, Vector, piece, piece_count, pieces, raw
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.bulk import Bulk
 from protocol.wire.messages import Certificate, Key, Message, Share, Sid, Sum
 
@@ -114,7 +114,7 @@ class Additive:
         self._me = participant.me
         self.sid = participant.sid
         self.members: tuple[Key, ...] = participant.members
-        self._contributors = codec.contributors_hash(self.members)
+        self._contributors = signing.contributors_hash(self.members)
         self._others = participant.others
         self._got: dict[Key, set[int]] = {key: set() for key in self._others}
         self._headers: dict[Key, Sum] = {}
@@ -219,13 +219,13 @@ class Additive:
     def _own_header(self, partial: Vector) -> Sum:
         digests = tuple(bulk_digest(raw(partial, part)) for _, part in pieces(len(partial)))
         unsigned = Sum(self.sid, self._me, self._contributors, digests, b"")
-        return codec.sign(unsigned, self.participant.key)
+        return signing.sign(unsigned, self.participant.key)
 
     def _receive_sum(self, message: Sum) -> list[Action]:
         header = message.header
         known = self._headers.get(message.sender)
         if header != known:
-            codec.verify(message, message.sender)
+            signing.verify(message, message.sender)
             if known is not None:
                 return [Evidence(message.sender, TWO_SUMS, (known, header))]
             if message.contributors != self._contributors:

@@ -16,7 +16,7 @@ from protocol.crypto.node_key import NodeKey
 from protocol.crypto.prg import Stream
 from protocol.errors import RemoteProtocolError
 from protocol.vectors.pieces import Floats, Words, raw
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.bulk import Bulk
 from protocol.wire.ids import Key, Sid
 from protocol.wire.masked_messages import Masked, MaskedHead
@@ -72,7 +72,7 @@ class MaskedVector:
         part = self._layout.chunk(index)
         made = self._made(x, part)
         digest = bulk_digest(raw(made, slice(None)))
-        head = codec.sign(MaskedHead(self._sid, self._key.public, index, digest), self._key)
+        head = signing.sign(MaskedHead(self._sid, self._key.public, index, digest), self._key)
         self._words[part] = made
         self._heads[index] = head
         if all(self._heads):
@@ -150,7 +150,7 @@ class Chunks:
         known = self._came.get((head.sender, head.index))
         if known is not None and known.head == head:
             raise RemoteProtocolError(f"chunk {head.index} of a masked vector is here already")
-        codec.verify(head, head.sender)
+        signing.verify(head, head.sender)
         if known is not None:
             return Evidence(head.sender, TWO_CHUNKS, (known.head, head))
         if not hmac.compare_digest(bulk_digest(masked.payload), head.digest):
@@ -173,7 +173,7 @@ class Chunks:
 def is_signed(head: MaskedHead) -> bool:
     """Whether the head's sender signed it."""
     try:
-        codec.verify(head, head.sender)
+        signing.verify(head, head.sender)
     except RemoteProtocolError:
         return False
     return True

@@ -22,7 +22,7 @@ from protocol.aggregation.participant import Participant
 from protocol.crypto import shamir
 from protocol.crypto.sealing import derive
 from protocol.errors import RemoteProtocolError
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import Join, JoinCertificate, Joined, JoinHead, JoinVote
 
@@ -33,7 +33,7 @@ def joins_digest(heads: tuple[JoinHead, ...]) -> bytes:
     """SHA-256 over the n heads in key order, as votes and releases name them."""
     digest = hashlib.sha256(b"murmuration/1/joins")
     for head in heads:
-        digest.update(hashlib.sha256(codec.canonical(head) + head.signature).digest())
+        digest.update(hashlib.sha256(signing.canonical(head) + head.signature).digest())
     return digest.digest()
 
 
@@ -77,7 +77,7 @@ class KeySetup:
             commitment=mask_keys.commitment(self.self_secret, participant.sid, participant.me),
             shares=mask_keys.shares_digest(self._own_hashes),
         )
-        return codec.sign(unsigned, participant.key)
+        return signing.sign(unsigned, participant.key)
 
     def join(self, recipient: Key) -> Join:
         """The JOIN for another member: this member's commitments and, sealed, the recipient's two shares."""
@@ -116,7 +116,7 @@ class KeySetup:
     def _take_join(self, join: Join) -> Evidence | None:
         """Process a JOIN; evidence if its sender sent two. Raises RemoteProtocolError if it is invalid."""
         sender = join.head.sender
-        codec.verify(join.head, sender)
+        signing.verify(join.head, sender)
         known = self.heads.get(sender)
         if known is not None:
             if known == join.head:
@@ -192,7 +192,7 @@ class KeySetup:
     def _vote(self) -> Joined:
         """Make this member's vote; called once no JOIN is missing."""
         participant = self._participant
-        vote = codec.sign(JoinVote(participant.sid, participant.me, self.digest), participant.key)
+        vote = signing.sign(JoinVote(participant.sid, participant.me, self.digest), participant.key)
         self._votes[participant.me] = vote
         return Joined(vote, self.in_order)
 
@@ -204,7 +204,7 @@ class KeySetup:
     def _take_joined(self, joined: Joined) -> None:
         """Process another member's vote; `take` compares it with this member's afterwards."""
         vote = joined.vote
-        codec.verify(vote, vote.sender)
+        signing.verify(vote, vote.sender)
         if vote.sender in self._joined:
             raise RemoteProtocolError("a JOINED that is here already")
         if not (self.voted and joined.heads == self.in_order and vote.joins == self.digest):
@@ -221,7 +221,7 @@ class KeySetup:
             raise RemoteProtocolError("a JOINED about other members than its session's")
         for head in joined.heads:
             if head != self.heads.get(head.sender):
-                codec.verify(head, head.sender)  # if forged, its bearer counts as missing, not its owner
+                signing.verify(head, head.sender)  # if forged, its bearer counts as missing, not its owner
 
     def _conflict(self) -> Evidence | None:
         """Evidence against a member whose different JOINs to different members the votes show; else None."""
@@ -247,7 +247,7 @@ class KeySetup:
         for sender, signature in zip(members, certificate.signatures, strict=True):
             vote = JoinVote(self._participant.sid, sender, certificate.joins, signature)
             if vote != self._votes.get(sender):
-                codec.verify(vote, sender)
+                signing.verify(vote, sender)
         self.certificate = certificate
 
 

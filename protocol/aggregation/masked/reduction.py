@@ -23,7 +23,7 @@ from protocol.aggregation.masked.view_change import NotYet, View
 from protocol.aggregation.participant import Participant
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import RemoteProtocolError
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.bulk import Bulk
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import (
@@ -194,7 +194,7 @@ class Reduction:
         head = TotalHead(
             participant.sid, participant.me, self.view.included, index, inputs_digest(inputs), digest
         )
-        total = Total(codec.sign(head, participant.key), inputs, payload)
+        total = Total(signing.sign(head, participant.key), inputs, payload)
         self._heads[index] = total.head
         return self._to_all((total,), bulk=True)
 
@@ -213,7 +213,7 @@ class Reduction:
         known = self._heads[head.index]
         if known == head:
             raise RemoteProtocolError("a total that is here already")
-        codec.verify(head, head.sender)
+        signing.verify(head, head.sender)
         check_inputs(total, self._participant.sid, self.included)
         known = known or self._shown.get(head.index, head)
         if known != head:
@@ -265,7 +265,7 @@ class Reduction:
         own = [coefficients.products(c, self.chunks.own.words(c)) for c in chunks]
         packed = np.array(own, dtype="<u4").tobytes()
         vote = CheckVote(participant.sid, participant.me, self.view.included, self.totals.digest, packed)
-        vote = codec.sign(vote, participant.key)
+        vote = signing.sign(vote, participant.key)
         self.totals.checks[participant.me] = vote
         check = Check(vote, tuple(head for head in self._heads if head is not None))
         return self._to_all((check,), bulk=False)
@@ -275,7 +275,7 @@ class Reduction:
 
         Raises NotYet if they are for another view, RemoteProtocolError if they are invalid.
         """
-        codec.verify(check.vote, check.vote.sender)
+        signing.verify(check.vote, check.vote.sender)
         if check.vote.included != self.view.included:
             raise NotYet("a check of another view")
         for head in check.heads:
@@ -292,7 +292,7 @@ class Reduction:
         known = self._heads[head.index] or self._shown.get(head.index)
         if head.sender != self.reducer(head.index) or known == head:
             return None
-        codec.verify(head, head.sender)
+        signing.verify(head, head.sender)
         self._shown.setdefault(head.index, head)
         return None if known is None else Evidence(head.sender, TWO_TOTALS, (known, head))
 
@@ -339,12 +339,12 @@ class Reduction:
         self.disputed.add(index)
         participant = self._participant
         unsigned = Dispute(participant.sid, participant.me, self.view.included, index)
-        dispute = codec.sign(unsigned, participant.key)
+        dispute = signing.sign(unsigned, participant.key)
         return [*self._to_all((dispute,), bulk=False), *self._publish(index), *self._progress()]
 
     def take_dispute(self, dispute: Dispute) -> list[Action]:
         """Process a dispute: publish this member's part of the chunk. Raises NotYet for another view."""
-        codec.verify(dispute, dispute.sender)
+        signing.verify(dispute, dispute.sender)
         if dispute.included != self.view.included or dispute.index >= self._layout.chunks:
             raise NotYet("a dispute of another view")
         return self._publish(dispute.index)

@@ -24,7 +24,7 @@ from protocol.aggregation.participant import Participant
 from protocol.crypto import shamir
 from protocol.errors import RemoteProtocolError
 from protocol.transitions import Course, Step, Table
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import Ack, AckVote, MaskedHead, Release, ReleaseHead, ResultCertificate
 
@@ -97,7 +97,7 @@ class SecretRelease:
         self._course.step(Event.CHECKED)
         participant = self._participant
         vote = AckVote(participant.sid, participant.me, choice.included, choice.totals)
-        ack = Ack(codec.sign(vote, participant.key), digests, inputs)
+        ack = Ack(signing.sign(vote, participant.key), digests, inputs)
         self._acks[participant.me] = ack
         return ack
 
@@ -107,7 +107,7 @@ class SecretRelease:
         Raises RemoteProtocolError if it is invalid.
         """
         vote = ack.vote
-        codec.verify(vote, vote.sender)
+        signing.verify(vote, vote.sender)
         if len(ack.digests) != self._layout.chunks or vote.totals != _digest(ack):
             raise RemoteProtocolError("an acknowledgement of other totals than it shows")
         known = self._acks.get(vote.sender)
@@ -159,7 +159,7 @@ class SecretRelease:
             joins=self._key_setup.digest,
             shares=release_digest(shares),
         )
-        release = Release(codec.sign(head, participant.key), shares)
+        release = Release(signing.sign(head, participant.key), shares)
         self._releases[participant.me] = release
         return release
 
@@ -169,7 +169,7 @@ class SecretRelease:
         Raises RemoteProtocolError if it is invalid.
         """
         head = release.head
-        codec.verify(head, head.sender)
+        signing.verify(head, head.sender)
         if (
             len(release.shares) != len(self._participant.members)
             or release_digest(release.shares) != head.shares

@@ -22,7 +22,7 @@ from protocol.crypto import shamir
 from protocol.crypto.prg import Stream
 from protocol.errors import RemoteProtocolError
 from protocol.vectors.pieces import Floats, Words
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import Key, Sid
 from protocol.wire.masked_messages import JoinHead, ResultCertificate
 from protocol.wire.member_sets import everybody
@@ -80,7 +80,7 @@ def _check_releases(certificate: ResultCertificate, members: tuple[Key, ...], th
     for head in certificate.releases:
         if (head.sid, head.included, head.totals, head.joins) != named:
             raise RemoteProtocolError("a certificate with a release for something else")
-        codec.verify(head, head.sender)
+        signing.verify(head, head.sender)
 
 
 def release_digest(shares: Iterable[bytes]) -> bytes:

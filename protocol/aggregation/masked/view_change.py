@@ -25,7 +25,7 @@ from protocol.aggregation.masked.unmasking import totals_digest
 from protocol.aggregation.participant import Participant
 from protocol.errors import RemoteProtocolError
 from protocol.transitions import Course, Step, Table
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import Key
 from protocol.wire.masked_messages import (
     AckVote,
@@ -178,7 +178,7 @@ class ViewChanges:
     ) -> ViewChange:
         participant = self._participant
         unsigned = ViewVote(participant.sid, participant.me, number, self._bitmap(holds), locks)
-        change = ViewChange(codec.sign(unsigned, participant.key), proofs)
+        change = ViewChange(signing.sign(unsigned, participant.key), proofs)
         self._votes.setdefault(number, {})[participant.me] = change
         return change
 
@@ -198,7 +198,7 @@ class ViewChanges:
         vote = change.vote
         if not 1 <= vote.view <= self.last:
             raise RemoteProtocolError(f"a vote for view {vote.view}; 1 to {self.last} are allowed")
-        codec.verify(vote, vote.sender)
+        signing.verify(vote, vote.sender)
         self._check_lock(vote)
         self._check_proofs(vote.locks, change.proofs)
         known = self._votes.setdefault(vote.view, {}).get(vote.sender)
@@ -214,7 +214,7 @@ class ViewChanges:
             least = self._tolerance.least_included
             if lock.included > everybody(len(self._participant.members)) or lock.included.bit_count() < least:
                 raise RemoteProtocolError("a vote with a lock on too few members, or strangers")
-            codec.verify(lock, lock.sender)
+            signing.verify(lock, lock.sender)
 
     def voted(self, number: int) -> Collection[Key]:
         """The members that have voted for a view."""
@@ -267,7 +267,7 @@ class ViewChanges:
             votes=votes_digest(votes),
             locks=locks,
         )
-        propose = Propose(codec.sign(head, participant.key), votes, proofs)
+        propose = Propose(signing.sign(head, participant.key), votes, proofs)
         self._proposals[number] = propose
         return propose
 
@@ -285,7 +285,7 @@ class ViewChanges:
         head = propose.head
         if not 1 <= head.view <= self.last or head.sender != self.leader(head.view):
             raise RemoteProtocolError(f"a proposal for view {head.view} of somebody who does not lead it")
-        codec.verify(head, head.sender)
+        signing.verify(head, head.sender)
         known = self._proposals.get(head.view)
         if known is not None and known.head != head:
             return Evidence(head.sender, TWO_PROPOSALS, (known.head, head))
@@ -308,7 +308,7 @@ class ViewChanges:
             if known is None or known.vote != vote:
                 if (vote.sid, vote.view) != (head.sid, head.view):
                     raise RemoteProtocolError("a proposal on votes for another view")
-                codec.verify(vote, vote.sender)
+                signing.verify(vote, vote.sender)
                 self._check_lock(vote)
 
     def _check_included(self, propose: Propose) -> None:
@@ -353,7 +353,7 @@ class ViewChanges:
             raise RemoteProtocolError("a proof with a check of something else")
         if len(vote.products) != product_bytes(self._layout):
             raise RemoteProtocolError(f"a check of {len(vote.products)} bytes of products")
-        codec.verify(vote, vote.sender)
+        signing.verify(vote, vote.sender)
 
     def holds(self, number: int, key: Key, owner: Key, index: int) -> bool:
         """Whether member `key`, by its vote for this view, has chunk `index` of `owner`."""

@@ -14,7 +14,7 @@ from protocol.swarm.meeting.group_seeker import MAX_TRIES, GroupSeeker
 from protocol.swarm.meeting.matchmaker import Matchmaker
 from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.node_state import NodeState, Settings
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.messages import Accepted, Announce, Electors, Group, Key, Message, Ready, Redirect
 
 
@@ -66,8 +66,8 @@ class Coordination:
             raise RemoteProtocolError("a READY on the link of another")
         if self._settings.tracker or not self._discovery.accepts(ready.announce):
             raise RemoteProtocolError("a READY that this node does not collect")
-        codec.verify(ready.announce, ready.key)
-        codec.verify(ready, ready.key)
+        signing.verify(ready.announce, ready.key)
+        signing.verify(ready, ready.key)
         self._members.learn(ready.announce, self._state.round, now, live=True)
         if self._matchmaker is None:  # this node follows: it answers a READY with its announcement
             is_asked = ready.coordinator == self._me

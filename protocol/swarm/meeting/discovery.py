@@ -22,7 +22,7 @@ from protocol.swarm.meeting.clock_skew import THIS_MACHINE, Clocks
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S, NodeState, Settings
 from protocol.transitions import Course, Step, Table
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.limits import MAX_KNOWN
 from protocol.wire.messages import Announce, Hello, Key, Refused, Roster
 
@@ -200,7 +200,7 @@ class Discovery:
         announce = hello.announce
         if by != announce.key:
             raise RemoteProtocolError("a Hello on the link of another")
-        codec.verify(announce, announce.key)
+        signing.verify(announce, announce.key)
         if announce.key == self._settings.key.public:
             return self._myself(hello, now)
         refusal = self._refusal(announce)
@@ -294,7 +294,7 @@ class Discovery:
             if announce.key == self._settings.key.public or not is_new or not self._may_come(announce.key):
                 continue
             try:
-                codec.verify(announce, announce.key)
+                signing.verify(announce, announce.key)
             except RemoteProtocolError:
                 continue  # one invalid announcement does not void the others
             if announce.task == self._settings.task and announce.endpoint not in self._greetings:
@@ -316,7 +316,7 @@ class Discovery:
         if latest is None or latest.order <= (state.epoch, state.counter):
             return []
         try:
-            codec.verify(latest, mine)
+            signing.verify(latest, mine)
         except RemoteProtocolError:
             return []
         state.begin_epoch(latest.epoch + 1)
@@ -333,7 +333,7 @@ class Discovery:
         The first key that an unpinned tracker shows stays its key. Raises RemoteProtocolError for a roster
         that this node did not ask for.
         """
-        codec.verify(roster, roster.key)
+        signing.verify(roster, roster.key)
         tracker = self._settings.tracker
         greeting = self._greetings.get(tracker) if tracker else None
         if self.tracker_key == roster.key and roster.nonce == bytes(16):

@@ -17,7 +17,7 @@ from protocol.swarm.meeting.patience import Patience
 from protocol.swarm.node_state import NodeState, Settings
 from protocol.transitions import Course, Step, Table
 from protocol.vectors.pieces import Floats
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import NO_ELECTORS
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Group, Key, Ready
@@ -145,7 +145,7 @@ class GroupSeeker:
             weak=self._patience.is_willing(now),
             gone=self._patience.gone(now),
         )
-        ready = codec.sign(unsigned, self._settings.key)
+        ready = signing.sign(unsigned, self._settings.key)
         offer.current = Try(ready, ephemeral, now, now + self._ack_pace.allowed_s)
         return ready
 
@@ -247,7 +247,7 @@ class GroupSeeker:
         current = self._current_offer().current
         if current is None or group.coordinator != current.ready.coordinator:
             raise RemoteProtocolError("a GROUP of a coordinator that was not asked")
-        codec.verify(group, group.coordinator)
+        signing.verify(group, group.coordinator)
         if current.ready not in group.readys:
             raise RemoteProtocolError("a GROUP without this node's current READY")
         check_group(group, current.ready)
@@ -277,12 +277,12 @@ def check_group(group: Group, mine: Ready) -> None:
         if theirs.following:
             raise RemoteProtocolError("a GROUP with a member that follows: it offers nothing")
         check_public(ready.ephemeral)
-        codec.verify(theirs, theirs.key)
-        codec.verify(ready, ready.key)
+        signing.verify(theirs, theirs.key)
+        signing.verify(ready, ready.key)
     for excused in group.excused:
         if excused.swarm != mine.announce.swarm or excused.base.anchor != mine.announce.base.anchor:
             raise RemoteProtocolError("a GROUP that excuses somebody of another swarm or anchor")
-        codec.verify(excused, excused.key)
+        signing.verify(excused, excused.key)
 
 
 def group_round(group: Group) -> int:

@@ -26,7 +26,7 @@ from protocol.crypto.sealing import check_public
 from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Electorate, ballot_of, of_keys, weak_allowed
 from protocol.swarm.node_state import ANNOUNCE_LIFETIME_S
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Accepted, Announce, Base, Group, Key, Ready
@@ -282,7 +282,7 @@ class Matchmaker:
         room.used.update({ready.key: ready.announce.order for ready in readys})
         actions = self._name(room, readys)
         unsigned = Group(readys, room.attempt, self._key.public, *self._grounds(room, readys))
-        group = codec.sign(unsigned, self._key)
+        group = signing.sign(unsigned, self._key)
         room.attempt += 1
         return [*actions, *(Send(ready.key, (group,)) for ready in readys)]
 

@@ -15,7 +15,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Electorate
 from protocol.swarm.meeting.clock_skew import THIS_MACHINE, Clocks
 from protocol.swarm.meeting.matchmaker import Matchmaker, Waiting
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.limits import MAX_KNOWN, MAX_MEMBERS
 from protocol.wire.messages import Announce, Electors, Hello, Key, Message, Ready, Refused, Roster
 
@@ -99,7 +99,7 @@ class Tracker:
 
     def _hello(self, hello: Hello, now: float) -> list[Action]:
         announce = hello.announce
-        codec.verify(announce, announce.key)
+        signing.verify(announce, announce.key)
         if self._allow is not None and announce.key not in self._allow:
             return [_refuse(hello, f"key {announce.key.hex()} is not on the tracker's allow-list")]
         if self._matchmaker.is_full(announce):
@@ -116,7 +116,7 @@ class Tracker:
         return [*notices, Send(announce.endpoint, (self._roster(hello.nonce, shown, now),))]
 
     def _roster(self, nonce: bytes, known: tuple[Announce, ...], now: float) -> Roster:
-        return codec.sign(Roster(self._key.public, nonce, known, self._clocks.shown_ms(now)), self._key)
+        return signing.sign(Roster(self._key.public, nonce, known, self._clocks.shown_ms(now)), self._key)
 
     def _note(self, announce: Announce) -> list[Action]:
         """Update where a peer listens; a notice when it joins or leaves."""
@@ -128,8 +128,8 @@ class Tracker:
         return [Notice(Note.JOINED, announce.endpoint, announce.key.hex()[:8])] if is_new else []
 
     def _ready(self, ready: Ready, now: float) -> list[Action]:
-        codec.verify(ready.announce, ready.key)
-        codec.verify(ready, ready.key)
+        signing.verify(ready.announce, ready.key)
+        signing.verify(ready, ready.key)
         if self._allow is not None and ready.key not in self._allow:
             raise RemoteProtocolError("a READY of a key that is not on the allow-list")
         if self._matchmaker.is_full(ready.announce):

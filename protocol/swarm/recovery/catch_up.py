@@ -30,7 +30,7 @@ from protocol.swarm.node_state import NodeState, Settings
 from protocol.swarm.recovery.fetch import BaseFetch, CertificateFetch, Fetched, Past, ResultFetch
 from protocol.swarm.requests import Answered
 from protocol.transitions import Course, Step, Table
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import LINEAGE
 from protocol.wire.masked_messages import ResultCertificate
 from protocol.wire.messages import NO_SID, Announce, Base, Key, Link, Message, PieceRequest, Request, Sid, Sum
@@ -283,7 +283,7 @@ class CatchUp:
         seen = past.seen.get(late.sender) if past else None
         if seen is None or seen == late.header:
             return None
-        codec.verify(late, late.sender)
+        signing.verify(late, late.sender)
         return Evidence(late.sender, TWO_SUMS, (seen, late.header))
 
     def serve(self, request: Message, by: Key | None, accepts: Callable[[Announce], bool]) -> list[Action]:
@@ -299,7 +299,7 @@ class CatchUp:
         announce = self._members.get(request.sender)
         if announce is None or not accepts(announce):
             raise RemoteProtocolError("a request of somebody who is not in this swarm")
-        codec.verify(request, request.sender)
+        signing.verify(request, request.sender)
         past = self.past.get(request.sid)
         wants_base = isinstance(request, PieceRequest) and request.of in (b"", LINEAGE)
         if not wants_base and (past is None or request.sender not in past.members):

@@ -29,7 +29,7 @@ from protocol.quorum.lineage import MAX_LINKS, Line, members_of
 from protocol.swarm.meeting.group_seeker import check_group
 from protocol.swarm.node_state import Settings
 from protocol.vectors.pieces import base_digest, piece, piece_bytes, piece_count
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import LINEAGE, NOBODY
 from protocol.wire.masked_messages import ResultCertificate, TotalPiece
 from protocol.wire.member_sets import members_in
@@ -81,13 +81,13 @@ def check_certificate(certificate: Certificate, members: tuple[Key, ...], dimens
     """Raises RemoteProtocolError unless it holds one signed SUM header of each member, over all members."""
     if tuple(header.sender for header in certificate.sums) != members:
         raise RemoteProtocolError("a certificate with other senders than its session")
-    contributors = codec.contributors_hash(members)
+    contributors = signing.contributors_hash(members)
     for header in certificate.sums:
         if header.sid != certificate.sid or header.contributors != contributors:
             raise RemoteProtocolError("a certificate with a SUM of another session or group")
         if len(header.pieces) != piece_count(dimension):
             raise RemoteProtocolError("a certificate over vectors of another length")
-        codec.verify(header, header.sender)
+        signing.verify(header, header.sender)
 
 
 Fetched = Certificate | Sum | BasePiece | LineagePiece | ResultCertificate | TotalPiece
@@ -340,12 +340,12 @@ def check_link(link: Link, settings: Settings) -> None:
     group, members, masked = link.group, members_of(link), settings.masked
     if len(link.result) + len(link.sums) != 1 or not members:
         raise RemoteProtocolError("a link without its one certificate")
-    codec.verify(group, group.coordinator)
+    signing.verify(group, group.coordinator)
     check_group(group, group.readys[0])
     if group.readys[0].announce.swarm != (settings.task, settings.parameters_hash):
         raise RemoteProtocolError("a link of another swarm")
     certificate, dimension = link.certificate, settings.summed
-    if certificate.sid != codec.session_id(group):
+    if certificate.sid != signing.session_id(group):
         raise RemoteProtocolError("a link with the certificate of another session")
     is_masked = masked is not None and len(members) >= LEAST_MEMBERS
     match certificate:

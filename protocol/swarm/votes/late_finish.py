@@ -20,7 +20,7 @@ from protocol.errors import RemoteProtocolError
 from protocol.quorum.electorate import Ballot
 from protocol.swarm.node_state import Settings
 from protocol.swarm.session_factory import threshold
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.masked_messages import Release, ResultCertificate
 from protocol.wire.messages import Announce, Certificate, Group, Key, Sid, Sum
 
@@ -74,7 +74,7 @@ class LateFinish:
             raise RemoteProtocolError("a late release of other shares than its head names")
         for share in release.shares:
             shamir.from_bytes(share)
-        codec.verify(head, head.sender)
+        signing.verify(head, head.sender)
         self._releases[head.sender] = release
         needed = threshold(self._group, self._settings)
         if len(self._releases) < needed or not self._ballot.is_quorum(self._releases):
@@ -95,8 +95,8 @@ class LateFinish:
         if message.sender not in self._members:
             raise RemoteProtocolError("a late sum of somebody who is not in this session")
         if header != known:
-            codec.verify(message, message.sender)
-            if known is not None or message.contributors != codec.contributors_hash(self._members):
+            signing.verify(message, message.sender)
+            if known is not None or message.contributors != signing.contributors_hash(self._members):
                 raise RemoteProtocolError("a late sum that contradicts what is here")
         check_piece(message, self._settings.summed)
         self._total.add(message.sender, message.index, message.payload)

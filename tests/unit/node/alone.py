@@ -20,8 +20,8 @@ from protocol.actions import Completed
 from protocol.crypto.node_key import NodeKey
 from protocol.swarm.node import Node
 from protocol.vectors.pieces import base_digest
-from protocol.wire.codec import parameters_hash
 from protocol.wire.messages import Base, Certificate
+from protocol.wire.signing import parameters_hash
 from tests import parts
 from tests.parts import settings
 

@@ -10,8 +10,8 @@ from node.observe.views import Swarm, Visitor
 from node.runtime.shell import Shell
 from node.tracker.options import parse_arguments
 from protocol.swarm.meeting.tracker import Tracker
-from protocol.wire.codec import parameters_hash
 from protocol.wire.messages import Hello
+from protocol.wire.signing import parameters_hash
 from tests.parts import COUNTER, PARAMETERS, announce, endpoint, heard, members, ready, stranger
 
 KEYS = members(4)

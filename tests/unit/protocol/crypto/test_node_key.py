@@ -5,7 +5,7 @@ import pytest
 from protocol.crypto import node_key
 from protocol.crypto.node_key import NodeKey, verify
 from protocol.errors import RemoteProtocolError
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.messages import CertificateRequest, PieceRequest
 from tests.parts import members
 
@@ -44,11 +44,11 @@ def test_a_label_and_a_body_do_not_run_into_each_other():
 
 
 def test_one_kind_of_record_never_passes_for_another():
-    request = codec.sign(CertificateRequest(bytes(32), KEY.public), KEY)
+    request = signing.sign(CertificateRequest(bytes(32), KEY.public), KEY)
     swapped = PieceRequest(bytes(32), b"", 0, KEY.public, request.signature)
 
     with pytest.raises(RemoteProtocolError):
-        codec.verify(swapped, KEY.public)
+        signing.verify(swapped, KEY.public)
 
 
 def test_a_seed_has_32_bytes():

@@ -9,7 +9,7 @@ from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.quorum.electorate import of_names
 from protocol.swarm.node import Node
 from protocol.swarm.recovery.catch_up import RETRY_S
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.messages import Accepted, BasePiece, Certificate, Group, Hello, PieceRequest, Ready
 from tests.parts import (
     COUNTER,
@@ -413,7 +413,7 @@ def test_a_follower_serves_the_base_that_it_fetched():
     one = following()
     adopt(one)
     heard(one, hello(FIVE), NOW)
-    request = codec.sign(PieceRequest(BETTER.digest, b"", 0, FIVE.public, ONE.public), FIVE)
+    request = signing.sign(PieceRequest(BETTER.digest, b"", 0, FIVE.public, ONE.public), FIVE)
 
     assert only(heard(one, request, NOW), Serve) == Serve(endpoint(FIVE), request)
 

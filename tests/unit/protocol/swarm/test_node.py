@@ -38,7 +38,7 @@ from protocol.swarm.node import Node
 from protocol.swarm.recovery.fetch import PATIENCE_S, Past
 from protocol.swarm.session_factory import too_long
 from protocol.vectors.pieces import PIECE_WORDS
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.limits import MAX_OPEN
 from protocol.wire.masked_messages import Join, Total
@@ -445,7 +445,7 @@ def test_junk_before_a_group_takes_no_expected_senders_room():
 def test_early_messages_that_do_not_belong_are_dropped_with_the_group():
     two, readys = asking()
     group = group_of(readys, ONE)
-    heard(two, Share(codec.session_id(group), ONE.public, TWO.public, 0, b"garbage"), NOW)
+    heard(two, Share(signing.session_id(group), ONE.public, TWO.public, 0, b"garbage"), NOW)
 
     assert kinds(heard(two, group, NOW)) == ["Send", "Send"]
 
@@ -469,7 +469,7 @@ def test_bulk_of_no_session_is_refused():
         Accepted(bytes(16)),
         Redirect(bytes(16), announce(TWO)),
         Certificate(bytes(32), ()),
-        codec.sign(CertificateRequest(bytes(32), stranger().public), stranger()),
+        signing.sign(CertificateRequest(bytes(32), stranger().public), stranger()),
     ],
     ids=lambda message: type(message).__name__,
 )
@@ -587,7 +587,7 @@ def test_what_a_restart_kept_is_served():
     group = group_of([ready(key, ONE.public, base=INITIAL) for key in KEYS[:3]], ONE)
     one = Node(settings(ONE), state(), {b"p" * 32: Past(group, INITIAL, {})}, rand(0))
     heard(one, Hello(announce(TWO), bytes(16), False, PARAMETERS), NOW)
-    request = codec.sign(CertificateRequest(b"p" * 32, TWO.public, ONE.public), TWO)
+    request = signing.sign(CertificateRequest(b"p" * 32, TWO.public, ONE.public), TWO)
 
     assert only(heard(one, request, NOW), Serve) == Serve(endpoint(TWO), request)
 

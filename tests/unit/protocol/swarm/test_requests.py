@@ -5,7 +5,7 @@ import random
 import pytest
 
 from protocol.swarm.requests import WINDOW, Answered, Requests
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.messages import Accepted, CertificateRequest, PieceRequest
 from tests.parts import members, settings, state
 
@@ -51,7 +51,7 @@ def test_requests_leave_with_a_name_a_number_and_a_signature(request_):
     assert same is other
     assert (first.to, first.epoch, first.number, second.number) == (TWO.public, 5, 1, 2)
     for each in (first, second):
-        codec.verify(each, ONE.public)
+        signing.verify(each, ONE.public)
 
 
 def test_what_is_no_request_leaves_as_it_is():

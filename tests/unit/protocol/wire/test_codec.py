@@ -9,7 +9,7 @@ import pytest
 
 from protocol.errors import RemoteProtocolError
 from protocol.vectors.pieces import PIECE_BYTES, PIECE_WORDS
-from protocol.wire import codec
+from protocol.wire import codec, signing
 from protocol.wire.limits import (
     MAX_BITMAP_BYTES,
     MAX_FRAME_BYTES,
@@ -100,9 +100,9 @@ def test_a_large_payload_is_a_view_of_its_frame_that_nobody_writes_to_and_a_smal
 
 def test_a_sid_names_whom_a_group_excuses_and_whom_a_tracker_named():
     readys, excused = group(members(3)).readys, announce(members(4)[3])
-    digest = hashlib.sha256(codec.canonical(excused)).digest()
+    digest = hashlib.sha256(signing.canonical(excused)).digest()
     grounds = [{}, {"excused": (excused,)}, {"electors": (digest,)}, {"electors": (DIGEST,)}]
-    sids = {codec.session_id(group_of(readys, members(3)[0], **each)) for each in grounds}
+    sids = {signing.session_id(group_of(readys, members(3)[0], **each)) for each in grounds}
 
     assert len(sids) == len(grounds)
 
@@ -311,7 +311,7 @@ def test_a_record_of_a_masked_session_with_a_field_out_of_range_is_refused(recor
 
 
 def test_every_signed_record_of_a_masked_session_was_tried_with_every_field_out_of_range():
-    assert {type(record) for record in RECORDS} == set(get_args(codec.MaskedRecord))
+    assert {type(record) for record in RECORDS} == set(get_args(signing.MaskedRecord))
     assert {field.name for record in RECORDS for field in fields(record)} == set(BAD_VALUES)
 
 
@@ -333,7 +333,7 @@ def test_a_proof_needs_digests_and_check_votes():
 
 
 def test_a_check_with_the_heads_of_more_totals_than_a_vector_has_pieces_is_refused():
-    one = codec._plain(Check(CHECK_VOTE, (TOTAL_HEAD,)))
+    one = codec.plain(Check(CHECK_VOTE, (TOTAL_HEAD,)))
     with pytest.raises(RemoteProtocolError, match="a list of at most 4096"):
         codec._build(Check, [one[0], one[1] * 4097], memoryview(b""))
 
@@ -341,25 +341,25 @@ def test_a_check_with_the_heads_of_more_totals_than_a_vector_has_pieces_is_refus
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)
 def test_a_signature_covers_every_field_of_a_masked_session_s_records(record):
     """Also the records inside them; and of two kinds with equal fields, one's is not the other's."""
-    codec.verify(record, record.sender)
+    signing.verify(record, record.sender)
     others = {int: 5, bytes: RUN[::-1] * 3, tuple: (1, 2)}
     for field in fields(record):
         changed = replace(record, **{field.name: others[type(getattr(record, field.name))]})
         with pytest.raises(RemoteProtocolError, match="signature"):
-            codec.verify(changed, record.sender)
+            signing.verify(changed, record.sender)
 
 
 def test_a_vote_to_ack_is_not_signed_by_a_signature_over_another_record_of_the_same_fields():
-    head = codec.sign(MaskedHead(SID, ONE.public, 3, DIGEST), ONE)
+    head = signing.sign(MaskedHead(SID, ONE.public, 3, DIGEST), ONE)
     vote = AckVote(head.sid, head.sender, head.index, head.digest, head.signature)
 
-    assert codec.canonical(head) == codec.canonical(vote)
+    assert signing.canonical(head) == signing.canonical(vote)
     with pytest.raises(RemoteProtocolError, match="bad ack signature"):
-        codec.verify(vote, ONE.public)
+        signing.verify(vote, ONE.public)
 
 
 def test_evidence_says_what_kind_of_record_was_signed():
-    labels = {codec.evidence(record).split(b"\0")[0] for record in RECORDS}
+    labels = {signing.evidence(record).split(b"\0")[0] for record in RECORDS}
 
     assert len(labels) == len(RECORDS)
 
@@ -369,15 +369,15 @@ def test_a_signature_covers_every_field_of_a_record_but_itself():
     others = {"endpoint": "elsewhere:1", "round": 9, "leaving": True, "following": True, "task": "other"}
     for field, value in others.items():
         with pytest.raises(RemoteProtocolError, match="bad announce signature"):
-            codec.verify(replace(one, **{field: value}), one.key)
+            signing.verify(replace(one, **{field: value}), one.key)
 
 
 def test_a_piece_is_not_under_the_signature_of_its_sum_but_its_digest_is():
     message = next(message for message in SAMPLES if type(message).__name__ == "Sum")
-    codec.verify(replace(message, index=3, payload=b"other"), message.sender)
+    signing.verify(replace(message, index=3, payload=b"other"), message.sender)
 
     with pytest.raises(RemoteProtocolError, match="bad sum signature"):
-        codec.verify(replace(message, pieces=(bytes(32),)), message.sender)
+        signing.verify(replace(message, pieces=(bytes(32),)), message.sender)
 
 
 def test_a_base_with_a_higher_generation_then_more_members_then_the_smaller_digest_ranks_first():

@@ -14,7 +14,7 @@ from protocol.aggregation.masked.view_change import votes_digest
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.swarm.recovery.fetch import Past, ResultFetch
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.masked_messages import (
     Ack,
     AckVote,
@@ -56,7 +56,7 @@ def first(kind: type, layout: int = REDUCERS) -> Any:
 
 def signed(record: Any, **changes: Any) -> Any:
     whole = replace(record, **changes)
-    return codec.sign(whole, OTHERS[whole.sender])
+    return signing.sign(whole, OTHERS[whole.sender])
 
 
 def refused(message: Any, match: str, layout: int = REDUCERS) -> None:
@@ -295,7 +295,7 @@ def proposal(votes: tuple[ViewVote, ...], **changes: Any) -> Propose:
     reducers = SCHEDULE.layout.reducers
     values = {"view": VIEW, "included": WHOLE & ~1, "reducers": tuple(r or 1 for r in reducers), "locks": ()}
     head = ProposalHead(SCHEDULE_SID, leader(VIEW), votes=votes_digest(votes), **{**values, **changes})
-    return Propose(codec.sign(head, OTHERS[head.sender]), votes, ())
+    return Propose(signing.sign(head, OTHERS[head.sender]), votes, ())
 
 
 def votes(view: int = VIEW) -> tuple[ViewVote, ...]:
@@ -387,7 +387,7 @@ def test_who_has_finished_is_asked_once():
 
 def test_a_message_of_a_stranger_or_of_no_masked_kind():
     stranger = parts.stranger()
-    dispute = codec.sign(Dispute(SCHEDULE_SID, stranger.public, WHOLE, 0), stranger)
+    dispute = signing.sign(Dispute(SCHEDULE_SID, stranger.public, WHOLE, 0), stranger)
     refused(dispute, "somebody who is not in this session")
 
 

@@ -18,7 +18,7 @@ from protocol.aggregation.masked.view_change import votes_digest
 from protocol.crypto.bulk_digest import bulk_digest
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.swarm.recovery.fetch import Past, ResultFetch
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.masked_messages import (
     Ack,
     AckVote,
@@ -58,7 +58,7 @@ def at_masks(layout: int) -> DoubleMasked:
 
 
 def signed(record: Any) -> Any:
-    return codec.sign(record, KEYS[record.sender])
+    return signing.sign(record, KEYS[record.sender])
 
 
 def said(actions: list[Any]) -> list[Any]:

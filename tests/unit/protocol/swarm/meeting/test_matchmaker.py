@@ -14,7 +14,7 @@ from protocol.swarm.meeting.matchmaker import (
     MAX_ROOMS,
     Matchmaker,
 )
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import NO_ELECTORS, RESIGNED
 from protocol.wire.limits import MAX_MEMBERS
 from protocol.wire.messages import Accepted, Group
@@ -43,7 +43,7 @@ def grouped(held: Matchmaker, now: float, known: int | None = None) -> list[tupl
     """The members of the groups that are closed now."""
     groups = [message for action in held.close_groups(now, known) for message in action.messages]
     for group in groups:
-        codec.verify(group, COORDINATOR)
+        signing.verify(group, COORDINATOR)
     return sorted({tuple(ready.key for ready in group.readys) for group in groups})
 
 

@@ -17,7 +17,7 @@ from protocol.swarm.node_state import NodeState
 from protocol.swarm.recovery.catch_up import REMEMBERED_SESSIONS, RETRY_S, CatchUp
 from protocol.swarm.recovery.fetch import PATIENCE_S, Past
 from protocol.vectors.pieces import raw
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import LINEAGE
 from protocol.wire.masked_messages import ResultCertificate
 from protocol.wire.messages import (
@@ -518,11 +518,11 @@ def serve(request, accepts: bool = True) -> list:
 
 
 def certificate_request(key, number: int = 1) -> CertificateRequest:
-    return codec.sign(CertificateRequest(BETTER.sid, key.public, ONE, 1, number), key)
+    return signing.sign(CertificateRequest(BETTER.sid, key.public, ONE, 1, number), key)
 
 
 def piece_request(key, of: bytes = ONE, sid: bytes = BETTER.sid, number: int = 1) -> PieceRequest:
-    return codec.sign(PieceRequest(sid, of, 0, key.public, ONE, 1, number), key)
+    return signing.sign(PieceRequest(sid, of, 0, key.public, ONE, 1, number), key)
 
 
 @pytest.mark.parametrize("make", [certificate_request, piece_request])
@@ -541,7 +541,7 @@ def test_a_request_is_answered_once(make):
 
 def test_a_request_names_whom_it_asks_and_comes_on_a_link_of_its_sender():
     request = certificate_request(KEYS[1])
-    for_another = codec.sign(replace(request, to=KEYS[3].public), KEYS[1])
+    for_another = signing.sign(replace(request, to=KEYS[3].public), KEYS[1])
     for asked, by in ((request, None), (request, KEYS[2].public), (for_another, KEYS[1].public)):
         with pytest.raises(RemoteProtocolError, match="on the link of another, or meant for another"):
             serving().serve(asked, by, lambda _: True)

@@ -13,7 +13,7 @@ from protocol.quorum.lineage import Line
 from protocol.swarm.meeting.membership import Members
 from protocol.swarm.node_state import NodeState
 from protocol.swarm.votes.voting import Voting
-from protocol.wire import codec
+from protocol.wire import signing
 from protocol.wire.ids import RESIGNED
 from protocol.wire.messages import Base, Group
 from tests.lines import session_of
@@ -39,7 +39,7 @@ class Voter:
         self.patience = patience(self.settings, self.state, self.known)
         self.voting = Voting(self.settings, self.state, self.known, self.patience)
         self.group: Group = session_of(keys, ON, electors=NAMES.digest, round=4)
-        self.sid = codec.session_id(self.group)
+        self.sid = signing.session_id(self.group)
         if bound:
             self.voting.cast(OpenVote(self.sid, 2, self.group))
 
@@ -119,7 +119,7 @@ def test_a_session_is_dead_when_no_quorum_can_still_release():
     names = of_names(endpoint(key) for key in (TWO, THREE, FIVE, SIX))
     voter = Voter(KEYS[:6], masked=MaskedSettings(4.0, 2), where=state(4, ON, line=Line(2, names)))
     voter.group = session_of(KEYS[:6], ON, electors=names.digest, round=4)
-    voter.sid = codec.session_id(voter.group)
+    voter.sid = signing.session_id(voter.group)
     voter.state.votes.clear()
     voter.voting.cast(OpenVote(voter.sid, 2, voter.group))
     first = next(key for key in KEYS if endpoint(key).encode() == names.members[0])
