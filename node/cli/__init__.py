@@ -1,1 +1,1 @@
-"""What command lines share: layers of settings, errors, interrupts."""
+"""The common parts of command lines: layers of settings, errors, interrupts."""
