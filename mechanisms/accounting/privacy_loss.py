@@ -74,7 +74,7 @@ class PrivacyLoss:
 def compose(sampled: Sequence[Sampled], responses: Sequence[Response], tail: float) -> PrivacyLoss:
     """Composes the loss of all these releases; there must be at least one.
 
-    `tail`: the share of delta that the cut tails may take, for each entry.
+    `tail`: how much of delta the cut tails may take, for each entry.
     """
     interval = _interval(sampled, responses, tail)
     removing: list[DensePLDPmf] = []

@@ -2,7 +2,7 @@
 
 Each row is in a step's batch with probability q, independently of all others. A step clips each row's
 gradient over all parameters to L2 norm C, adds noise N(0, (z C)^2) to each coordinate of the sum, and divides
-it by the expected number of rows in a batch.
+the sum by the expected number of rows in a batch.
 
 Unit of privacy: one record (row). Neighbours: add or remove it; norm: L2 of its gradient over all
 parameters. The number of rows of the data set counts as public (q and the divisor follow from it); the number

@@ -75,7 +75,7 @@ class Clip(Protocol):
         """S: the L2 norm that no clipped update exceeds."""
 
     def batch(self, weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
-        """Returns (k, d): each row of `weights` (k, d) moved towards `start` (d,) until it is within S."""
+        """Returns `weights` (k, d), each row moved to within S of `start` (d,); a zero update stays 0."""
 
     def final(self, update: Floats) -> Floats:
         """Returns `update` (d,) clipped to the radius exactly, whatever `batch` rounded."""

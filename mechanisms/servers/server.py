@@ -130,7 +130,7 @@ class Averaging:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """None."""
+        """None: there is no noise."""
         return None
 
     @property
@@ -140,7 +140,7 @@ class Averaging:
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """None."""
+        """No figures."""
         return {}
 
     def events(self, rounds: int) -> tuple[Event, ...]:
@@ -181,7 +181,7 @@ class PlainTraining(Averaging):
 
     @property
     def grad_clip(self) -> float | None:
-        """None."""
+        """None: gradients are not clipped."""
         return None
 
 

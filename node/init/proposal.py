@@ -22,7 +22,7 @@ _EPSILONS = (1.0, 2.0, 4.0, 8.0)
 _BEARABLE_NOISE = 1.0
 """The largest noise of one step, as a multiple of the clipping radius, that training tolerates."""
 LOUD_NOISE = 3.0
-"""Above this, little is learned."""
+"""The noise of a step above which a model learns little."""
 _LARGEST_DELTA = 1e-5
 _LINEAR_BELOW = 2000  # rows: fewer are too few to train a hidden layer
 _HIDDEN = 32

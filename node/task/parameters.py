@@ -28,7 +28,7 @@ def canonical_parameters(
     """Returns canonical JSON of all values that must be equal in a swarm: sorted keys, no spaces, ASCII.
 
     `shapes` are the names and shapes of the shared parameters, in the vector's order; `bound` is the limit of
-    an offer's coordinates; `digests` are those of the model's other tensors that must be equal. The JSON
+    an offer's coordinates; `digests` are those of initial tensors that must be equal. The JSON
     leaves out what a node may choose for itself (its data, its timeouts) and the agreement on scales, which
     is over.
     """

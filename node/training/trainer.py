@@ -1,4 +1,4 @@
-"""Local training in torch, between flat vectors."""
+"""Local training in torch, from one flat vector of parameters to the next."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class Trainer:
         return read_vector(self._model, self._section.parameters)
 
     def digests(self, loaded: Iterable[str]) -> dict[str, str]:
-        """Returns SHA-256 digests of the untrained tensors that all peers must share, by key of `[model]`.
+        """Returns SHA-256 digests of the initial tensors that all peers must share, by key of `[model]`.
 
         `loaded`: the names of tensors that came from a file. Estimated statistics are left out.
         """
