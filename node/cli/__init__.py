@@ -1,1 +1,1 @@
-"""The common parts of command lines: layers of settings, errors, interrupts."""
+"""What command lines share: layers of settings, errors, interrupts."""
