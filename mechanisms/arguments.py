@@ -1,7 +1,7 @@
-"""Arguments are judged once, at the edge: the value comes back as a plain number, or the error names it.
+"""Validation of arguments: each function returns a plain number or raises an error that names the value.
 
-ValueError for a number out of range, TypeError for what is not a number; both in one line, such as
-`epsilon = -1.0 is not allowed: a number above 0`. NaN, infinity and booleans are never allowed.
+They raise ValueError for a number out of range and TypeError for anything else, with a one-line message such
+as `epsilon = -1.0 is not allowed: a number above 0`. NaN, infinity and booleans are never allowed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from numbers import Integral, Real
 
 
 def positive(name: str, value: object) -> float:
-    """`value` as a float: finite and above 0."""
+    """Returns `value` as a float: finite and above 0."""
     number = _finite(name, value, "a number above 0")
     if number <= 0:
         raise ValueError(f"{name} = {value!r} is not allowed: a number above 0")
@@ -19,7 +19,7 @@ def positive(name: str, value: object) -> float:
 
 
 def at_least_zero(name: str, value: object) -> float:
-    """`value` as a float: finite, 0 or above."""
+    """Returns `value` as a float: finite, 0 or above."""
     number = _finite(name, value, "a number of at least 0")
     if number < 0:
         raise ValueError(f"{name} = {value!r} is not allowed: a number of at least 0")
@@ -27,7 +27,7 @@ def at_least_zero(name: str, value: object) -> float:
 
 
 def probability(name: str, value: object) -> float:
-    """`value` as a float strictly between 0 and 1, as every delta must be."""
+    """Returns `value` as a float strictly between 0 and 1, as every delta must be."""
     number = _finite(name, value, "a number above 0 and below 1")
     if not 0 < number < 1:
         raise ValueError(f"{name} = {value!r} is not allowed: a number above 0 and below 1")
@@ -35,7 +35,7 @@ def probability(name: str, value: object) -> float:
 
 
 def share(name: str, value: object) -> float:
-    """`value` as a float above 0 and at most 1, as the probability of being sampled."""
+    """Returns `value` as a float above 0 and at most 1, such as a sampling probability."""
     number = _finite(name, value, "a number above 0 and at most 1")
     if not 0 < number <= 1:
         raise ValueError(f"{name} = {value!r} is not allowed: a number above 0 and at most 1")
@@ -43,7 +43,7 @@ def share(name: str, value: object) -> float:
 
 
 def count(name: str, value: object) -> int:
-    """`value` as an int of at least 1; 2.0 is no int."""
+    """Returns `value` as an int of at least 1; 2.0 is not an int."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} = {value!r} is not allowed: a whole number of at least 1")
     if value < 1:
@@ -52,7 +52,7 @@ def count(name: str, value: object) -> int:
 
 
 def _finite(name: str, value: object, allowed: str) -> float:
-    """`value` as a float. NumPy's scalars are numbers; strings, arrays and booleans are not."""
+    """Returns `value` as a float. NumPy's scalars are numbers; strings, arrays and booleans are not."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} = {value!r} is not allowed: {allowed}")
     try:

@@ -1,18 +1,19 @@
-"""A gate before a new common model: its owner's rows say whether it is taken for good.
+"""The loss gate: a node accepts a new common model only if the loss on its own rows is low enough.
 
-Of a secure sum nobody sees the parts, so a member can only judge what came out: by the mean loss on rows of
-its own. A model is good as long as its loss there is at most `tolerance` above the lowest that any good model
-before it had. Measured from the lowest, and not from the last, as a lie that stays within the tolerance each
-time would carry the model away step by step otherwise.
+Nobody sees the parts of a secure sum, so a member can judge only the result, by the mean loss on its own
+rows. It accepts a model whose loss is at most `tolerance` above the lowest loss of any model accepted before.
+The reference is the lowest loss, not the last one: otherwise a series of lies, each within the tolerance,
+could move the model away step by step.
 
-What it can not do: tell a lie that leaves these rows right, such as a backdoor, from learning; or tell apart
-rows that are unlike the others' from a lie (then a tolerance is too small: honest models are refused).
+Limits: the gate does not detect a lie that leaves the loss on these rows low, such as a backdoor. If the
+owner's rows are unlike the others', honest models look like lies: the gate refuses them unless the tolerance
+is larger.
 
-What it leaks: the decision is one bit a round that depends on all the owner's rows, and whoever acts on it
-shows it. Noise on the whole of an offer (`ldp`, `aldp`) covers what is offered because of it, as the offer is
-clipped and noised whatever the update depends on. Noise in the gradient steps alone (`dp-sgd`, unit: one
-record) does not: a mean loss over rows that are not clipped has no bounded sensitivity, and no epsilon is
-true of the two together.
+Leakage: the decision is one bit per round that depends on all the owner's rows, and a node that acts on it
+reveals it. Noise on the whole offer (`ldp`, `aldp`) covers what the node offers because of it, as it clips
+and noises the offer whatever the update depends on. Noise in the gradient steps alone (`dp-sgd`, unit: one
+record) does not: a mean loss over unclipped rows has no bounded sensitivity, so no epsilon holds for both
+together.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from mechanisms.mechanism import Mechanism
 
 @dataclass(frozen=True, slots=True)
 class LossGate:
-    """`tolerance`: in units of the loss (nats for classes); `lowest_loss`: of the good models so far.
+    """`tolerance`: in units of the loss (nats for classes); `lowest_loss`: of the models accepted so far.
 
-    A `lowest_loss` that is not finite stands for none: the first model of finite loss is good.
+    An infinite or NaN `lowest_loss` means none so far: the gate accepts the first model with a finite loss.
     """
 
     tolerance: float
@@ -38,18 +39,18 @@ class LossGate:
         positive("tolerance", self.tolerance)
 
     def accepts(self, loss: float) -> bool:
-        """Whether a model with this mean loss on the owner's rows is good; never where it is not finite."""
+        """Returns whether the gate accepts a model with this mean loss; False if it is not finite."""
         most = self.lowest_loss + self.tolerance if math.isfinite(self.lowest_loss) else math.inf
         return math.isfinite(loss) and loss <= most
 
     def after(self, loss: float) -> LossGate:
-        """The gate once a model with this loss was taken for good."""
+        """Returns the gate after it accepted a model with this loss."""
         return replace(self, lowest_loss=loss if loss < self.lowest_loss else self.lowest_loss)
 
 
 def covers_a_gate(mechanism: Mechanism) -> bool:
-    """Whether what `mechanism` promises is true beside a gate: it promises nothing, or bounds whole offers.
+    """Returns whether `mechanism`'s guarantee holds with a gate: it has none, or it covers whole offers.
 
-    One that makes private gradient steps bounds what training tells, and takes it that nothing else does.
+    A mechanism with private gradient steps covers training only, and assumes that nothing else uses the rows.
     """
     return mechanism.guarantee is None or mechanism.gradient is None

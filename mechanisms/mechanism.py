@@ -1,9 +1,9 @@
-"""What a mechanism is: where it stands between a node's data and what others may see, and what that costs.
+"""The interface of a mechanism, which protects a node's data from what others see, and what it costs.
 
-Three places: the gradient step (`gradient`), the update before it leaves (`offer`), and what every member
-learns from an aggregate (`aggregated`). Costs are events, constant and known before anything is done, so
-that a node can tell what it can still afford. What a mechanism remembers from offer to offer is a value
-that the node stores together with the spent offer: a mechanism itself never changes.
+A mechanism acts at three places: on the gradient step (`gradient`), on the update before it leaves (`offer`),
+and after an aggregate that every member learns (`aggregated`). Costs are constant events, known in advance,
+so a node knows what it can still afford. A mechanism itself is immutable; the node stores its memory between
+offers together with the spent offer.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from mechanisms.accounting.ledger import Event, Unit
 from mechanisms.arguments import count, positive, probability
 from mechanisms.noise.randomness import Words
 
-if TYPE_CHECKING:  # it loads torch: seconds, and a tracker has no use for it
+if TYPE_CHECKING:  # the import loads torch, which takes seconds and which a tracker does not need
     from mechanisms.gradients.dp_sgd import GradientRule
 
 Floats = NDArray[np.float32]
 Memory = tuple[tuple[float, ...], ...]
-"""What is remembered, one row a tensor (or one in all). It may follow private data: it never leaves."""
+"""A mechanism's memory, one row per tensor or one in all. It may depend on private data: it never leaves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a mechanism is made for: the keys of `[privacy]`, and the work they are to cover.
+    """The parameters of a mechanism: the keys of `[privacy]`, and the work that they cover.
 
     `epsilon` and `delta` are totals over `rounds` offers. `sizes` are the numbers of parameters of each
-    tensor. `rows` is the number of this node's training rows, which is treated as public.
+    tensor. `rows` is the number of this node's training rows; it counts as public.
     """
 
     epsilon: float
@@ -58,16 +58,16 @@ class Setting:
 
     @property
     def steps(self) -> int:
-        """Gradient steps in a round."""
+        """The number of gradient steps in a round."""
         return self.epochs * math.ceil(self.rows / self.batch_size)
 
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What a run promises: a true (epsilon, delta) in all, for whom, and what it leaves out.
+    """The guarantee of a run: its true total (epsilon, delta), the unit of privacy, and what is not covered.
 
-    `stated` is the epsilon that was asked for; it differs from `epsilon` only where a faulty calibration is
-    replayed. `outside` is a sentence about what epsilon does not cover, "" where there is nothing.
+    `stated` is the requested epsilon; it differs from `epsilon` only in the replay of a faulty calibration.
+    `outside` is a phrase for what epsilon does not cover, "" if it covers everything.
     """
 
     unit: Unit
@@ -79,7 +79,7 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A vector (d,) float32 that may leave, the memory once it has left, and how it was made."""
+    """A vector (d,) float32 that may leave, the memory after it left, and the radius and noise std used."""
 
     vector: Floats
     memory: Memory = ()
@@ -88,83 +88,83 @@ class Offer:
 
 
 class Protection(Protocol):
-    """What every mechanism says of itself, with a server or without one."""
+    """The description that every mechanism gives of itself, with or without a server."""
 
     @property
     def name(self) -> str:
-        """As task files and results name it."""
+        """The name in task files and results."""
 
     @property
     def protects(self) -> str:
-        """In a sentence, what is given away and what is not, and to whom."""
+        """One sentence: what the mechanism reveals and what it does not, and to whom."""
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What the whole run promises; None where nothing is."""
+        """The guarantee of the whole run; None if there is none."""
 
 
 class Mechanism(Protection, Protocol):
-    """From data to offers. Made by a call with a `Setting`; TypeError or ValueError for what can not be."""
+    """Turns progress into offers. A call with a `Setting` makes one; it raises TypeError or ValueError."""
 
     @property
     def bound(self) -> float:
-        """What hardly a coordinate of an offer exceeds (8 sigma), from public values; 0: not known."""
+        """A bound that coordinates of an offer almost never exceed (8 sigma), from public values; 0: none."""
 
     @property
     def gradient(self) -> GradientRule | None:
-        """How private gradient steps are made; None for ordinary ones."""
+        """The rule for private gradient steps; None for ordinary steps."""
 
     @property
     def per_training(self) -> tuple[Event, ...]:
-        """What a round's training costs, once something of it is offered."""
+        """The cost of a round's training, charged once part of it is offered."""
 
     @property
     def per_offer(self) -> tuple[Event, ...]:
-        """What an offer costs beside the training that is in it."""
+        """The cost of an offer in addition to the training that it contains."""
 
     def offer(self, fresh: Floats, memory: Memory, words: Words) -> Offer:
-        """What may leave of `fresh` (d,) float32, the progress that was never offered; it is not changed."""
+        """Makes an offer from `fresh` (d,) float32, the progress not offered so far; leaves it unchanged."""
 
     def aggregated(self, mean: Floats, members: int, memory: Memory) -> Memory:
-        """The memory after an aggregate: the `mean` (d,) of `members` offers, which all of them know."""
+        """The memory after an aggregate: the `mean` (d,) of `members` offers, which all members know."""
 
 
 class Quiet:
-    """What most mechanisms leave as it is: no noise in training, no cost, nothing remembered."""
+    """The defaults of most mechanisms: no noise in training, no cost, no memory."""
 
     __slots__ = ()
 
     @property
     def gradient(self) -> GradientRule | None:
-        """Ordinary steps."""
+        """None: ordinary steps."""
         return None
 
     @property
     def bound(self) -> float:
-        """Not known."""
+        """0: no bound is known."""
         return 0.0
 
     @property
     def per_training(self) -> tuple[Event, ...]:
-        """Nothing."""
+        """No cost."""
         return ()
 
     @property
     def per_offer(self) -> tuple[Event, ...]:
-        """Nothing."""
+        """No cost."""
         return ()
 
     def offer(self, fresh: Floats, memory: Memory, words: Words) -> Offer:
-        """`fresh` as it is."""
+        """Offers `fresh` unchanged."""
         return Offer(fresh, memory)
 
     def aggregated(self, mean: Floats, members: int, memory: Memory) -> Memory:
-        """Nothing is learned from it."""
+        """Returns `memory` unchanged."""
         return memory
 
 
 class Unprotected(Quiet):
-    """`privacy.mechanism = "none"`: the update as it is. Only the secure sum hides it among the others."""
+    """`privacy.mechanism = "none"`: the unchanged update. Only the secure sum hides it among the others."""
 
     __slots__ = ()
 

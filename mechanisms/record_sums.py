@@ -1,7 +1,7 @@
-"""Noised sums over a node's records: what a swarm agrees its scales and lists on, `node.agree`.
+"""Noised sums over a node's records, from which `node.agree` computes a swarm's scales and lists.
 
-Every record adds a vector of integers times a public unit, of an L2 norm of at most `record_norm`; the sums
-get Gaussian noise on the same grid before anything else is done with them. So
+Every record adds a vector of integers times a public unit, with an L2 norm of at most `record_norm`; before
+any other use the sums get Gaussian noise on the same grid. So
 
     release = unit (sum of integers + rint(N / unit)),   N ~ N(0, (z record_norm)^2) in each coordinate,
 
@@ -28,14 +28,14 @@ from mechanisms.noise.randomness import Words
 
 ONE_RECORD = Unit("one record (row) of a node's data, over the agreement", Relation.ADD_REMOVE, "L2")
 FINEST, COARSEST = 2.0**-20, 1.0
-"""Units: parts of the 1 that no record's number exceeds."""
+"""The range of units, as fractions of 1; no record's number exceeds 1."""
 _UNITS_A_STD = 2.0**20
 SIGMAS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class RecordSums(Quiet):
-    """Releases of noised sums, each of multiplier `noise_multiplier`; `records`: what no node has more of."""
+    """Releases noised sums with `noise_multiplier` each; `records`: the most records that a node has."""
 
     noise_multiplier: float
     record_norm: float
@@ -44,12 +44,12 @@ class RecordSums(Quiet):
 
     @property
     def name(self) -> str:
-        """As results name it."""
+        """The name in results."""
         return "record-sums"
 
     @property
     def protects(self) -> str:
-        """In a sentence."""
+        """What the mechanism protects, in one sentence."""
         return (
             "your counts and sums are noised before they leave: what they can tell anybody about whether "
             "any one record (one patient) is in your data is bounded by epsilon"
@@ -57,35 +57,35 @@ class RecordSums(Quiet):
 
     @property
     def noise_std(self) -> float:
-        """z record_norm: of the noise of one node's sum."""
+        """z record_norm: the std of the noise in one node's sum."""
         return self.noise_multiplier * self.record_norm
 
     @property
     def unit(self) -> float:
-        """A power of two, fine beside the noise; from public values alone."""
+        """A power of two, small compared with the noise, from public values alone."""
         return min(COARSEST, max(FINEST, 2.0 ** math.floor(math.log2(self.noise_std / _UNITS_A_STD))))
 
     @property
     def bound(self) -> float:
-        """Of a sum over `records`: all records' 1, and 8 sigma."""
+        """The bound of a sum divided by `records`: 1 for the records, plus 8 sigma."""
         return 1 + SIGMAS * self.noise_std / self.records
 
     @property
     def per_training(self) -> tuple[Event, ...]:
-        """One Gaussian release; an offer of it is post-processing."""
+        """One Gaussian release; offering it is post-processing."""
         return (Gaussian(self.noise_multiplier),)
 
     def released(self, units: NDArray[np.int64], words: Words) -> NDArray[np.float64]:
-        """(d,) noised sums of (d,) sums of the records' integers, times the unit."""
+        """Returns (d,) noised sums, in multiples of the unit, from (d,) sums of the records' integers."""
         noised = units.astype(np.float64)
         add_units(noised, self.noise_std, self.unit, words)
         return noised * self.unit
 
 
 def record_sums(epsilon: float, delta: float, releases: int, record_norm: float, records: int) -> RecordSums:
-    """For `releases` that cost (epsilon, delta) together (Dong, Roth & Su 2022, Corollary 3.3).
+    """Builds it for `releases` that together cost (epsilon, delta) (Dong, Roth & Su 2022, Corollary 3.3).
 
-    `record_norm`: what no record's vector is longer than. ValueError or TypeError for what can not be.
+    `record_norm`: the largest L2 norm of a record's vector. Raises ValueError or TypeError for bad values.
     """
     positive("record_norm", record_norm)
     count("records", records)

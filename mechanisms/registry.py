@@ -45,7 +45,7 @@ def _is_exact(setting: Setting) -> bool:
 
 
 MECHANISMS: Mapping[str, Maker] = {"none": _none, "ldp": _ldp, "aldp": _aldp, "dp-sgd": _dp_sgd}
-"""From a name to what makes the mechanism of a `Setting`; ValueError for what does not go together."""
+"""Name to maker of the mechanism from a `Setting`; makers raise ValueError for incompatible keys."""
 
 SERVER_MECHANISMS: Mapping[str, Callable[..., ServerMechanism]] = {
     "fedavg": FedAvg,
@@ -58,4 +58,4 @@ SERVER_MECHANISMS: Mapping[str, Callable[..., ServerMechanism]] = {
     "row-noise": row_noise,
     "rpfl": rpfl_of,
 }
-"""From a name to what makes a server-side mechanism of a `Federation` and keyword arguments."""
+"""Name to maker of a server-side mechanism from a `Federation` and keyword arguments."""

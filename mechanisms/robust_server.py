@@ -1,3 +1,3 @@
-"""Kept so that imports of before work; the code is in `mechanisms.servers.robust_server`."""
+"""Kept so that `mechanisms.robust_server` can be imported; see `mechanisms.servers.robust_server`."""
 
 from mechanisms.servers.robust_server import *  # noqa: F403

@@ -1,1 +1,1 @@
-"""What was spent: events, ledgers, and what (epsilon, delta) they prove."""
+"""Accounting of the spent budget: events, ledgers, and the (epsilon, delta) that they prove."""

@@ -1,13 +1,12 @@
-"""One release of the Gaussian mechanism: delta, epsilon and the noise that a budget asks for, all exact.
+"""One release of the Gaussian mechanism: delta, epsilon and the noise that a budget requires, all exact.
 
 Everywhere z = `noise_multiplier` = noise_std / sensitivity, without unit. The guarantee is for two inputs
-whose un-noised values differ by at most the sensitivity in the L2 norm, whichever relation between data
-sets that stands for, in either direction. Balle & Wang 2018, Theorem 8, with mu = 1 / z:
+whose un-noised values differ by at most the sensitivity in the L2 norm, in either direction, for any relation
+between data sets. Balle & Wang 2018, Theorem 8, with mu = 1 / z:
 
     delta(epsilon) = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu)
 
-Computed values are off by less than 1e-9 of themselves for z up to 1e4; what is searched for ends on the
-safe side of that search.
+The relative error of computed values is below 1e-9 for z up to 1e4; each search ends on the safe side.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def delta(epsilon: float, noise_multiplier: float) -> float:
 
 
 def epsilon(delta: float, noise_multiplier: float) -> float:
-    """The smallest epsilon for this delta, rounded up; infinite without noise, 0 where delta covers it all.
+    """The smallest epsilon for this delta, rounded up; infinite without noise, 0 if delta alone suffices.
 
     The inverse of `delta` in epsilon (Balle & Wang 2018, Theorem 8).
     """
@@ -68,8 +67,8 @@ def noise_std(epsilon: float, delta: float, sensitivity: float) -> float:
 def classic_noise_multiplier(epsilon: float, delta: float, *, replay: bool) -> float:
     """sqrt(2 ln(1.25 / delta)) / epsilon: Dwork & Roth 2014, Theorem 3.22, proved for epsilon < 1 only.
 
-    Above 1 it is refused, for it may not be private (at delta = 1e-5 from epsilon = 8.42 on), unless
-    `replay` asks for what an older system did; ValueError otherwise.
+    Raises ValueError for epsilon > 1, where the result may not be private (at delta = 1e-5 from epsilon =
+    8.42 on), unless `replay` requests the behaviour of an older system.
     """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     if epsilon > _CLASSIC_EPSILON_AT_MOST and not replay:
@@ -80,9 +79,9 @@ def classic_noise_multiplier(epsilon: float, delta: float, *, replay: bool) -> f
 
 
 def compose(noise_multipliers: Iterable[float]) -> float:
-    """z of the one release that is worth all of these: (sum z^-2)^(-1/2).
+    """Returns z of the single release that is equivalent to all of these: (sum z^-2)^(-1/2).
 
-    Also where each is chosen after seeing those before it, as long as its z is not (Dong, Roth & Su 2022,
+    This also holds if each release, but not its z, depends on earlier results (Dong, Roth & Su 2022,
     Corollary 3.3: Gaussian trade-off functions compose exactly). 0 if any is 0, infinite if there are none.
     """
     each = [at_least_zero("noise_multipliers", z) for z in noise_multipliers]
@@ -93,7 +92,7 @@ def compose(noise_multipliers: Iterable[float]) -> float:
 
 
 def _delta(epsilon: float, z: float) -> float:
-    """Theorem 8 with both terms divided by phi(t) = e^epsilon phi(t'), against over- and underflow.
+    """Theorem 8 with both terms divided by phi(t) = e^epsilon phi(t'), to avoid over- and underflow.
 
     Phi(-t) = phi(t) sqrt(pi / 2) erfcx(t / sqrt 2), for t = epsilon / mu - mu / 2 and t' = t + mu.
     """
@@ -107,7 +106,7 @@ def _delta(epsilon: float, z: float) -> float:
 
 
 def _least(enough: Callable[[float], bool], below: float, above: float) -> float:
-    """The least number up to `above`, to its last digits, that is enough; `above` is, so the answer is."""
+    """The least number up to `above` that is enough, to the last digits; `above` must be enough."""
     while True:
         middle = math.sqrt(below * above) if below > 0 else above / 2
         if not below < middle < above or above - below <= 1e-15 * above:

@@ -1,7 +1,7 @@
-"""Events, the ledger that counts them, and the accountant that says what they cost together.
+"""Events, the ledger that counts them, and the accountant that computes their total cost.
 
-An event is one use of the data, in the terms in which its cost is known. A ledger is all that was ever
-released about one `Unit` of privacy; whoever keeps it decides what the unit is. `spent` reads the total:
+An event is one use of the data, described by the parameters that determine its cost. A ledger holds every
+release about one `Unit` of privacy; its keeper decides what the unit is. `spent` computes the total:
 
 - only Gaussian events: closed form (Balle & Wang 2018, Theorem 8; Dong, Roth & Su 2022, Corollary 3.3);
 - otherwise privacy loss distributions (PLD), rounded up by connecting the dots (Doroshenko et al. 2022);
@@ -30,7 +30,7 @@ PLD_DELTA = 1e-11
 _TAIL = 1e-4
 """The share of delta that goes into cutting the tails of a PLD."""
 _CLOSE = 1.004
-"""How far a noise multiplier that was searched for may lie above the least that the accountant allows."""
+"""The search may return a noise multiplier up to this factor above the least that the accountant allows."""
 
 
 class Relation(StrEnum):
@@ -42,7 +42,7 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one guarantee is about: `what` is added, removed or replaced, and the norm of the sensitivity."""
+    """The subject of a guarantee: `what` is added, removed or replaced, and the norm of the sensitivity."""
 
     what: str
     relation: Relation
@@ -50,7 +50,7 @@ class Unit:
 
     @property
     def words(self) -> str:
-        """For people, such as `one record; neighbours: add or remove one; sensitivity in the L2 norm`."""
+        """For display: `one record; neighbours: add or remove one; sensitivity in the L2 norm`."""
         return f"{self.what}; neighbours: {self.relation} one; sensitivity in the {self.norm} norm"
 
 
@@ -58,7 +58,7 @@ class Unit:
 class Gaussian:
     """One Gaussian release with noise of `noise_multiplier` times its L2 sensitivity; 0 is no noise.
 
-    For whichever relation that sensitivity was worked out for.
+    The relation is the one for which the caller computed that sensitivity.
     """
 
     noise_multiplier: float
@@ -69,10 +69,10 @@ class Gaussian:
 
 @dataclass(frozen=True, slots=True)
 class SampledGaussian:
-    """Gaussian releases of sums over a Poisson sample, drawn anew for each of the `steps`.
+    """Gaussian releases of sums over a Poisson sample; each of the `steps` draws a new sample.
 
-    Every row is in a sample with `sampling_probability`, independently. Relation: add or remove one row; the
-    sensitivity is the largest L2 norm of one row's term. Abadi et al. 2016, Algorithm 1.
+    A sample includes every row independently with `sampling_probability`. Relation: add or remove one row;
+    the sensitivity is the largest L2 norm of one row's term. Abadi et al. 2016, Algorithm 1.
     """
 
     noise_multiplier: float
@@ -100,9 +100,9 @@ Event = Gaussian | SampledGaussian | Pure
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """How often each event took place: equal events are counted together, and order does not matter.
+    """Counts how often each event took place; order does not matter.
 
-    Sampled events of the same noise and sampling are one event with all their steps.
+    Sampled events with the same noise and sampling probability become one event with all their steps.
     """
 
     counts: tuple[tuple[Event, int], ...] = ()
@@ -112,11 +112,11 @@ class Ledger:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Ledger:
-        """The ledger of these events. TypeError on anything else."""
+        """Returns the ledger of these events. Raises TypeError on anything else."""
         return cls(tuple(zip(events, repeat(1), strict=False)))
 
     def adding(self, events: Iterable[Event]) -> Ledger:
-        """A ledger of these events on top."""
+        """Returns a ledger with these events added."""
         return Ledger(self.counts + Ledger.of(events).counts)
 
     def __bool__(self) -> bool:
@@ -145,7 +145,7 @@ def _with_steps(counted: tuple[Event, int]) -> tuple[Event, int]:
     return counted
 
 
-# -- what it costs -----------------------------------------------------------------------------------
+# -- the cost of a ledger ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A ledger as the accountants take it: all plain Gaussians are one, infinite where there are none."""
+    """A ledger in the accountants' form: all plain Gaussians as one, with an infinite z if there are none."""
 
     gaussian_z: float
     sampled: tuple[privacy_loss.Sampled, ...]
@@ -184,7 +184,7 @@ class _Parts:
 
 
 _NO_NOISE = 1e-3
-"""Below this noise multiplier a sampled release counts as one without noise: its losses are millions."""
+"""A sampled release with a smaller noise multiplier counts as one without noise: its losses are millions."""
 
 
 def _parts(ledger: Ledger) -> _Parts:
@@ -205,10 +205,10 @@ def _parts(ledger: Ledger) -> _Parts:
 
 
 def spent(ledger: Ledger, delta: float) -> Spent:
-    """The least epsilon for this delta that the accountant of this ledger proves; infinite without noise.
+    """Returns the least epsilon for `delta` that this ledger's accountant proves; infinite without noise.
 
-    For one unit, the one that the ledger is about; sampled events under add or remove, in the L2 norm. The
-    method is `closed form`, `PLD`, `RDP` (see the module for which) or `nothing spent`.
+    It holds for the ledger's unit; for sampled events the relation is add or remove, the norm L2. The method
+    is `closed form`, `PLD`, `RDP` (the module says which applies) or `nothing spent`.
     """
     return _spent(ledger, probability("delta", delta))
 
@@ -231,7 +231,7 @@ def _spent(ledger: Ledger, delta: float) -> Spent:
 
 
 def _or_plain_sum(parts: _Parts, found: Spent) -> Spent:
-    """Pure releases alone cost at most the sum of their epsilons (Dwork & Roth 2014, Corollary 3.15)."""
+    """The sum of epsilons, if all releases are pure and it is smaller (Dwork & Roth 2014, Corollary 3.15)."""
     total = math.fsum(one.epsilon * one.times for one in parts.responses)
     if parts.responses and not parts.sampled and math.isinf(parts.gaussian_z) and total <= found.epsilon:
         return Spent(total, found.delta, "closed form")
@@ -239,9 +239,9 @@ def _or_plain_sum(parts: _Parts, found: Spent) -> Spent:
 
 
 def delta_spent(ledger: Ledger, epsilon: float) -> float:
-    """The least delta for this epsilon (at least 0) that this ledger's accountant proves; 1 without noise.
+    """Returns the least delta for `epsilon` (>= 0) that this ledger's accountant proves; 1 without noise.
 
-    Units, relation and norm as for `spent`. Where only PLD applies, at least `PLD_DELTA`.
+    Unit, relation and norm are those of `spent`. Where only PLD applies, the result is at least `PLD_DELTA`.
     """
     epsilon, parts = at_least_zero("epsilon", epsilon), _parts(ledger)
     if parts.gaussian_z == 0:
@@ -258,19 +258,19 @@ def delta_spent(ledger: Ledger, epsilon: float) -> float:
 
 
 def releases_noise_multiplier(epsilon: float, delta: float, releases: int) -> float:
-    """z of each of `releases` Gaussian releases that cost (epsilon, delta) together, rounded up.
+    """Returns z for each of `releases` Gaussian releases that together cost (epsilon, delta), rounded up.
 
-    They are worth one release of z / sqrt(releases): Dong, Roth & Su 2022, Corollary 3.3.
+    Together they cost as much as one release of z / sqrt(releases): Dong, Roth & Su 2022, Corollary 3.3.
     """
     return gaussian.noise_multiplier(epsilon, delta) * math.sqrt(count("releases", releases))
 
 
 def sampled_noise_multiplier(epsilon: float, delta: float, sampling_probability: float, steps: int) -> float:
-    """z of each of `steps` Poisson-sampled Gaussian releases that cost (epsilon, delta) together, by `spent`.
+    """Returns z for each of `steps` Poisson-sampled Gaussian releases that together cost (epsilon, delta).
 
-    At most 0.4 % above the least such z, and never below it: `spent` of the result is within the budget.
-    ValueError for a budget that RDP can not show with any noise, where RDP is what applies.
-    One row is added or removed, L2 norm. Never below 0.01, however large the budget.
+    The result is at most 0.4 % above the least such z and never below it: `spent` of it is within the budget.
+    It is at least 0.01, however large the budget. Relation: add or remove one row; norm: L2.
+    Raises ValueError if RDP applies and cannot prove the budget with any noise.
     """
     epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     q, steps = share("sampling_probability", sampling_probability), count("steps", steps)
@@ -281,14 +281,14 @@ def sampled_noise_multiplier(epsilon: float, delta: float, sampling_probability:
 
 _LEAST_SEARCHED = 0.01
 _MARGIN = 1 - 1e-9
-"""So that an epsilon found from delta is within the budget too, whatever rounding does."""
+"""Keeps an epsilon that is computed from delta within the budget, whatever rounding does."""
 
 
 @lru_cache(maxsize=256)
 def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int) -> float:
     def enough(z: float) -> bool:
         parts = _Parts(math.inf, (privacy_loss.Sampled(z, q, steps),), ())
-        if parts.method == "PLD" and delta >= PLD_DELTA:  # the same loss as `spent` takes, without a search
+        if parts.method == "PLD" and delta >= PLD_DELTA:  # the same loss as in `spent`, without a search
             return parts.loss(_TAIL * delta).delta(epsilon) <= delta * _MARGIN
         return renyi.epsilon(parts.divergences(), delta) <= epsilon
 
@@ -306,13 +306,13 @@ def _sampled_noise_multiplier(epsilon: float, delta: float, q: float, steps: int
 
 
 def _first_guess(epsilon: float, delta: float, q: float, steps: int) -> float:
-    """Where the chi-square divergences add up to that of one unsampled release: a start, no guarantee."""
+    """The z whose chi-square divergences add up to that of one unsampled release: a start, no guarantee."""
     one_release = gaussian.noise_multiplier(epsilon, delta)
     return max(_LEAST_SEARCHED, 1 / math.sqrt(math.log1p(1 / (q * q * steps * one_release**2))))
 
 
 def _bracket(guess: float, enough: Callable[[float], bool]) -> tuple[float, float]:
-    """(too little, enough) noise around the guess, or (0, the least that is searched for)."""
+    """Returns (too little, enough) noise around the guess, or (0, the least that the search considers)."""
     factor = 1.05
     below = above = guess
     while not enough(above):
@@ -333,13 +333,13 @@ _KINDS: dict[str, type[Event]] = {"gaussian": Gaussian, "sampled gaussian": Samp
 
 
 def to_text(event: Event) -> str:
-    """The event as one line of JSON, which `event_from_text` reads."""
+    """Returns the event as one line of JSON, which `event_from_text` reads."""
     kind = next(name for name, one in _KINDS.items() if isinstance(event, one))
     return json.dumps({"event": kind, **asdict(event)})
 
 
 def event_from_text(text: str) -> Event:
-    """The event that `to_text` wrote. ValueError on anything else."""
+    """Returns the event that `to_text` wrote. Raises ValueError on anything else."""
     try:
         fields = json.loads(text)
         return _KINDS[fields.pop("event")](**fields)

@@ -1,17 +1,17 @@
 """Privacy loss distributions (PLD) of Poisson-sampled Gaussians, Gaussians and pure releases, rounded up.
 
-The loss of an outcome is ln(P / Q), P and Q being its chances under two neighbouring inputs; losses of a
-composition add, and delta(epsilon) = E_P[(1 - e^(epsilon - loss))+] (Sommer et al. 2019). The pairs here
-dominate every pair of neighbours (add or remove one row), one for each direction:
+The loss of an outcome is ln(P / Q), with P and Q its probabilities under two neighbouring inputs; losses of a
+composition add, and delta(epsilon) = E_P[(1 - e^(epsilon - loss))+] (Sommer et al. 2019). The pairs here, one
+for each direction, dominate every pair of neighbours (add or remove one row):
 
 - removing: P = (1 - q) N(0, z^2) + q N(1, z^2), Q = N(0, z^2); adding: P and Q exchanged
   (Zhu, Dong & Wang 2022, Theorem 11; q = 1 is the plain Gaussian);
 - a pure release: randomised response between two values (Kairouz, Oh & Viswanath 2015, Theorem 3.2).
 
-Losses are put on a grid by connecting the dots (Doroshenko et al. 2022, Algorithm 1): the part of an outcome
-between two grid points goes to these two such that its P and its Q stay what they were. That dominates the
-exact pair, so that every epsilon and delta is too large rather than too small. What the cut tails hold is
-counted as an infinite loss. Composition is dp-accounting's (FFT, with a Chernoff bound on the tails).
+Connecting the dots puts losses on a grid (Doroshenko et al. 2022, Algorithm 1): it divides an outcome between
+two grid points among these two such that its P and its Q do not change. The result dominates the exact pair,
+so every epsilon and delta is too large rather than too small. The mass of the cut tails counts as an infinite
+loss. dp-accounting composes the losses (FFT, with a Chernoff bound on the tails).
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _FINENESS = 32.0
-"""Grid steps in one standard deviation of one step's loss: rounding then widens it by less than 0.1 %."""
+"""Grid steps per standard deviation of one step's loss: rounding then widens it by less than 0.1 %."""
 _MOST_POINTS = 1 << 14
-"""Grid points of one step at most. Where rows are drawn rarely, the range is far wider than a deviation."""
+"""Most grid points of one step. At a low sampling rate the range is far wider than a standard deviation."""
 _FINE_STEPS = 100_000
-"""With more steps than these the grid becomes coarser: ten times more widen the whole by 0.1 %."""
+"""With more steps than this the grid becomes coarser: ten times as many widen the result by 0.1 %."""
 _QUADRATURE_POINTS = 4001
 _QUADRATURE_REACH = 12.0
 
 
 class Sampled(NamedTuple):
-    """`steps` Gaussian releases with noise z of sums over Poisson samples at rate q; q = 1 is everything."""
+    """`steps` Gaussian releases, with noise z, of sums over Poisson samples at rate q; q = 1: all rows."""
 
     z: float
     q: float
@@ -49,7 +49,7 @@ class Sampled(NamedTuple):
 
 
 class Response(NamedTuple):
-    """`times` randomised responses, each of this epsilon."""
+    """`times` randomised responses, each with `epsilon`."""
 
     epsilon: float
     times: int
@@ -63,7 +63,7 @@ class PrivacyLoss:
     adding: DensePLDPmf
 
     def epsilon(self, delta: float) -> float:
-        """The least epsilon for this delta, in both directions; infinite where the cut tails exceed delta."""
+        """The least epsilon for this delta, in both directions; infinite if the cut tails exceed delta."""
         return float(max(part.get_epsilon_for_delta(delta) for part in (self.removing, self.adding)))
 
     def delta(self, epsilon: float) -> float:
@@ -72,9 +72,9 @@ class PrivacyLoss:
 
 
 def compose(sampled: Sequence[Sampled], responses: Sequence[Response], tail: float) -> PrivacyLoss:
-    """The loss of all of these together, of which there is at least one.
+    """Composes the loss of all these releases; there must be at least one.
 
-    `tail`: how much of delta may go into the cut tails, for each of the releases given.
+    `tail`: how much of delta the cut tails may take, for each entry.
     """
     interval = _interval(sampled, responses, tail)
     removing: list[DensePLDPmf] = []
@@ -90,7 +90,7 @@ def compose(sampled: Sequence[Sampled], responses: Sequence[Response], tail: flo
 
 
 def _repeated(pmf: DensePLDPmf, times: int, tail: float) -> DensePLDPmf:
-    """`times` of the same loss. An infinite moment only means that another order bounds the tail."""
+    """Composes `pmf` with itself `times` times. After an infinite moment another order bounds the tail."""
     with np.errstate(over="ignore"):
         return pmf.self_compose(times, tail)
 
@@ -106,7 +106,7 @@ def _product(pmfs: Sequence[DensePLDPmf], tail: float) -> DensePLDPmf:
 
 
 def _interval(sampled: Sequence[Sampled], responses: Sequence[Response], tail: float) -> float:
-    """Between two losses of the grid, from mean and variance of all losses; coarser where a range is huge."""
+    """The grid's interval between losses, from mean and variance of all losses; coarser for a huge range."""
     moments = [(one.steps, *_sampled_moments(one)) for one in sampled]
     moments += [(response.times, *_response_moments(response.epsilon)) for response in responses]
     mean = sum(times * mean for times, mean, _ in moments)
@@ -118,7 +118,7 @@ def _interval(sampled: Sequence[Sampled], responses: Sequence[Response], tail: f
 
 
 def _sampled_moments(one: Sampled) -> tuple[float, float]:
-    """(mean, variance) of the loss of one step, removing: roughly, which is enough for choosing a grid."""
+    """Returns an approximate (mean, variance) of one step's loss, removing: enough to choose a grid."""
     reach = _QUADRATURE_REACH * one.z
     x = np.linspace(-reach, 1 + reach, _QUADRATURE_POINTS)
     density = (1 - one.q) * np.exp(-((x / one.z) ** 2) / 2) + one.q * np.exp(-(((x - 1) / one.z) ** 2) / 2)
@@ -137,7 +137,7 @@ def _response_moments(epsilon: float) -> tuple[float, float]:
 
 
 def _loss(one: Sampled, x: Array) -> Array:
-    """ln(P / Q) at x when removing: it grows with x."""
+    """ln(P / Q) at x when removing; it increases with x."""
     exponent = (x - 0.5) / one.z**2
     if one.q == 1:
         return exponent
@@ -145,12 +145,12 @@ def _loss(one: Sampled, x: Array) -> Array:
 
 
 def _outcome(one: Sampled, loss: Array) -> Array:
-    """The inverse of `_loss`: minus infinity below all losses that there are."""
+    """The inverse of `_loss`: minus infinity below the least loss."""
     if one.q == 1:
         return loss * one.z**2 + 0.5
     with np.errstate(divide="ignore"):
         exponent = np.where(
-            loss > 1,  # where e^loss would overflow, or q be lost beside it
+            loss > 1,  # e^loss could overflow, or absorb q
             loss + np.log1p((one.q - 1) * np.exp(-np.maximum(loss, 1))) - math.log(one.q),
             np.log1p(np.maximum(np.expm1(np.minimum(loss, 1)) / one.q, -1)),
         )
@@ -158,7 +158,7 @@ def _outcome(one: Sampled, loss: Array) -> Array:
 
 
 def _cuts(one: Sampled, tail: float) -> Array:
-    """(2,) the outcomes beyond which neither P nor Q holds more than `tail` / `steps`, each."""
+    """Returns (2,): the outcomes beyond which P and Q each hold at most `tail` / `steps`."""
     each = tail / one.steps / 2
     low = one.z * special.ndtri(each)
     high = 1 - one.z * special.ndtri(min(each / one.q, 0.5))
@@ -166,7 +166,7 @@ def _cuts(one: Sampled, tail: float) -> Array:
 
 
 def _sampled_pmfs(one: Sampled, interval: float, tail: float) -> tuple[DensePLDPmf, DensePLDPmf]:
-    """The loss of one step, (removing, adding)."""
+    """Returns the loss of one step as (removing, adding)."""
     low, high = _loss(one, _cuts(one, tail)) / interval
     first, last = math.floor(low), max(math.ceil(high), math.floor(low) + 1)
     at = _outcome(one, np.arange(first, last + 1) * interval)
@@ -178,9 +178,9 @@ def _sampled_pmfs(one: Sampled, interval: float, tail: float) -> tuple[DensePLDP
 
 
 def _masses(at: Array) -> Array:
-    """(n + 1,) of the standard normal distribution: below, between and above the (n,) points, ascending.
+    """Returns (n + 1,) masses of the standard normal below, between and above the (n,) ascending points.
 
-    Each from the nearer tail, so that what is small is exact too.
+    Each is computed from the nearer tail, so small masses are accurate too.
     """
     below, above = special.ndtr(at), special.ndtr(-at)
     between = np.where(at[1:] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
@@ -188,7 +188,7 @@ def _masses(at: Array) -> Array:
 
 
 def _response_pmf(epsilon: float, interval: float) -> DensePLDPmf:
-    """Randomised response: a loss of epsilon with chance e^epsilon / (1 + e^epsilon), otherwise -epsilon."""
+    """Randomised response: a loss of epsilon with probability e^epsilon / (1 + e^epsilon), else -epsilon."""
     last = math.ceil(epsilon / interval)
     upper, lower = np.zeros(2 * last + 2), np.zeros(2 * last + 2)
     cells = [1 + last + math.floor(-epsilon / interval), last + math.ceil(epsilon / interval)]
@@ -198,9 +198,9 @@ def _response_pmf(epsilon: float, interval: float) -> DensePLDPmf:
 
 
 def _dots(upper: Array, lower: Array, first: int, interval: float) -> DensePLDPmf:
-    """From (n + 1,) masses of P and of Q: below, in the cells between, and above n grid points from `first`.
+    """Connects the dots: (n + 1,) masses of P and Q below, between and above n grid points from `first`.
 
-    A cell's P = u + v and Q = e^-loss (u + v e^-interval) give u at its lower end and v at its upper end.
+    A cell's P = u + v and Q = e^-loss (u + v e^-interval) give the masses u and v at its lower and upper end.
     """
     from dp_accounting.pld.pld_pmf import DensePLDPmf  # noqa: PLC0415 - seconds to import, needed here only
 

@@ -1,4 +1,4 @@
-"""Renyi differential privacy (RDP) of the same releases, at integer orders: looser than PLD, and never slow.
+"""Renyi differential privacy (RDP) of the same releases, at integer orders: looser than PLD, never slow.
 
 A release is (alpha, rho)-RDP if the Renyi divergence of order alpha between its distributions under two
 neighbouring inputs is at most rho, in either direction; under composition the rho of an order add up
@@ -20,7 +20,7 @@ _ALPHAS = np.array(ORDERS, dtype=np.float64)
 
 
 def sampled(noise_multiplier: float, sampling_probability: float) -> Array:
-    """(orders,) of one Poisson-sampled Gaussian release, q < 1.
+    """The divergences (orders,) of one Poisson-sampled Gaussian release, q < 1.
 
     ln(sum_k binom(alpha, k) (1 - q)^(alpha - k) q^k e^(k (k - 1) / (2 z^2))) / (alpha - 1): Mironov, Talwar &
     Zhang 2019, section 3.3, with Theorem 5 for the direction.
@@ -36,12 +36,12 @@ def _sampled(z: float, q: float, order: int) -> float:
 
 
 def gaussian(noise_multiplier: float) -> Array:
-    """(orders,) of one Gaussian release: alpha / (2 z^2), Mironov 2017, Corollary 3."""
+    """The divergences (orders,) of one Gaussian release: alpha / (2 z^2), Mironov 2017, Corollary 3."""
     return _ALPHAS / 2 / noise_multiplier / noise_multiplier
 
 
 def response(epsilon: float) -> Array:
-    """(orders,) of one pure release; randomised response is the worst: Mironov 2017, Proposition 5."""
+    """The divergences (orders,) of one pure release, at worst randomised response: Mironov 2017, Prop. 5."""
     truth, lie = special.log_expit(epsilon), special.log_expit(-epsilon)
     there, back = _ALPHAS * truth + (1 - _ALPHAS) * lie, _ALPHAS * lie + (1 - _ALPHAS) * truth
     divergences: Array = np.logaddexp(there, back) / (_ALPHAS - 1)

@@ -1,1 +1,1 @@
-"""Attacks on a mechanism: a lower bound of what it gives away."""
+"""Attacks on a mechanism: lower bounds on what it reveals."""

@@ -1,10 +1,10 @@
-"""Audits of a mechanism's code: run it often on two neighbouring inputs; can they be told apart?
+"""Audits of a mechanism's code: run it often on two neighbouring inputs and try to distinguish the outputs.
 
-A lower bound on epsilon comes out that is above the true one with probability alpha at most. A bound above
-the claim refutes the claim; a bound below it proves nothing. The two inputs are the auditor's, and should be
-the worst neighbours that the claim allows: unit, relation and norm of the result are those of the pair.
+The result is a lower bound on epsilon that exceeds the true epsilon with probability at most alpha. A bound
+above the claim refutes the claim; a bound below it proves nothing. The auditor chooses the two inputs, which
+should be the worst neighbours that the claim allows: the result has the unit, relation and norm of the pair.
 
-    pair = Pair.of(x0, x1)                                    # what a release is without noise: the inputs
+    pair = Pair.of(x0, x1)                                    # a release without noise is the input itself
     scores = distinguish(release, pair, 100_000, words)
     bound = lower_bound(scores, delta=1e-5, alpha=0.05, method=Method.GAUSSIAN)
     print(bound.verdict(claim=1.0).words)
@@ -28,24 +28,25 @@ from mechanisms.noise.randomness import Words
 Array = NDArray[np.float64]
 
 Release = Callable[[Array, Words], Array]
-"""Independent runs of a mechanism: (n, d) inputs to (n, k) outputs. `each_row` makes it of a single run."""
+"""Independent runs of a mechanism: (n, d) inputs to (n, k) outputs. `each_row` adapts a single run."""
 
 BLOCK_ROWS = 1 << 14
 
 
 class Method(StrEnum):
-    """How rates become an epsilon."""
+    """How true and false positive rates become an epsilon."""
 
     GAUSSIAN = "gaussian"
-    """Only for Gaussian mechanisms, composed ones too: epsilon of the Gaussian trade-off curve through the
-    rates (Dong, Roth, Su 2022, Definition 2.6; used so by Nasr et al. 2023). Sees faults of a few percent."""
+    """Only for Gaussian mechanisms and their compositions: epsilon of the Gaussian trade-off curve through
+    the rates (Dong, Roth, Su 2022, Definition 2.6; as in Nasr et al. 2023). Detects errors of a few
+    percent."""
     RATIO = "ratio"
-    """For any mechanism: what (epsilon, delta) allows (Kairouz, Oh, Viswanath 2015, Theorem 2.1)."""
+    """For any mechanism: the rates allowed by (epsilon, delta) (Kairouz, Oh, Viswanath 2015, Theorem 2.1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two neighbouring inputs (d,), and what a release of each, (k,), is without noise."""
+    """Two neighbouring inputs x (d,), and the release y (k,) of each without noise."""
 
     x0: Array
     x1: Array
@@ -65,13 +66,13 @@ class Pair:
 
     @classmethod
     def of(cls, x0: Array, x1: Array) -> Pair:
-        """For a mechanism that releases its input with noise."""
+        """The pair for a mechanism that releases its input plus noise."""
         return cls(x0, x1, x0, x1)
 
     def score(self, released: Array) -> Array:
-        """(n,) from (n, k): the projection on y1 - y0, which is 0 at y0 and 1 at y1.
+        """Returns (n,) from (n, k): the projection on y1 - y0, scaled to 0 at y0 and 1 at y1.
 
-        The most powerful test for noise that is the same Gaussian in each coordinate (Neyman & Pearson).
+        It is the most powerful test for equal Gaussian noise in all coordinates (Neyman & Pearson).
         """
         difference = self.y1 - self.y0
         return (released - self.y0) @ (difference / (difference @ difference))
@@ -79,7 +80,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """(n,) each: how much like x1 releases of x0 and of x1 look; `threshold` was fixed beforehand."""
+    """Scores (n,) of releases of x0 and of x1, larger for more like x1; `threshold` is fixed beforehand."""
 
     of_x0: Array
     of_x1: Array
@@ -116,10 +117,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class EpsilonBound:
-    """epsilon at `delta` is at least `epsilon`, wrong with probability `alpha` at most.
+    """The epsilon at `delta` is at least `epsilon`; this is wrong with probability at most `alpha`.
 
-    tpr_low: the least rate at which releases of x1 are told as such; fpr_high: the largest rate at which
-    those of x0 are taken for x1. Both hold together with confidence 1 - alpha.
+    tpr_low: the lower bound on the rate of x1 releases recognised as x1; fpr_high: the upper bound on the
+    rate of x0 releases taken for x1. Both hold together with confidence 1 - alpha.
     """
 
     epsilon: float
@@ -130,12 +131,12 @@ class EpsilonBound:
     method: Method
 
     def verdict(self, claim: float) -> Verdict:
-        """The claim against this bound; `claim` is an epsilon at the same delta."""
+        """Compares this bound with `claim`, an epsilon at the same delta."""
         return Verdict(arguments.at_least_zero("claim", claim), self)
 
 
 def each_row(release: Callable[[Array, Words], Array]) -> Release:
-    """Independent runs of a mechanism that takes one input (d,) and gives one output (k,)."""
+    """Makes a `Release` from a mechanism that takes one input (d,) and returns one output (k,)."""
 
     def rows(inputs: Array, words: Words) -> Array:
         return np.stack([np.asarray(release(row, words), dtype=np.float64) for row in inputs])
@@ -152,10 +153,10 @@ def distinguish(
     score: Callable[[Array], Array] | None = None,
     threshold: float = 0.5,
 ) -> Scores:
-    """Scores of `trials` independent runs on each input of the pair.
+    """Returns the scores of `trials` independent runs on each input of the pair.
 
-    score: from releases (n, k) to (n,), larger where they look like releases of x1; the pair's projection,
-    with the midpoint as threshold, unless given. Fix both before looking at any release.
+    score: maps releases (n, k) to (n,), larger for releases that look like x1; by default the pair's
+    projection, with the midpoint as threshold. Fix both before you look at any release.
     """
     arguments.count("trials", trials)
     judge = pair.score if score is None else score
@@ -169,9 +170,9 @@ def distinguish(
 
 
 def lower_bound(scores: Scores, delta: float, alpha: float, method: Method) -> EpsilonBound:
-    """The lower bound on epsilon at `delta` (0 allowed with `Method.RATIO`) with confidence 1 - alpha.
+    """Returns the lower bound on epsilon at `delta` (0 only with `Method.RATIO`) with confidence 1 - alpha.
 
-    alpha is shared out evenly between the two rates, each with a one-sided Clopper-Pearson bound (1934).
+    The two rates share alpha evenly; each has a one-sided Clopper-Pearson bound (1934).
     """
     arguments.probability("alpha", alpha)
     hits, false_hits = (int((of >= scores.threshold).sum()) for of in (scores.of_x1, scores.of_x0))
@@ -183,7 +184,7 @@ def lower_bound(scores: Scores, delta: float, alpha: float, method: Method) -> E
 
 
 def clopper_pearson(hits: int, trials: int, alpha: float) -> tuple[float, float]:
-    """(low, high) for a probability: each is wrong with probability alpha / 2 at most, both with alpha."""
+    """Returns (low, high) bounds on a probability: each is wrong with probability at most alpha / 2."""
     low = special.betaincinv(hits, trials - hits + 1, alpha / 2) if hits else 0.0
     high = special.betainccinv(hits + 1, trials - hits, alpha / 2) if hits < trials else 1.0
     return float(low), float(high)

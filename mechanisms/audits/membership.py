@@ -1,9 +1,9 @@
-"""Membership inference by a threshold on the loss (Yeom et al. 2018, Adversary 2): was it trained on?
+"""Membership inference by a threshold on the loss (Yeom et al. 2018, Adversary 2).
 
-Figures on the attack itself (`rates`, `auc`, `tpr_at`) describe one model and one data set; they prove
-nothing about epsilon. `epsilon_lower_bound` does, where each example was put into the data or left out by
-its own fair coin (mechanisms.audits.one_run): examples of one run are not independent runs, so rates of one
-run must not be read through Clopper-Pearson bounds.
+The attack's figures (`rates`, `auc`, `tpr_at`) describe one model and one data set; they prove nothing about
+epsilon. `epsilon_lower_bound` does, if a fair coin decided for each example whether the data include it
+(mechanisms.audits.one_run). Examples of one run are not independent runs, so Clopper-Pearson bounds do not
+apply to the rates of one run.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """(n,) losses of examples that were trained on, and (m,) of others from the same population.
+    """The losses (n,) of examples used in training, and (m,) of others from the same population.
 
-    Infinite losses are fine, NaN is refused with ValueError, and so is either part being empty.
+    Infinite losses are allowed. Raises ValueError for NaN or if either part is empty.
     """
 
     members: Array
@@ -42,24 +42,24 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How often members (tpr) and others (fpr) are taken for members."""
+    """The rates at which the attack takes members (tpr) and others (fpr) for members."""
 
     tpr: float
     fpr: float
 
     @property
     def advantage(self) -> float:
-        """TPR - FPR (Yeom et al. 2018, Definition 4): 0 for guessing, 1 for knowing."""
+        """TPR - FPR (Yeom et al. 2018, Definition 4): 0 for random guesses, 1 for certain knowledge."""
         return self.tpr - self.fpr
 
 
 def mean_threshold(losses: Losses) -> float:
-    """Yeom et al.'s threshold: the mean loss of the members, which the one who trained may publish."""
+    """Yeom et al.'s threshold: the mean loss of the members, which the trainer may publish."""
     return float(losses.members.mean())
 
 
 def best_threshold(losses: Losses) -> float:
-    """The threshold of the largest advantage on these losses. It flatters on the same ones: see `halves`."""
+    """The threshold with the largest advantage on these losses; it is biased on them: see `halves`."""
     candidates = np.unique(np.concatenate((losses.members, losses.others)))
     tpr = np.searchsorted(np.sort(losses.members), candidates, "right") / len(losses.members)
     fpr = np.searchsorted(np.sort(losses.others), candidates, "right") / len(losses.others)
@@ -67,7 +67,7 @@ def best_threshold(losses: Losses) -> float:
 
 
 def rates(losses: Losses, threshold: float) -> Rates:
-    """Of the attack that takes a loss of `threshold` or less for a member's."""
+    """The rates of the attack that takes an example with a loss of at most `threshold` for a member."""
     return Rates(float((losses.members <= threshold).mean()), float((losses.others <= threshold).mean()))
 
 
@@ -83,7 +83,7 @@ def advantage_at_most(epsilon: float, delta: float) -> float:
 
 
 def auc(losses: Losses) -> float:
-    """The probability that a member's loss is below another's, ties count half: area under the ROC curve."""
+    """Area under the ROC curve: the probability that a member's loss is below another's; ties count half."""
     others = np.sort(losses.others)
     above = len(others) - np.searchsorted(others, losses.members, "right")
     not_below = len(others) - np.searchsorted(others, losses.members, "left")
@@ -91,7 +91,7 @@ def auc(losses: Losses) -> float:
 
 
 def tpr_at(losses: Losses, fpr: float) -> float:
-    """The largest TPR of a threshold whose FPR on these losses is at most `fpr` (0 to 1)."""
+    """The largest TPR among thresholds whose FPR on these losses is at most `fpr` (0 to 1)."""
     if not 0 <= arguments.at_least_zero("fpr", fpr) <= 1:
         raise ValueError(f"fpr = {fpr!r} is not allowed: a number from 0 to 1")
     others = np.sort(losses.others)
@@ -102,9 +102,9 @@ def tpr_at(losses: Losses, fpr: float) -> float:
 
 
 def halves(losses: Losses, words: Words) -> tuple[Losses, Losses]:
-    """Two halves at random, members and others apart: choose a threshold on one, judge it on the other.
+    """Splits members and others into random halves: choose a threshold on one, evaluate it on the other.
 
-    ValueError with fewer than two members or two others.
+    Raises ValueError with fewer than two members or two others.
     """
     if min(len(losses.members), len(losses.others)) < 2:
         raise ValueError("losses of fewer than 2 members or 2 others are not allowed: there are no halves")
@@ -114,18 +114,18 @@ def halves(losses: Losses, words: Words) -> tuple[Losses, Losses]:
 
 
 def guesses(losses: Losses, threshold: float) -> Guesses:
-    """A guess about every example: in where its loss is `threshold` or less, out where it is more."""
+    """Guesses about every example: "in" if its loss is at most `threshold`, else "out"."""
     correct = np.count_nonzero(losses.members <= threshold) + np.count_nonzero(losses.others > threshold)
     examples = len(losses.members) + len(losses.others)
     return Guesses(examples, examples, int(correct))
 
 
 def epsilon_lower_bound(losses: Losses, threshold: float, delta: float, alpha: float) -> float:
-    """A lower bound on the epsilon of the training at `delta`, too high with probability alpha at most.
+    """Returns a lower bound on the training's epsilon at `delta`, too high with probability at most alpha.
 
-    Unit of privacy: one example; neighbours: add or remove it. It holds if fair coins decided which of these
-    examples were trained on, and `threshold` was fixed before these losses were seen, or chosen on other
-    examples (`halves`).
+    Unit of privacy: one example; neighbours: add or remove it. The bound holds if fair coins decided which of
+    these examples were in the training data, and if `threshold` was fixed before anybody saw these losses or
+    chosen on other examples (`halves`).
     """
     return one_run.epsilon_lower_bound(guesses(losses, threshold), delta, alpha)
 

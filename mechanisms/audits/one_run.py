@@ -1,22 +1,22 @@
 """Auditing with one training run (Steinke, Nasr, Jagielski 2023, Theorem 5.2 and appendix D), read as a test.
 
-m canaries are put into the data or left out, each by its own fair coin; the mechanism runs once; from its
+A fair coin decides for each of m canaries whether the data include it; the mechanism runs once; from its
 output the auditor guesses in or out for r of them and abstains on the others; v guesses are right. If the
-mechanism were (eps, delta)-DP, then with W ~ Binomial(r, 1 / (1 + e^-eps))
+mechanism is (eps, delta)-DP, then with W ~ Binomial(r, 1 / (1 + e^-eps))
 
     P[at least v right] <= P[W >= v] + 2 m delta max_{1 <= i <= m} P[v > W >= v - i] / i.
 
 That bound is too small for few right guesses: with m = r = 3, v = 1, eps = 0, delta = .01, the mechanism that
-gives the three opposite bits with probability .11625 and each other answer with .12625 is (0, .01)-DP and
-reaches .88375, where the bound says .8825. So it serves here only where P[W >= v] is at most 1/2, as in
-every test that could refute anything. There it is above the true maximum over all mechanisms and auditors (by
+returns the three opposite bits with probability .11625 and each other answer with .12625 is (0, .01)-DP and
+reaches .88375, while the bound is .8825. So this module uses it only if P[W >= v] is at most 1/2, as in every
+test that could refute anything. There it is above the true maximum over all mechanisms and auditors (by
 symmetry a linear program in the number of right guesses), which with b the density of W is
 
     P[W >= v] + m delta max_{1 <= j <= r} (P[W >= max(j, v)] - P[W >= v] P[W >= j]) / (j b(j)), or less.
 
-Unit of privacy: one canary (an example, a gradient, a client: what the coin puts in or leaves out).
-Neighbouring: add or remove one; where the coin swaps a canary for another value, replace. The canaries and
-the number of guesses must be fixed before the run: choosing r after looking makes the bound too high.
+Unit of privacy: one canary (an example, a gradient, a client: whatever the coin includes or leaves out).
+Neighbours: add or remove one; replace, if the coin swaps a canary for another value. Fix the canaries and the
+number of guesses before the run: choosing r after seeing the output makes the bound too high.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from scipy import special
 from mechanisms import arguments
 from mechanisms.noise.randomness import Words
 
-# Epsilon is tried upwards in such steps: the first one that is not refuted ends the search.
+# The search tries epsilon upwards in these steps and ends at the first one that is not refuted.
 _STEP = 0.125
 _HALVINGS = 40
 _LARGEST_TAIL = 0.5
@@ -39,7 +39,7 @@ _LARGEST_TAIL = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """What the auditor got right: `correct` of `made` guesses about `canaries` coins."""
+    """The auditor's result: `correct` of `made` guesses about `canaries` coins."""
 
     canaries: int
     made: int
@@ -56,17 +56,17 @@ class Guesses:
 
 
 def coins(canaries: int, words: Words) -> NDArray[np.bool_]:
-    """(m,) bool: which canaries go into the data, each with probability 1/2 on its own."""
+    """Returns (m,) bool: which canaries the data include, each independently with probability 1/2."""
     drawn = np.empty(arguments.count("canaries", canaries), dtype=np.uint32)
     words.fill(drawn)
     return drawn >= np.uint32(1 << 31)
 
 
 def guess(scores: NDArray[np.float64], included: NDArray[np.bool_], highest: int, lowest: int) -> Guesses:
-    """Guess "in" for the `highest` canaries with the largest scores and "out" for the `lowest` smallest ones.
+    """Guesses "in" for the `highest` largest scores and "out" for the `lowest` smallest ones.
 
-    scores: (m,), larger where the canary looks included; included: (m,) the coins. Of equal scores the
-    first counts as the smallest. ValueError on NaN, other shapes, or more guesses than canaries.
+    scores: (m,), larger for a canary that looks included; included: (m,) the coins. Of equal scores the first
+    counts as the smallest. Raises ValueError on NaN, other shapes, or more guesses than canaries.
     """
     if scores.ndim != 1 or scores.shape != included.shape:
         raise ValueError(
@@ -85,10 +85,10 @@ def guess(scores: NDArray[np.float64], included: NDArray[np.bool_], highest: int
 
 
 def p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
-    """The most probable that so many right guesses, or more, can be for an (epsilon, delta)-DP mechanism.
+    """Bounds the probability of at least so many right guesses under an (epsilon, delta)-DP mechanism.
 
-    epsilon: at least 0; delta: 0 (pure) up to below 1. Small values refute the claim. 1 where it would be
-    above 1/2 even with delta = 0: no more guesses are right than such a mechanism allows.
+    epsilon: at least 0; delta: from 0 (pure) to below 1. Small values refute the claim. The result is 1 if it
+    would be above 1/2 even with delta = 0: such a mechanism explains this many right guesses.
     """
     arguments.at_least_zero("epsilon", epsilon)
     if arguments.at_least_zero("delta", delta) >= 1:
@@ -97,10 +97,10 @@ def p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
 
 
 def epsilon_lower_bound(guesses: Guesses, delta: float, alpha: float) -> float:
-    """The largest epsilon below which every claim is refuted: above the true one with probability <= alpha.
+    """Returns the largest epsilon below which every claim is refuted; 0 if no claim is refuted.
 
-    The true epsilon is the least for which the mechanism is (epsilon, delta)-DP. 0 where nothing is refuted.
-    alpha: above 0, at most 1/2.
+    It exceeds the true epsilon, the least for which the mechanism is (epsilon, delta)-DP, with probability at
+    most `alpha`, which is above 0 and at most 1/2.
     """
     if arguments.probability("alpha", alpha) > _LARGEST_TAIL:
         raise ValueError(f"alpha = {alpha!r} is not allowed: a number above 0 and at most {_LARGEST_TAIL}")

@@ -1,10 +1,9 @@
 """Membership inference with shadow models: how hard is an example for models that were not trained on it?
 
-A low loss may mean a member or an easy example (mechanisms.audits.membership judges by the loss alone).
-Shadow models, trained by the attacker on rows of its own, tell the two apart: each function here turns an
-example's loss into a score that is low for members, so that `rates`, `auc`, `tpr_at` and `halves` read it as
-a loss. No shadow may have been trained on an example that it judges: offline attacks, one set of shadows for
-all.
+A low loss may mean a member or an easy example (mechanisms.audits.membership uses the loss alone). Shadow
+models, which the attacker trains on its own rows, distinguish the two: each function here turns an example's
+loss into a score that is low for members, so that `rates`, `auc`, `tpr_at` and `halves` accept it as a loss.
+The attacks are offline: one set of shadows serves for all examples, and none was trained on any of them.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from mechanisms.audits.membership import Losses
 Array = NDArray[np.float64]
 
 _LEAST_LOSS = 1e-30  # below it the logit of the probability would be infinite
-_LEAST_STD = 1e-12  # shadows that all agree
+_LEAST_STD = 1e-12  # in case all shadows agree
 
 
 @dataclass(frozen=True, slots=True)
 class Shadows:
-    """(s, n) losses of `Losses.members` under s shadow models, and (s, m) of `Losses.others`.
+    """The losses (s, n) of `Losses.members` under s shadow models, and (s, m) of `Losses.others`.
 
-    ValueError without a shadow, with different numbers of them, and for losses that are not finite.
+    Raises ValueError without a shadow, with different numbers of them, or for losses that are not finite.
     """
 
     members: Array
@@ -46,23 +45,23 @@ class Shadows:
 
 
 def calibrated(losses: Losses, shadows: Shadows) -> Losses:
-    """Each example's loss less its mean loss over the shadows.
+    """Returns each example's loss minus its mean loss over the shadows.
 
     Watson, Guo, Cormode & Sablayrolles 2022, "On the importance of difficulty calibration in membership
-    inference attacks", section 3. ValueError where shadows and losses are of different examples.
+    inference attacks", section 3. Raises ValueError if shadows and losses have different numbers of examples.
     """
     _alike(losses, shadows)
     return Losses(losses.members - shadows.members.mean(axis=0), losses.others - shadows.others.mean(axis=0))
 
 
 def likelihood_ratio(losses: Losses, shadows: Shadows) -> Losses:
-    """How many standard deviations an example's logit lies below its mean over the shadows.
+    """Returns how many standard deviations an example's logit lies below its mean over the shadows.
 
-    Carlini et al. 2022, "Membership inference attacks from first principles", the offline attack, (4): the
-    logit of the true class's probability p = e^-loss is taken as normal over models that were not trained on
-    the example, and large ones speak for a member; the standard deviation is one for all examples, as there
-    where shadows are few. The score is monotone in that of (4), 1 - Pr[Z > logit], and does not saturate.
-    ValueError for fewer than two shadows, and where shadows and losses are of different examples.
+    Carlini et al. 2022, "Membership inference attacks from first principles", the offline attack, (4): over
+    models not trained on the example, the logit of the true class's probability p = e^-loss is assumed to be
+    normal; a large logit indicates a member. All examples share one standard deviation, as in the paper for
+    few shadows. The score is monotone in that of (4), 1 - Pr[Z > logit], and does not saturate.
+    Raises ValueError for fewer than two shadows, or different numbers of examples in shadows and losses.
     """
     _alike(losses, shadows)
     if len(shadows.members) < 2:

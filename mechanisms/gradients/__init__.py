@@ -1,1 +1,1 @@
-"""Private gradients: each row's own, clipped, summed, noised."""
+"""Private gradients: per-row gradients, clipped, summed and noised."""

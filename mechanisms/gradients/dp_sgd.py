@@ -1,12 +1,12 @@
 """Differentially private gradient steps (Abadi et al. 2016, Algorithm 1, with Poisson sampling).
 
-Each row is in a step's batch with probability q, independently of all others. Its gradient over all
-parameters is clipped to L2 norm C, the sum gets noise N(0, (z C)^2) in each coordinate, and is divided by
-the number of rows that a batch has on average.
+Each row is in a step's batch with probability q, independently of all others. A step clips each row's
+gradient over all parameters to L2 norm C, adds noise N(0, (z C)^2) to each coordinate of the sum, and divides
+the sum by the expected number of rows in a batch.
 
 Unit of privacy: one record (row). Neighbours: add or remove it; norm: L2 of its gradient over all
-parameters. The number of rows of the data set is treated as public (q and the divisor follow from it); the
-number of rows in a batch is not, and nothing depends on it. Only the gradient is private: the loss is not.
+parameters. The number of rows of the data set counts as public (q and the divisor follow from it); the number
+of rows in a batch does not, and nothing depends on it. Only the gradient is private; the loss is not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mechanisms.noise.randomness import Words
 
 @dataclass(frozen=True, slots=True)
 class GradientRule:
-    """C, z and q: `clipping_radius` (L2), noise std over C, and the chance of a row to be in a batch."""
+    """C, z and q: `clipping_radius` (L2), noise std over C, and the probability that a batch has a row."""
 
     clipping_radius: float
     noise_multiplier: float
@@ -42,14 +42,14 @@ class GradientRule:
 
     @property
     def noise_std(self) -> float:
-        """z C: of the noise in each coordinate of the sum."""
+        """z C: the std of the noise in each coordinate of the sum."""
         return self.noise_multiplier * self.clipping_radius
 
 
 def poisson_rows(rows: int, sampling_probability: float, words: Words) -> NDArray[np.int64]:
-    """Numbers of the rows, of 0 to `rows` - 1 in order, that a batch holds; there may be none.
+    """Draws a batch: ascending row numbers of 0 to `rows` - 1; there may be none.
 
-    Each is in with `sampling_probability`, rounded down to a multiple of 2^-64.
+    Each row is in it with `sampling_probability`, rounded down to a multiple of 2^-64.
     """
     below = math.floor(share("sampling_probability", sampling_probability) * 2.0**64)
     drawn = np.empty(2 * count("rows", rows), dtype=np.uint32)
@@ -69,12 +69,12 @@ def private_gradient(
     expected_rows: float,
     words: Words,
 ) -> float:
-    """Set the `.grad` of each of `parameters` to a private gradient on a Poisson batch; the mean loss.
+    """Sets each parameter's `.grad` to a private gradient on a Poisson batch; returns the mean loss.
 
     `x` (n, ...) and `y` (n, ...) are the batch, n may be 0; `expected_rows` is q times the number of all
-    rows. Costs one step of `record_events`. `parameters` must be all that is ever trained on these rows: a
-    layer trained beside them without noise carries what it learned of one row into the gradients of others.
-    Raises NotFinite where training has diverged, ValueError for a layer that mixes rows.
+    rows. A call costs one step of `record_events`. No parameter other than `parameters` may ever be trained
+    on these rows: a layer trained without noise carries what it learned of one row into the gradients of
+    others. Raises NotFinite if training has diverged, ValueError for a layer that mixes rows.
     """
     divisor = positive("expected_rows", expected_rows)
     spacing = grid(rule.noise_std, rule.clipping_radius)
@@ -87,5 +87,5 @@ def private_gradient(
 
 
 def record_events(rule: GradientRule, steps: int) -> SampledGaussian:
-    """What `steps` calls of `private_gradient` cost, each on a batch of `poisson_rows` of its own."""
+    """The cost of `steps` calls of `private_gradient`, each on a new batch of `poisson_rows`."""
     return SampledGaussian(rule.noise_multiplier, rule.sampling_probability, count("steps", steps))

@@ -1,8 +1,8 @@
-"""Gradients of single examples, clipped each on its own and summed.
+"""Gradients of single examples, each clipped separately, then summed.
 
-By torch.func: `vmap` over a functional call, each example with parameters of its own (all equal), so that one
-ordinary backward pass gives each example's gradient. It comes with torch and takes the model as it is; Opacus
-would be one more dependency, which wraps the model and its layers.
+The module uses torch.func: `vmap` over a functional call that gives each example its own copy of the
+parameters, so that one ordinary backward pass returns each example's gradient. torch.func is part of torch
+and needs no change to the model; Opacus would be one more dependency and wraps the model and its layers.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.noise import grid
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""(outputs, targets) of a batch to its mean loss, here always of a batch of one."""
+"""Maps (outputs, targets) of a batch, here always a batch of one, to its mean loss."""
 
 _CHUNK_ELEMENTS = 1 << 24
-# Above the roundings of a factor and of a product to float32, 2^-23 together.
+# Above the rounding errors of a factor and of a product in float32, together 2^-23.
 _MARGIN = 2.0**-22
 
 
@@ -38,12 +38,12 @@ def clipped_sum(
     radius: float,
     chunk_rows: int | None = None,
 ) -> tuple[dict[str, torch.Tensor], float]:
-    """Sum over rows of the gradient, clipped for each row, by parameter name; and the mean loss.
+    """Returns the sum over rows of the clipped gradients, by parameter name, and the mean loss.
 
     `x` (n, ...), `y` (n, ...); see `summed_units` for the rest. Adding or removing a row moves the sums of
-    all parameters together by at most `radius` in L2, and by float32's rounding of the sum.
+    all parameters together by at most `radius` in L2, plus float32's rounding of the sum.
     """
-    spacing = grid(positive("radius", radius) * 2.0**-30, radius)  # next to no noise: as fine as float32 is
+    spacing = grid(positive("radius", radius) * 2.0**-30, radius)  # as for almost no noise: float32's limit
     units, mean_loss = summed_units(model, parameters, loss, x, y, radius, spacing, chunk_rows)
     return dict(zip(parameters, split(units * spacing, parameters.values()), strict=True)), mean_loss
 
@@ -58,14 +58,14 @@ def summed_units(
     spacing: float,
     chunk_rows: int | None = None,
 ) -> tuple[NDArray[np.float64], float]:
-    """((d,) float64 integers: the sum of clipped gradients in units of `spacing`; mean loss, 0 for no row).
+    """Returns ((d,) float64 integers: the sum of clipped gradients in units of `spacing`; the mean loss).
 
-    One row's gradient over all `parameters` (names as in the model, d elements in all) is clipped to an L2
-    norm of `radius` and cut to multiples of `spacing`, towards zero, before it is added. So sums are exact,
-    in whatever order, and a row that is added or removed moves them by at most radius / spacing in L2.
-    Without the cut, float sums can move further (Casacuberta et al. 2022).
+    The function clips each row's gradient over all `parameters` (names as in the model, d elements in all) to
+    an L2 norm of `radius` and truncates it to multiples of `spacing` before it adds it. So sums are exact in
+    any order, and adding or removing a row moves them by at most radius / spacing in L2. Without truncation,
+    float sums can move further (Casacuberta et al. 2022). Without rows the loss is 0.
 
-    `chunk_rows` rows at a time, about 16 d bytes each; None: as many as make 2^24 elements, at least one.
+    It processes `chunk_rows` rows at a time, about 16 d bytes each; None: 2^24 elements, at least one row.
     Raises NotFinite if a gradient is not finite, ValueError for a layer that mixes rows, TypeError for
     parameters that are not float32.
     """
@@ -83,7 +83,7 @@ def summed_units(
 
 
 def split(vector: NDArray[np.float64], parameters: Iterable[nn.Parameter]) -> list[torch.Tensor]:
-    """`vector` (d,) cut to the shapes of `parameters`, float32."""
+    """Splits `vector` (d,) into float32 tensors with the shapes of `parameters`."""
     whole = torch.from_numpy(vector.astype(np.float32))
     shapes = [parameter.shape for parameter in parameters]
     parts = torch.split(whole, [shape.numel() for shape in shapes])
@@ -93,7 +93,7 @@ def split(vector: NDArray[np.float64], parameters: Iterable[nn.Parameter]) -> li
 def _gradients(
     model: nn.Module, parameters: Mapping[str, nn.Parameter], loss: Loss, x: torch.Tensor, y: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """((n, d) float32 gradients of each row over all parameters, (n,) losses), both on the CPU."""
+    """Returns ((n, d) float32 gradients of each row over all parameters, (n,) losses), both on the CPU."""
 
     def loss_of_one(own: Mapping[str, torch.Tensor], row: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         return loss(functional_call(model, dict(own), (row.unsqueeze(0),)), target.unsqueeze(0))
@@ -111,13 +111,13 @@ def _gradients(
 
 
 def _cut(gradients: torch.Tensor, radius: float, spacing: float) -> torch.Tensor:
-    """`gradients` (n, d), overwritten: each row clipped to `radius`, in whole units of `spacing`."""
+    """Overwrites `gradients` (n, d): clips each row to `radius` and truncates it to units of `spacing`."""
     norms = torch.linalg.vector_norm(gradients, dim=1, keepdim=True, dtype=torch.float64)  # (n, 1)
     if not torch.isfinite(norms).all():
         raise NotFinite("the gradient of an example holds a NaN or an infinity")
     factors = (radius * (1 - _MARGIN) / norms).clamp_(max=1.0) / spacing
     whole: NDArray[np.float32] = gradients.mul_(factors.to(torch.float32)).numpy()
-    np.trunc(whole, out=whole)  # in place, as torch's own would, and fifteen times as fast
+    np.trunc(whole, out=whole)  # in place like torch's own, and fifteen times as fast
     return gradients
 
 
@@ -131,7 +131,7 @@ def _check(model: nn.Module, parameters: Mapping[str, nn.Parameter]) -> None:
 
 
 def check_layers(model: nn.Module) -> None:
-    """ValueError for a layer that mixes the rows of a batch, in the mode that `model` is in."""
+    """Raises ValueError for a layer that mixes the rows of a batch, in the model's current mode."""
     for name, layer in model.named_modules():
         if _mixes_rows(layer):
             raise ValueError(

@@ -1,13 +1,13 @@
-"""Embedding differential privacy: the sign of each coordinate, by randomised response.
+"""Embedding differential privacy: randomised response on the sign of each coordinate.
 
-b_i = 1[x_i > 0], kept with probability e^(eps/2) / (e^(eps/2) + 1) and else flipped: the symmetric unary
-encoding of Wang et al. 2017, section 4.3 (RAPPOR's one-time form, Erlingsson et al. 2014).
+b_i = 1[x_i > 0] is kept with probability e^(eps/2) / (e^(eps/2) + 1) and otherwise flipped: the symmetric
+unary encoding of Wang et al. 2017, section 4.3 (RAPPOR's one-time form, Erlingsson et al. 2014).
 
-What it protects, and what not. Each coordinate's sign on its own has pure epsilon / 2 (neighbours: that
-coordinate replaced by anything). `epsilon` is the whole cost only where two inputs differ in the sign of two
-coordinates at most, as one-hot vectors do, for which the encoding was made. Two arbitrary embeddings may
-differ in all d signs: releasing the whole vector, which is what matters for an example (neighbours: its
-embedding replaced by any other), costs d * epsilon / 2. With d = 128 and epsilon = 1 that is 64.
+What it protects. Each coordinate's sign alone has pure epsilon / 2 (neighbours: that coordinate replaced by
+anything). `epsilon` is the whole cost only if two inputs differ in the signs of at most two coordinates, like
+the one-hot vectors for which the encoding was designed. Two arbitrary embeddings may differ in all d signs:
+the release of a whole vector, which counts for an example (neighbours: its embedding replaced by any other),
+costs d * epsilon / 2. With d = 128 and epsilon = 1 that is 64.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from mechanisms.noise.randomness import SystemWords, Words
 class EmbeddingDP:
     """Each call draws noisy signs: `EmbeddingDP(1.0)(embeddings)`.
 
-    epsilon: twice the cost of one coordinate; at least 0; above 100 is taken as 100. None: the signs
-    themselves, no privacy. TypeError for what is not a number, ValueError for a negative one or NaN.
+    epsilon: twice the cost of one coordinate; at least 0; a value above 100 counts as 100. None: the signs
+    themselves, no privacy. Raises TypeError if it is not a number, ValueError for a negative one or NaN.
     words: the randomness; seeded words are for simulations only.
     """
 
@@ -40,9 +40,9 @@ class EmbeddingDP:
             object.__setattr__(self, "epsilon", capped_epsilon(self.epsilon))
 
     def __call__(self, embeddings: Form) -> Form:
-        """0 and 1 in the form of `embeddings`: same library, shape (any) and type.
+        """Returns 0 and 1 with the library, shape (any) and type of `embeddings`.
 
-        TypeError for what is no array of numbers, ValueError where it holds NaN or infinity.
+        Raises TypeError unless it is an array of numbers, ValueError if it holds NaN or infinity.
         """
         values = as_float64("embeddings", embeddings)
         if not np.isfinite(values).all():
@@ -58,11 +58,11 @@ class EmbeddingDP:
         return math.inf if self.epsilon is None else self.epsilon / 2
 
     def total_epsilon(self, coordinates: int) -> float:
-        """The pure epsilon of a whole embedding of so many coordinates, released once."""
+        """The pure epsilon of releasing a whole embedding of `coordinates` once."""
         return arguments.count("coordinates", coordinates) * self.coordinate_epsilon
 
     def spent(self, coordinates: int) -> Ledger:
-        """What one release of a whole embedding puts into the ledger. ValueError without noise."""
+        """The ledger of one release of a whole embedding. Raises ValueError without noise."""
         if self.epsilon is None:
             raise ValueError(
                 "epsilon = None is not allowed: a number, as signs without noise have no finite epsilon"

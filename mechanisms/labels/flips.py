@@ -1,16 +1,15 @@
 """Label differential privacy by randomised response (Ghazi et al. 2021, Algorithm 1 with k = all classes).
 
-Unit of privacy: the label of one example. Neighbouring: the same examples, one label replaced. Pure
-epsilon, no delta. The features are not protected, nor is the set of examples. What is trained on the noisy
-labels, however often, costs nothing more; drawing afresh from the true labels does (`total_epsilon`), and
-so does a loss that is computed from the true labels and shown: it is a release of its own.
+Unit of privacy: the label of one example. Neighbours: the same examples, one label replaced. Pure epsilon, no
+delta. The mechanism protects neither the features nor the set of examples. Training on the noisy labels costs
+nothing more, however often; a new draw from the true labels does cost more (`total_epsilon`), and so does
+publishing a loss on the true labels: it is a release of its own.
 
-Randomised response keeps a class with probability e^eps / (n - 1 + e^eps) and turns it into each other one
+Randomised response keeps a class with probability e^eps / (n - 1 + e^eps) and turns it into each other class
 with 1 / (n - 1 + e^eps) (Warner 1965 for two classes; Kairouz, Oh, Viswanath 2014 for n). The probabilities
 are multiples of 2^-64, and each other class gets the same number c of the 2^64 words, rounded up: the ratio
-(2^64 - (n - 1) c) / c never exceeds e^eps. So a very large epsilon is honoured with less: 100 is truly 44.4.
-At epsilon 0 (or below 1e-14) the ratio is 1 + n^2 2^-63 at most, as 2^64 words can not always be dealt out
-evenly.
+(2^64 - (n - 1) c) / c never exceeds e^eps. So a very large epsilon truly gives less: 100 gives 44.4. At
+epsilon 0 (or below 1e-14) the ratio is 1 + n^2 2^-63 at most, as the 2^64 words do not always divide evenly.
 """
 
 from __future__ import annotations
@@ -41,33 +40,33 @@ _ALLOWED = "0 and 1 in shape (n,) or (n, 1), or one-hot rows in shape (n, classe
 
 
 def words_for_another(epsilon: float, classes: int) -> int:
-    """c: how many of the 2^64 words turn a class into one certain other class."""
+    """c: the number of the 2^64 words that turn a class into one particular other class."""
     wanted = math.ceil(2.0**64 * _ROUNDING / (classes - 1 + math.exp(epsilon)))
     return min(wanted, _WORDS // classes)
 
 
 def respond(given: Classes, classes: int, epsilon: float, words: Words) -> Classes:
-    """(n,) classes in 0 .. `classes` - 1 to (n,) of the same, each kept or changed on its own.
+    """Keeps or changes each of (n,) classes in 0 .. `classes` - 1 independently; returns (n,) classes.
 
     Unit of privacy: one entry; neighbours differ in that entry (replace); pure epsilon >= 0. The caller
-    has judged the arguments: entries within range, `classes` at least 2.
+    has validated the arguments: entries within range, `classes` at least 2.
     """
     share = words_for_another(epsilon, classes)
     drawn = uniform64(len(given), words)
-    other = (drawn // np.uint64(share)).astype(np.int64)  # which of the n - 1 others, if it is to change
+    other = (drawn // np.uint64(share)).astype(np.int64)  # which of the n - 1 others, if the class changes
     other += other >= given
     return np.where(drawn < np.uint64((classes - 1) * share), other, given)
 
 
 def uniform64(count: int, words: Words) -> NDArray[np.uint64]:
-    """(count,) independent uniform words of 64 bits."""
+    """Returns (count,) independent uniform 64-bit words."""
     halves = np.empty(2 * count, dtype=np.uint32)
     words.fill(halves)
     return halves.view(np.uint64)
 
 
 def as_float64(name: str, array: object) -> NDArray[np.float64]:
-    """The values of a numpy array or a torch tensor of any shape; TypeError for anything else."""
+    """Returns the values of a numpy array or torch tensor of any shape; raises TypeError for others."""
     if isinstance(array, torch.Tensor) and not array.is_complex():
         return array.detach().to("cpu", torch.float64).numpy()
     if isinstance(array, np.ndarray) and array.dtype.kind in _NUMERIC:
@@ -77,14 +76,14 @@ def as_float64(name: str, array: object) -> NDArray[np.float64]:
 
 
 def like(values: NDArray[np.float64], form: Form) -> Form:
-    """`values` as an array or tensor with the type (and, for a tensor, on the device) of `form`."""
+    """Returns `values` as an array or tensor with the type (and a tensor's device) of `form`."""
     if isinstance(form, torch.Tensor):
         return torch.from_numpy(values).to(form.device, form.dtype)
     return values.astype(form.dtype)
 
 
 def capped_epsilon(value: object) -> float:
-    """`value` as a float of at least 0, where anything above 100, infinity too, is taken as 100."""
+    """Returns `value` as a float of at least 0; anything above 100, also infinity, becomes 100."""
     if isinstance(value, int | float | np.integer | np.floating) and value > LARGEST_EPSILON:
         return LARGEST_EPSILON
     return arguments.at_least_zero("epsilon", value)
@@ -94,8 +93,8 @@ def capped_epsilon(value: object) -> float:
 class LabelDP:
     """Each call draws noisy labels: `LabelDP(1.0)(labels)`.
 
-    epsilon: for one label and one draw; at least 0; above 100 is taken as 100. TypeError for what is not a
-    number, ValueError for a negative one or NaN.
+    epsilon: for one label and one draw; at least 0; a value above 100 counts as 100. Raises TypeError if it
+    is not a number, ValueError for a negative one or NaN.
     words: the randomness; seeded words are for simulations only.
     """
 
@@ -106,10 +105,10 @@ class LabelDP:
         object.__setattr__(self, "epsilon", capped_epsilon(self.epsilon))
 
     def __call__(self, labels: Form) -> Form:
-        """Noisy labels in the form of `labels`: same library, shape and type; the argument is not changed.
+        """Returns noisy labels with the library, shape and type of `labels`, which stays unchanged.
 
         labels: numpy array or torch tensor; 0 and 1 in shape (n,) or (n, 1), else one-hot rows (n, classes).
-        TypeError for what is no array of numbers, ValueError for other values and shapes.
+        Raises TypeError unless it is an array of numbers, ValueError for other values and shapes.
         """
         values = as_float64("labels", labels)
         if _is_binary(values):
@@ -121,11 +120,11 @@ class LabelDP:
         return like(np.eye(classes)[self._respond(values.argmax(axis=1), classes)], labels)
 
     def total_epsilon(self, draws: int) -> float:
-        """The pure epsilon of one label that was drawn afresh `draws` times: basic composition."""
+        """The pure epsilon of one label after `draws` independent draws: basic composition."""
         return arguments.count("draws", draws) * self.epsilon
 
     def spent(self, draws: int) -> Ledger:
-        """What `draws` fresh draws put into the ledger: so many pure releases of the same labels."""
+        """The ledger of `draws` independent draws: `draws` pure releases of the same labels."""
         return Ledger.of(repeat(Pure(self.epsilon), arguments.count("draws", draws)))
 
     def _respond(self, given: NDArray[np.number], classes: int) -> Classes:
@@ -136,8 +135,8 @@ class LabelDP:
 class MemoisedLabelDP(Generic[Form]):
     """Noisy labels of a fixed data set, drawn once: however often they are read, epsilon is that of one draw.
 
-    Made by `MemoisedLabelDP.draw`; it does not keep the true labels. For the guarantee, draw one of these
-    in the data set's lifetime, and keep it with the data.
+    `MemoisedLabelDP.draw` makes one, without keeping the true labels. The guarantee requires that you draw
+    only once in the data set's lifetime; keep the result with the data.
     """
 
     epsilon: float
@@ -145,15 +144,15 @@ class MemoisedLabelDP(Generic[Form]):
 
     @classmethod
     def draw(cls, mechanism: LabelDP, labels: Form) -> MemoisedLabelDP[Form]:
-        """The labels of the whole data set, in a form that LabelDP takes, drawn once."""
+        """Draws noisy labels once for the whole data set; `labels` as for `LabelDP`."""
         return cls(mechanism.epsilon, mechanism(labels))
 
     def __getitem__(self, rows: Rows) -> Form:
-        """The noisy labels of some examples: a slice, or an array of their indices."""
+        """The noisy labels of the examples in `rows`: a slice, or an array of indices."""
         return self.labels[rows]
 
     def spent(self) -> Ledger:
-        """One pure release."""
+        """The ledger of one pure release."""
         return Ledger.of([Pure(self.epsilon)])
 
 
@@ -163,7 +162,7 @@ def _is_binary(values: NDArray[np.float64]) -> bool:
 
 
 def _is_one_hot(values: NDArray[np.float64]) -> bool:
-    """Whether each row, not merely the average row, holds exactly one 1 and otherwise 0."""
+    """Returns whether every single row, not only the average, holds exactly one 1 and otherwise 0."""
     shaped = values.ndim == 2 and values.shape[1] >= 2
     return shaped and _only_bits(values) and bool((values.sum(axis=1) == 1).all())
 

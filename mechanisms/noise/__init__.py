@@ -1,4 +1,4 @@
-"""Clipping, exact noise, and where its randomness comes from."""
+"""Clipping, exact noise, and the sources of its randomness."""
 
 from mechanisms.noise.noise import noised
 

@@ -1,7 +1,7 @@
-"""Clipping: what bounds how much one owner, or one record, can move a sum.
+"""Clipping, which bounds how much one owner, or one record, can move a sum.
 
-Whatever clips here, the L2 norm after it is at most the radius in exact arithmetic, not only up to
-rounding: float32 products are rounded, so a vector that is scaled at all is scaled a little further.
+After clipping the L2 norm is at most the radius in exact arithmetic, not only up to rounding: float32
+products are rounded, so every function that scales a vector scales it slightly below the radius.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from mechanisms.arguments import count, positive
 
 Floats = NDArray[np.float32]
 
-_BLOCK = 1 << 15  # elements at once: the float64 copies stay in the cache
+_BLOCK = 1 << 15  # elements per block: the float64 copies stay in the cache
 # Above the relative error of a float64 norm (about 2^-45 at 10^9 elements).
 _NORM_MARGIN = 2.0**-40
 # Above the rounding of a product to float32, 2^-24, plus the margin of the norm.
 _SCALE_MARGIN = 2.0**-23
-_LEAST_RADIUS = 2.0**-100  # below it the rounding of subnormal numbers would count
+_LEAST_RADIUS = 2.0**-100  # below it the rounding of subnormal numbers would matter
 
 
 class NotFinite(ValueError):
-    """A vector with a NaN or an infinity, which no clipping bounds: nothing of it may be released."""
+    """A vector holds a NaN or an infinity, which clipping cannot bound: no part of it may be released."""
 
 
 def norm(vector: Floats) -> float:
-    """L2 norm of `vector` (d,) float32, in float64; NotFinite on NaN or infinity, ValueError if empty."""
+    """The L2 norm of `vector` (d,) float32, in float64; NotFinite on NaN or infinity, ValueError if empty."""
     return math.sqrt(_squares(_checked("vector", vector)))
 
 
 def clip_l2(vector: Floats, radius: float) -> Floats:
-    """`vector` (d,) scaled to an L2 norm of at most `radius`: itself where it is within, else a copy.
+    """Returns `vector` (d,) if its L2 norm is at most `radius`, else a copy that is scaled down to it.
 
     Replacing one vector by another moves the result by at most 2 radius, adding or removing one by at
     most radius (L2). Raises NotFinite on NaN or infinity, ValueError if empty.
@@ -47,9 +47,10 @@ def clip_l2(vector: Floats, radius: float) -> Floats:
 
 
 def clip_rows(rows: Floats, radius: float) -> Floats:
-    """A copy of `rows` (n, ...) float32, each scaled down to an L2 norm of at most `radius`.
+    """Returns a copy of `rows` (n, ...) float32, each scaled down to an L2 norm of at most `radius`.
 
-    Replacing one row moves the whole by at most 2 radius (L2). NotFinite where a row holds NaN or infinity.
+    Replacing one row moves the result by at most 2 radius (L2). Raises NotFinite if a row holds NaN or
+    infinity.
     """
     bound, exact = _radius("radius", radius), rows.reshape(len(rows), -1).astype(np.float64)
     sizes = np.sqrt(np.einsum("np,np->n", exact, exact))
@@ -61,9 +62,9 @@ def clip_rows(rows: Floats, radius: float) -> Floats:
 
 
 def clip_layers(vector: Floats, sizes: Sequence[int], radii: Sequence[float]) -> Floats:
-    """Consecutive layers of `vector` (d,), `sizes` of them, each scaled to its own L2 norm of `radii`.
+    """Scales consecutive layers of `vector` (d,), of `sizes` elements, to L2 norms of at most `radii`.
 
-    The whole then has an L2 norm of at most `layers_radius(radii)`. Itself where every layer is within.
+    The result has an L2 norm of at most `layers_radius(radii)`; it is `vector` itself if no layer is longer.
     """
     checked = _checked("vector", vector)
     if len(sizes) != len(radii):
@@ -86,7 +87,7 @@ def layers_radius(radii: Sequence[float]) -> float:
 
 
 def clip_elements(vector: Floats, bound: float) -> Floats:
-    """(d,) float32 copy of `vector` (d,) with every element within +-`bound`: an L2 norm of bound sqrt(d).
+    """Returns a (d,) float32 copy of `vector` (d,) with elements within +-`bound`: L2 norm <= bound sqrt(d).
 
     Raises NotFinite on NaN or infinity, ValueError if empty.
     """
@@ -97,26 +98,26 @@ def clip_elements(vector: Floats, bound: float) -> Floats:
 
 
 def blocks(size: int, block: int = _BLOCK) -> Iterator[slice]:
-    """Consecutive slices of at most `block` elements that cover `size`."""
+    """Yields consecutive slices of at most `block` elements that cover `size` elements."""
     return (slice(start, min(size, start + block)) for start in range(0, size, block))
 
 
 def _squares(vector: Floats) -> float:
-    """Sum of squares in float64, through one reused block. Finite exactly if all elements are."""
+    """The sum of squares in float64, with one reused buffer. Raises NotFinite unless all are finite."""
     buffer = np.empty(min(_BLOCK, len(vector)))
     total = 0.0
     for part in blocks(len(vector)):
         exact = buffer[: part.stop - part.start]
         np.copyto(exact, vector[part])
         np.square(exact, out=exact)
-        total += float(exact.sum())  # no dot product: its threads wait for each other on a busy machine
+        total += float(exact.sum())  # not a dot product: its threads wait for each other on a busy machine
     if not math.isfinite(total):
         raise NotFinite("vector holds a NaN or an infinity")
     return total
 
 
 def _scaled(vector: Floats, factor: float) -> Floats:
-    """Products in float64, rounded once."""
+    """Returns `vector` (d,) times `factor`: products in float64, rounded once."""
     out = np.empty_like(vector)
     for part in blocks(len(vector)):
         np.multiply(vector[part], factor, out=out[part], dtype=np.float64, casting="same_kind")

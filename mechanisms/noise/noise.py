@@ -1,26 +1,26 @@
-"""Gaussian noise on a grid, so that the digits of a float tell nothing about what is under the noise.
+"""Gaussian noise on a grid: the low bits of a noised float reveal nothing about the value under the noise.
 
 Adding floats leaks: which sums are possible depends on the summand (Mironov 2012, "On significance of the
-least significant bits for differential privacy"). So both stand on a grid g, a power of two:
+least significant bits for differential privacy"). So value and noise both lie on a grid g, a power of two:
 
     y = g (trunc(x / g) + rint(N / g)),   N ~ N(0, noise_std^2)
 
-- g follows from public values only, and every |y| < 2^23 g: all of it is exact in float32.
-- trunc goes towards zero and so never lengthens a vector that is clipped to a radius.
+- g follows from public values only, and every |y| < 2^23 g: all arithmetic is exact in float32.
+- trunc rounds towards zero and so never lengthens a vector that is clipped to a radius.
 - An integer plus rint(N / g) is rint of the integer plus N / g: y is the continuous mechanism on the clipped,
-  truncated vector, then rounded, which is post-processing (Balle & Wang 2018, Theorem 8 holds as it is).
+  truncated vector, then rounded, which is post-processing (Balle & Wang 2018, Theorem 8 holds unchanged).
 
-The unit of privacy and the neighbours are the caller's, who has clipped: the norm is L2.
+The caller clips, and so decides the unit of privacy and the neighbours; the norm is L2.
 
-How far the sampler is from N. It is a ziggurat (Marsaglia & Tsang 2000) whose layer and position come from
-disjoint bits (Doornik 2005). A draw is start + width U, U uniform, of which 54 bits are drawn at once. Where
-these and the roundings of doubles leave open which integer is nearest, more bits are drawn, and fractions
-decide: no rounding of a product counts. What is left, as total variation of one coordinate:
+Distance of the sampler from N. It is a ziggurat (Marsaglia & Tsang 2000) whose layer and position come from
+disjoint bits (Doornik 2005). A draw is start + width U, with U uniform; the sampler first draws 54 bits of U.
+If these and the rounding of doubles do not determine the nearest integer, it draws more bits and decides with
+exact fractions, so no product is rounded. The remaining error, as total variation of one coordinate:
 - widths are doubles, off by a relative 2^-54 in the mean over the layers: less than 2^-54;
-- 0.4 % of the draws are judged by heights and exp in doubles: less than 2^-56; none is beyond 11 std: 2^-91.
+- heights and exp in doubles decide 0.4 % of the draws: less than 2^-56; no draw is beyond 11 std: 2^-91.
 The noise of d coordinates is within d 2^-53 of the exact one in total variation (1.2e-9 at d = 10^7), and
-delta is larger by at most (1 + e^epsilon) times that. It assumes numpy's exp to be within 4 units in the last
-place and the words to be uniform. Not covered: how long drawing takes.
+delta is larger by at most (1 + e^epsilon) times that. This assumes that numpy's exp is within 4 units in the
+last place and that the words are uniform. It does not cover the time that drawing takes.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from mechanisms.noise.clipping import Floats, blocks, norm
 from mechanisms.noise.randomness import Words
 
 _MANTISSA = 2.0**23
-_REACH = 11.0  # no draw is beyond that many noise_std
-_NORM_SLACK = 2.0**-40  # what the norm in float64 can be off by
-_BLOCK = 1 << 15  # elements at once: about 1.5 MB of buffers, which stay in the cache
+_REACH = 11.0  # no draw is beyond this many noise_std
+_NORM_SLACK = 2.0**-40  # relative error bound of the norm in float64
+_BLOCK = 1 << 15  # elements per block: about 1.5 MB of buffers, which stay in the cache
 _COARSEST = 2.0**32  # noise_std in units: beyond it most draws would need more bits
 
-# The ziggurat under exp(-x^2 / 2): r, where its tail begins, and the area of a layer times 2^128.
+# The ziggurat under exp(-x^2 / 2): r, the start of its tail, and the area of a layer times 2^128.
 _LAYERS = 1024
 _EDGE = 4.045392376317927
 _AREA = 0x505ED43E206FD1E6D2F71FE6F9C1D4
@@ -50,7 +50,7 @@ _LEAST, _MOST = 2.0**-120, 2.0**100  # of g: far from the ends of float32
 
 
 def grid(noise_std: float, radius: float) -> float:
-    """g: the least power of two with radius + 11 noise_std < 2^23 g. Its arguments are public values."""
+    """Returns g: the least power of two with radius + 11 noise_std < 2^23 g. The arguments must be public."""
     most = at_least_zero("radius", radius) + _REACH * positive("noise_std", noise_std)
     spacing = math.ldexp(1.0, math.frexp(most / _MANTISSA)[1])
     if not _LEAST <= spacing <= _MOST:
@@ -59,10 +59,10 @@ def grid(noise_std: float, radius: float) -> float:
 
 
 def noised(vector: Floats, noise_std: float, radius: float, words: Words) -> Floats:
-    """A new (d,) float32: `vector` (d,), of L2 norm at most `radius`, on the grid, plus noise on the grid.
+    """Returns a new (d,) float32: `vector` (d,), with L2 norm at most `radius`, plus noise, both on the grid.
 
-    Memory: the new vector and about 1.5 MB. Raises NotFinite on NaN or infinity, ValueError on a longer
-    vector, an empty one, or a `noise_std` that is not above 0.
+    It needs memory for the new vector and about 1.5 MB. Raises NotFinite on NaN or infinity, ValueError on a
+    vector longer than `radius`, an empty one, or a `noise_std` that is not above 0.
     """
     spacing, size = grid(noise_std, radius), norm(vector)
     if size > radius * (1 + _NORM_SLACK):
@@ -79,7 +79,7 @@ def noised(vector: Floats, noise_std: float, radius: float, words: Words) -> Flo
 
 
 def gaussian(out: Floats, noise_std: float, words: Words) -> None:
-    """Overwrite `out` (d,) float32 with N(0, noise_std^2) on the grid of `noise_std` and radius 0."""
+    """Overwrites `out` (d,) float32 with N(0, noise_std^2) on the grid of `noise_std` and radius 0."""
     spacing = grid(noise_std, 0.0)
     noise = _Units(noise_std / spacing, len(out), words)
     for part in blocks(len(out), _BLOCK):
@@ -87,7 +87,7 @@ def gaussian(out: Floats, noise_std: float, words: Words) -> None:
 
 
 def add_units(units: NDArray[np.float64], noise_std: float, spacing: float, words: Words) -> None:
-    """Add rint(N(0, noise_std^2) / spacing) to each of `units` (d,), float64 integers: sums on a grid."""
+    """Adds rint(N(0, noise_std^2) / spacing) to each of `units` (d,), float64 integers: sums on a grid."""
     std = positive("noise_std", noise_std) / positive("spacing", spacing)
     if std > _COARSEST:
         raise ValueError(f"noise_std = {noise_std} is not allowed: at most {_COARSEST:g} spacing")
@@ -97,10 +97,10 @@ def add_units(units: NDArray[np.float64], noise_std: float, spacing: float, word
 
 
 def _layers() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Widths (1025,) and heights (1025,) of layers of equal area.
+    """Returns the widths (1025,) and heights (1025,) of layers of equal area.
 
-    Layer i reaches to widths[i] and from heights[i] to heights[i + 1]. Layer 0 holds the strips of the tail
-    (see `_tail`), too, laid beside it: 2 of them. Heights are summed up in integers, so that errors are not.
+    Layer i extends to widths[i] and from heights[i] to heights[i + 1]. Layer 0 also holds the strips of the
+    tail (see `_tail`), laid beside it: 2 of them. Heights are summed in integers, so errors do not add up.
     """
     widths, heights = [_EDGE], [math.exp(-_EDGE * _EDGE / 2)]
     height = int(math.ldexp(heights[0], 128))
@@ -114,34 +114,34 @@ def _layers() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 _WIDTHS, _HEIGHTS = _layers()
-# Words of a smaller absolute value are under the curve at any height of their layer; rounded down.
+# A word with a smaller absolute value is under the curve at every height of its layer; rounded down.
 _CORES = _WIDTHS[1:] / _WIDTHS[:-1] * (2.0**63 * (1 - 2.0**-50))
 
 
 class _Units:
-    """rint(N(0, std^2)), a block at a time through the same buffers."""
+    """Draws rint(N(0, std^2)) one block at a time, in reused buffers."""
 
     def __init__(self, std: float, most: int, words: Words) -> None:
         size = _with_spare(min(_BLOCK, most))
         self._std, self._source = std, words
         self._steps = _WIDTHS[:-1] * (std * 2.0**-63)
-        self._sure = 0.5 - std * 2.0**-48  # a draw as near as that to an integer: no rounding changes which
+        self._sure = 0.5 - std * 2.0**-48  # rounding cannot change the integer of a draw nearer than this
         self._words = np.empty(size, dtype=np.int64)
         self._layer = np.empty(size, dtype=np.intp)
         self._draws, self._size, self._noise = np.empty(size), np.empty(size), np.empty(size)
         self._outside = np.empty(size, dtype=np.bool_)
 
     def draw32(self, count: int) -> Floats:
-        """As `draw`, (count,) float32: exact, as long as no integer is beyond 2^24."""
+        """Returns `draw` as (count,) float32: exact as long as no integer is beyond 2^24."""
         noise32 = self._draws.view(np.float32)[:count]  # free by then
         np.copyto(noise32, self.draw(count), casting="same_kind")
         return noise32
 
     def draw(self, count: int) -> NDArray[np.float64]:
-        """(count,) float64 integers, in a buffer that the next draw overwrites; count at most a block.
+        """Returns (count,) float64 integers in a buffer that the next draw overwrites; count at most a block.
 
-        A few more are drawn, to stand in for those that are rejected. Where they are too few, which says
-        nothing about the others, all are drawn again.
+        It draws a few spare candidates to replace the rejected ones. If they are too few, which says nothing
+        about the accepted values, it draws all again.
         """
         drawn = _with_spare(count)
         while len(rejected := self._candidates(drawn)) > drawn - count:
@@ -153,7 +153,7 @@ class _Units:
         return self._noise[:count]
 
     def _candidates(self, count: int) -> NDArray[np.intp]:
-        """Draw (count,) integers into the buffer, and tell (m,) which of them are rejected, in order."""
+        """Draws (count,) integers into the buffer; returns the (m,) ascending indices of rejected ones."""
         words, layer, noise = self._words[:count], self._layer[:count], self._noise[:count]
         draws, size = self._draws[:count], self._size[:count]
         self._source.fill(words.view(np.uint32))
@@ -171,21 +171,21 @@ class _Units:
         return self._judge(outside)
 
     def _refine(self, places: NDArray[np.intp]) -> None:
-        """Find the integers at `places`, where 54 bits of U are too few."""
+        """Finds the integers at `places`, for which 54 bits of U are too few."""
         for place in places.tolist():
             position, layer = divmod(int(self._words[place]), _LAYERS)
             step = Fraction(_WIDTHS[layer]) * Fraction(self._std) / 2**53
             self._noise[place] = self._nearest(position * step, step)
 
     def _nearest(self, start: Fraction, width: Fraction) -> int:
-        """The integer nearest to start + width V, V uniform in [0, 1), from as many bits as that takes."""
+        """The integer nearest to start + width V, V uniform in [0, 1); draws as many bits as needed."""
         while round(start) != round(start + width):
             width /= 2**64
             start += int(self._random(1)[0]) * width
         return round(start)
 
     def _judge(self, outside: NDArray[np.intp]) -> NDArray[np.intp]:
-        """(n,) which of the draws `outside` (m,) the core of their layer are rejected."""
+        """Returns the (n,) rejected ones among the draws `outside` (m,) the core of their layer."""
         layer = self._layer[outside]
         value = self._size[outside] * (_WIDTHS[layer] * 2.0**-63)
         random = self._random(3 * len(outside)).reshape(-1, 3)
@@ -196,10 +196,10 @@ class _Units:
         return outside[~accepted]
 
     def _tail(self, place: int, chance: int, strips: int, position: int) -> bool:
-        """Put a draw beyond r at `place`, and tell whether it is accepted.
+        """Puts a draw beyond r at `place`; returns whether it is accepted.
 
-        Under exp(-x^2 / 2) beyond r fit strips of the width ln 2 / r, each half as high as the one before:
-        strip k has the probability 2^-(k + 1), and x in it is accepted with exp(-x^2 / 2) over its height.
+        Strips of width ln 2 / r, each half as high as the one before, cover exp(-x^2 / 2) beyond r: strip k
+        has probability 2^-(k + 1), and x in it is accepted with probability exp(-x^2 / 2) over its height.
         """
         strip = 64 - strips.bit_length()
         size = _EDGE + _STRIP * (strip + position * 2.0**-64)
@@ -213,12 +213,12 @@ class _Units:
         return size < _REACH and chance * 2.0**-64 < over_height
 
     def _random(self, count: int) -> NDArray[np.uint64]:
-        """(count,) more words."""
+        """Returns (count,) new words."""
         words = np.empty(count, dtype=np.uint64)
         self._source.fill(words.view(np.uint32))
         return words
 
 
 def _with_spare(count: int) -> int:
-    """How many candidates for `count` draws; 0.2 % are rejected."""
+    """The number of candidates for `count` draws; 0.2 % are rejected."""
     return count + count // 128 + 2

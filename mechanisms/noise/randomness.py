@@ -1,4 +1,4 @@
-"""Where noise gets its random words from: the system's generator when it counts, a seed to replay."""
+"""Sources of random words for noise: the system's generator for real runs, a seed for replays."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 _PIECE_BYTES = 1 << 18
 _ZEROS = bytes(_PIECE_BYTES)
 _KEY_BYTES = 32
-# 2^26 blocks of 16 bytes: telling them from random words succeeds with probability 2^(2 * 26 - 129) = 2^-77.
+# 2^26 blocks of 16 bytes: the distinguishing advantage from random words is 2^(2 * 26 - 129) = 2^-77.
 _BYTES_A_KEY = 1 << 30
 
 
 class Words(Protocol):
-    """A source of independent, uniform 32-bit words. One owner: not to be shared between threads."""
+    """A source of independent, uniform 32-bit words. It is not thread-safe."""
 
     def fill(self, out: NDArray[np.uint32]) -> None:
-        """Overwrite `out`, (n,) uint32 and C-contiguous, with the next n words."""
+        """Overwrites `out`, (n,) uint32 and C-contiguous, with the next n words."""
 
 
 class SystemWords:
-    """The system's own generator, stretched: AES-256-CTR under a fresh key from `os.urandom`.
+    """Expands the system's generator: AES-256-CTR under a fresh key from `os.urandom`.
 
-    A key serves for 1 GiB, then the next one is drawn and nothing leads back to the words before. A
-    forked process draws a key of its own: two processes never see the same words.
+    A key serves for 1 GiB; a new key then replaces it, and earlier words cannot be recomputed. A forked
+    process draws a key of its own: two processes never see the same words.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class SystemWords:
 
 
 class SeededWords:
-    """Words that a seed repeats, for simulations and tests ONLY: who knows the seed subtracts the noise."""
+    """Words from a seed, for simulations and tests ONLY: anybody who knows the seed can remove the noise."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng

@@ -1,1 +1,1 @@
-"""Mechanisms with a server's role, as the replayed systems have them."""
+"""Mechanisms that have a server, as in the replayed systems."""

@@ -1,10 +1,10 @@
 """DP-FedAvg (McMahan, Ramage, Talwar & Zhang 2018, arXiv 1710.06963, Algorithm 1), and a book's version.
 
 Unit of privacy: one user's whole data, over the run. Neighbours: add or remove a user; norm: L2 of the user's
-clipped update. In each round every user is in with probability q, independently (Poisson). A client clips
-after every batch: theta = theta0 + clip(theta - theta0), to S in all (`Flat`) or layer by layer to S_j,
-S^2 = sum S_j^2 (`Layers`). The server adds an estimate of the mean update (mechanisms.servers.estimators) and
-noise.
+clipped update. Each round samples every user independently with probability q (Poisson). A client clips after
+every batch: theta = theta0 + clip(theta - theta0), either the whole update to S (`Flat`) or each layer to its
+S_j, S^2 = sum S_j^2 (`Layers`). The server adds an estimate of the mean update
+(mechanisms.servers.estimators) and noise.
 """
 
 from __future__ import annotations
@@ -68,22 +68,22 @@ OUTSIDE = "the number of users, and the sum of their weights, which are treated 
 
 
 class Clip(Protocol):
-    """What bounds a user's update."""
+    """The bound on a user's update."""
 
     @property
     def radius(self) -> float:
         """S: the L2 norm that no clipped update exceeds."""
 
     def batch(self, weights: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
-        """(k, d): each of `weights` (k, d) moved towards `start` (d,) until it is within; 0 stays 0."""
+        """Returns `weights` (k, d), each row moved to within S of `start` (d,); a zero update stays 0."""
 
     def final(self, update: Floats) -> Floats:
-        """`update` (d,) within the radius in exact arithmetic, whatever the rounding of `batch`."""
+        """Returns `update` (d,) clipped to the radius exactly, whatever `batch` rounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """Delta min(1, S / ||Delta||), all tensors together."""
+    """Clips the whole update, all tensors together: Delta min(1, S / ||Delta||)."""
 
     radius: float
 
@@ -101,7 +101,7 @@ class Flat:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Each of consecutive layers, `sizes` of them, to its own S_j of `radii`."""
+    """Clips each of consecutive layers of `sizes` parameters to its own S_j in `radii`."""
 
     sizes: tuple[int, ...]
     radii: tuple[float, ...]
@@ -138,9 +138,9 @@ class Layers:
 
 
 def _nearer(weights: torch.Tensor, start: torch.Tensor, radius: float) -> torch.Tensor:
-    """Rows of `weights` (k, d) within `radius` of `start` (d,), up to rounding; the others as they are.
+    """Moves the rows of `weights` (k, d) to within `radius` of `start` (d,), up to rounding.
 
-    Norms in the weights' own precision: in float64 they take twice as long, and `final` is exact anyway.
+    Norms have the weights' own precision: float64 takes twice as long, and `final` is exact anyway.
     """
     norms = torch.linalg.vector_norm(weights - start, dim=1, keepdim=True)  # (k, 1)
     if bool((norms <= radius).all()):
@@ -154,10 +154,10 @@ def _nearer(weights: torch.Tensor, start: torch.Tensor, radius: float) -> torch.
 
 @dataclass(frozen=True, slots=True)
 class DPFedAvg(PlainTraining):
-    """Algorithm 1. A user's upload is its clipped update; all that leaves the server is the noised model.
+    """Algorithm 1. A user uploads its clipped update; the server releases only the noised model.
 
-    sampling_probability: q. noise_multiplier: z; 0 for no noise, and then there is no guarantee.
-    weight_cap: w_hat, the rows from which on a user's weight is 1. delta: of the guarantee.
+    sampling_probability: q. noise_multiplier: z; 0 adds no noise and gives no guarantee.
+    weight_cap: w_hat; a user with at least this many rows has weight 1. delta: of the guarantee.
     """
 
     federation: Federation
@@ -181,12 +181,12 @@ class DPFedAvg(PlainTraining):
 
     @property
     def name(self) -> str:
-        """As results name it."""
+        """The name in results."""
         return "dp-fedavg"
 
     @property
     def protects(self) -> str:
-        """In a sentence."""
+        """What the mechanism protects, in one sentence."""
         if self.guarantee is None:
             return "updates are clipped, but nothing is noised: no epsilon"
         return (
@@ -196,7 +196,7 @@ class DPFedAvg(PlainTraining):
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """From the subsampled Gaussian over the rounds of the federation; None without noise."""
+        """The guarantee of the subsampled Gaussian over the federation's rounds; None without noise."""
         found = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
         if math.isinf(found.epsilon):
             return None
@@ -204,14 +204,14 @@ class DPFedAvg(PlainTraining):
 
     @property
     def noise_std(self) -> float:
-        """sigma of what is added to the model, in each coordinate."""
+        """sigma: the std of the noise that the server adds to each coordinate of the model."""
         return self.estimator.noise_std(
             self.noise_multiplier, self.sampling_probability, self.clip.radius, self.federation.dimension
         )
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """Its noise."""
+        """The noise multiplier, the clip radius and the noise std."""
         return {
             "noise multiplier": self.noise_multiplier,
             "clip radius": self.clip.radius,
@@ -219,12 +219,15 @@ class DPFedAvg(PlainTraining):
         }
 
     def events(self, rounds: int) -> tuple[Event, ...]:
-        """A Poisson-sampled Gaussian release a round."""
+        """One Poisson-sampled Gaussian release per round."""
         steps = count("rounds", rounds)
         return (SampledGaussian(self.noise_multiplier, self.sampling_probability, steps),)
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """Each with q. For the guarantee nobody else may know `rng`: seeded ones are for simulations."""
+        """Samples each client with probability q.
+
+        The guarantee requires that nobody else knows `rng`: use a seeded one only in simulations.
+        """
         return poisson_sample(clients, self.sampling_probability, rng)
 
     def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
@@ -232,11 +235,11 @@ class DPFedAvg(PlainTraining):
         return self.clip.batch(weights, start)
 
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
-        """The update, clipped once more: what the server counts on does not hang on torch's rounding."""
+        """Returns the update, clipped once more: torch's rounding may have left it above the bound."""
         return self.clip.final(weights - start)
 
     def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
-        """theta + estimate + N(0, sigma^2); noise also where nobody was sampled, else that would show."""
+        """theta + estimate + N(0, sigma^2); with noise even for an empty sample, which must not show."""
         std, d = self.noise_std, self.federation.dimension
         spacing = _spacing(std, self.clip.radius)
         updates = [(update, self.weight(own)) for update, own in _sent(uploads, rows, d)]
@@ -258,9 +261,10 @@ def dp_fedavg(
     weight_cap: float,
     delta: float,
 ) -> DPFedAvg:
-    """The algorithm from plain values. clip: S, in equal parts to each tensor where `per_layer`.
+    """Builds the algorithm from plain values.
 
-    estimator: "fixed" for f_f, or "clipped" for f_c, W_min being W: the weight of all users in both.
+    clip: S, which `per_layer` divides equally among the tensors. estimator: "fixed" for f_f, or "clipped" for
+    f_c with W_min = W; both use the weight of all users.
     """
     radius, weight = positive("clip", clip), total_weight(federation.rows, weight_cap)
     if not isinstance(per_layer, bool):
@@ -277,14 +281,14 @@ def dp_fedavg(
 
 @dataclass(frozen=True, slots=True)
 class BookDPFedAvg(PlainTraining):
-    """What the code beside chapter 15.2 of "Practicing Federated Learning" does: no privacy. A replay.
+    """Replays the code that accompanies chapter 15.2 of "Practicing Federated Learning": it has no privacy.
 
-    The settings of the algorithm, q and W, are never read: `clients_per_round` are chosen without
-    replacement, and to the model is added `scale` (its lambda) times the sum of the updates, each clipped to
-    `clip_radius` (C) after every batch, with noise of `noise_std` in each coordinate, whatever C is. So z is
+    That code never reads the algorithm's settings q and W. It samples `clients_per_round` without replacement
+    and clips each update to `clip_radius` (C) after every batch. To the model it adds `scale` (its lambda)
+    times the sum of the updates, and noise of `noise_std` in each coordinate, whatever C is. So z is
     noise_std / (scale C): with its sigma = 0.001, lambda = 0.5 and C = 1000 that is 2e-6.
 
-    Not replayed: buffers of batch normalisation, which it noises and does not clip; its division by a norm of
+    Not replayed: it noises the buffers of batch normalisation without clipping them; it divides by a norm of
     zero.
     """
 
@@ -303,12 +307,12 @@ class BookDPFedAvg(PlainTraining):
 
     @property
     def name(self) -> str:
-        """As results name it."""
+        """The name in results."""
         return "dp-fedavg-book"
 
     @property
     def protects(self) -> str:
-        """In a sentence."""
+        """What the mechanism protects, in one sentence."""
         return (
             f"no privacy: the noise is {self.noise_multiplier:.2g} times what one user can add to the sum, "
             f"and the true epsilon over {self.federation.rounds} rounds is {self.guarantee.epsilon:.3g}"
@@ -321,13 +325,13 @@ class BookDPFedAvg(PlainTraining):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The true epsilon, and infinite as what is stated: the book states none."""
+        """The true epsilon; the stated one is infinite, as the book states none."""
         true = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
         return Guarantee(ZEROED_USER, true.epsilon, self.delta, math.inf)
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """Its noise."""
+        """The noise multiplier, the clip radius and the noise std."""
         return {
             "noise multiplier": self.noise_multiplier,
             "clip radius": self.clip_radius,
@@ -335,14 +339,14 @@ class BookDPFedAvg(PlainTraining):
         }
 
     def events(self, rounds: int) -> tuple[Event, ...]:
-        """A Gaussian release a round, of z: a sample of fixed size hides nobody under Poisson's accounting.
+        """One Gaussian release of z per round: Poisson accounting does not apply to a sample of fixed size.
 
-        A user may be in every round. To be added or removed is here to send zeros: the sample stays as it is.
+        A user may be in every round. A removed user sends zeros here, so the sample does not change.
         """
         return (Gaussian(self.noise_multiplier),) * count("rounds", rounds)
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """`clients_per_round` of them."""
+        """Samples `clients_per_round` of them."""
         return fixed_sample(clients, self.clients_per_round, rng)
 
     def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
@@ -354,7 +358,7 @@ class BookDPFedAvg(PlainTraining):
         return Flat(self.clip_radius).final(weights - start)
 
     def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
-        """theta + lambda sum Delta_k + N(0, sigma^2): a sum, and no mean."""
+        """theta + lambda sum Delta_k + N(0, sigma^2): a sum, not a mean."""
         d, spacing = self.federation.dimension, grid(self.noise_std, 0.0)
         updates = [(update, 1.0) for update, _ in _sent(uploads, rows, d)]
         units = FixedDenominator(1 / self.scale).estimate(updates, d, 1.0, spacing)
@@ -362,7 +366,7 @@ class BookDPFedAvg(PlainTraining):
 
 
 def book_of(federation: Federation, delta: float) -> BookDPFedAvg:
-    """With the settings that the book prints: 2 clients a round, lambda 0.5, C 1000, sigma 0.001."""
+    """The replay with the book's settings: 2 clients per round, lambda 0.5, C 1000, sigma 0.001."""
     return BookDPFedAvg(federation, 2, 0.5, 1000.0, 0.001, delta)
 
 
@@ -370,7 +374,7 @@ def book_of(federation: Federation, delta: float) -> BookDPFedAvg:
 
 
 def _sent(uploads: Sequence[Floats], rows: Sequence[int], d: int) -> list[tuple[Floats, int]]:
-    """What was sent, each (d,), with its rows; it may be nothing."""
+    """Pairs each upload (d,) with its rows; both may be empty."""
     if not len(uploads) and not len(rows):
         return []
     pairs = matched(uploads, rows)
@@ -382,12 +386,12 @@ def _sent(uploads: Sequence[Floats], rows: Sequence[int], d: int) -> list[tuple[
 
 
 def _spacing(noise_std: float, radius: float) -> float:
-    """The grid that `noise_std` alone asks for: sums are kept in doubles. Without noise a very fine one."""
+    """The grid that `noise_std` alone requires, as sums are kept in doubles; very fine without noise."""
     return grid(noise_std or radius * 2.0**-20, 0.0)
 
 
 def _moved(model: Floats, units: Doubles, noise_std: float, spacing: float, words: Words) -> Floats:
-    """`model` (d,) plus `units` (d,) steps of `spacing`, noised; only then rounded to float32."""
+    """Returns `model` (d,) plus `units` (d,) steps of `spacing` plus noise, rounded to float32 at the end."""
     if noise_std > 0:
         add_units(units, noise_std, spacing, words)
     moved: Floats = (model.astype(np.float64) + units * spacing).astype(np.float32)
@@ -404,11 +408,11 @@ def dp_fedavg_within(
     weight_cap: float,
     delta: float,
 ) -> DPFedAvg:
-    """The algorithm with the least z for which all rounds together are (epsilon, delta)-private.
+    """Builds the algorithm with the least z for which all rounds together are (epsilon, delta)-private.
 
-    z is found by the accountant (mechanisms.accounting.ledger.sampled_noise_multiplier): what is spent is at
-    most `epsilon`. The other arguments are those of `mechanisms.servers.dp_fedavg.dp_fedavg`. ValueError or
-    TypeError.
+    The accountant finds z (mechanisms.accounting.ledger.sampled_noise_multiplier): the run spends at most
+    `epsilon`. The other arguments are those of `mechanisms.servers.dp_fedavg.dp_fedavg`. Raises ValueError or
+    TypeError for a value that is not allowed.
     """
     noise_multiplier = sampled_noise_multiplier(epsilon, delta, sampling_probability, federation.rounds)
     return dp_fedavg(

@@ -1,4 +1,4 @@
-"""How the clipped updates of a sample of users become one, and how much one user can move it.
+"""Estimators of the mean from a sample's clipped updates, and how much one user can move them.
 
 McMahan, Ramage, Talwar & Zhang 2018 (arXiv 1710.06963), Section 3. A user with n_k rows has the weight
 w_k = min(n_k / w_hat, 1); W is the sum over all users, treated as public. C is the sample, ||Delta_k|| <= S:
@@ -6,22 +6,22 @@ w_k = min(n_k / w_hat, 1); W is the sum over all users, treated as public. C is 
     f_f(C) = sum_C w_k Delta_k / (q W)                        noise of z S / (q W)
     f_c(C) = sum_C w_k Delta_k / max(q W_min, sum_C w_k)      noise of 2 z S / (q W_min)
 
-Lemma 1 there: one user that is added or removed moves f_f by at most S / (q W), and f_c by at most
-2 S / (q W_min), in the L2 norm. For f_f that is w_k <= 1. For f_c, exactly: let m = q W_min, s the sample's
-weight without the user, A its sum (||A|| <= s S), w <= 1 the user's weight and v its term (||v|| <= w S):
+Lemma 1 there: adding or removing one user moves f_f by at most S / (q W), and f_c by at most 2 S / (q W_min),
+in the L2 norm. For f_f this follows from w_k <= 1. For f_c, exactly: let m = q W_min, s the sample's weight
+without the user, A its sum (||A|| <= s S), w <= 1 the user's weight and v its term (||v|| <= w S):
 
     s + w <= m:      v / m                                at most S w / m
     s <= m < s + w:  (A + v) / (s + w) - A / m            at most S (w + s (s + w - m) / m) / (s + w)
     m < s:           (A + v) / (s + w) - A / s            at most S 2 w / (s + w)
 
-All grow with w. At w = 1 the second is convex in s: 2 S / (m + 1) at s = m, and at its other end S / m (or S,
-at s = 0, where m < 1), which is no more; the third is below. The first is at most S / m, and at most S where
-m < 1, as w <= m there. So the sensitivity of f_c is 2 S / (m + 1), reached by Delta_k = -S u of all in a
-sample with s = m, and a user with v = S u: Lemma 1 holds, with some to spare.
+All increase with w. At w = 1 the second is convex in s: 2 S / (m + 1) at s = m, and at its other end S / m
+(or S, at s = 0, if m < 1), which is no more; the third is smaller. The first is at most S / m, and at most S
+if m < 1, as then w <= m. So the sensitivity of f_c is 2 S / (m + 1); Delta_k = -S u of everybody in a sample
+with s = m, and a user with v = S u, reach it. Lemma 1 holds, with some margin.
 
-What is noised is on a grid (mechanisms.noise.noise). For f_f every user's term is cut to it, towards zero,
-before the sum, so nothing changes. For f_c the quotient is: neighbours may then differ by sqrt(d) steps more,
-which is within what Lemma 1 has to spare, or else the noise grows by it.
+The noised value is on a grid (mechanisms.noise.noise). f_f truncates every user's term to the grid before the
+sum, which does not change the sensitivity. f_c truncates the quotient: neighbours may then differ by sqrt(d)
+more steps, which is within the margin of Lemma 1, or else the noise grows by it.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ Weighted = Sequence[tuple[Floats, float]]
 
 
 class Estimator(Protocol):
-    """How a sample's clipped updates become one: f_f or f_c. q is `sampling_probability`, S is `clip`."""
+    """Estimates the mean of a sample's clipped updates: f_f or f_c. q: `sampling_probability`, S: `clip`."""
 
     def noise_std(self, noise_multiplier: float, sampling_probability: float, clip: float, d: int) -> float:
-        """Of the noise in each of `d` coordinates of the estimate, for z = `noise_multiplier`."""
+        """The std of the noise in each of `d` coordinates of the estimate, for z = `noise_multiplier`."""
 
     def estimate(self, updates: Weighted, d: int, sampling_probability: float, spacing: float) -> Doubles:
-        """(d,) whole numbers: the estimate in steps of `spacing`; zeros where there are no updates."""
+        """Returns (d,) integers: the estimate in steps of `spacing`; zeros without updates."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedDenominator:
-    """f_f, which is unbiased: divides by q W, where `total_weight` is W, of all users."""
+    """f_f, which is unbiased: divides by q W; `total_weight` is W, the weight of all users."""
 
     total_weight: float
 
@@ -67,7 +67,7 @@ class FixedDenominator:
         return noise_multiplier * clip / (sampling_probability * self.total_weight)
 
     def estimate(self, updates: Weighted, d: int, sampling_probability: float, spacing: float) -> Doubles:
-        """Each user's term is cut to the grid, towards zero: one user moves the sum by at most S / (q W)."""
+        """Truncates each user's term to the grid: one user moves the sum by at most S / (q W)."""
         scale = 1 / (sampling_probability * self.total_weight * spacing)
         units = np.zeros(d)
         for update, weight in updates:
@@ -85,17 +85,17 @@ class ClippedDenominator:
         positive("least_weight", self.least_weight)
 
     def noise_std(self, noise_multiplier: float, sampling_probability: float, clip: float, d: int) -> float:
-        """2 z S / (q W_min); more only where the grid takes more than Lemma 1 leaves to spare."""
+        """2 z S / (q W_min), or more if the grid needs more than the margin of Lemma 1."""
         if noise_multiplier == 0:
             return 0.0
         m = sampling_probability * self.least_weight
         lemma = 2 * clip / m
-        # sqrt(d) steps of the grid, twice: what is added may take the grid to its next power of two.
+        # Twice sqrt(d) steps of the grid: the added noise may double the grid's spacing.
         rounding = 2 * math.sqrt(d) * grid(noise_multiplier * lemma, 0.0)
         return noise_multiplier * max(lemma, 2 * clip / (m + 1) + rounding)
 
     def estimate(self, updates: Weighted, d: int, sampling_probability: float, spacing: float) -> Doubles:
-        """The quotient is cut to the grid."""
+        """Truncates the quotient to the grid."""
         total = np.zeros(d)
         for update, weight in updates:
             total += update.astype(np.float64) * weight

@@ -1,20 +1,20 @@
-"""The median of disjoint group sums, for members of whom nobody sees a single update: (k, d) to one (d,).
+"""The median of disjoint group sums, if nobody may see a single update: (k, d) updates to one (d,).
 
-Members are dealt at random to g groups of near equal size, each group adds up securely, and of the g group
-means the median of each coordinate is taken (the median of means of Nemirovsky & Yudin 1983, coordinate by
-coordinate as in Yin et al. 2018, Algorithm 1).
+The deal assigns members at random to g groups of nearly equal size and each group sums its updates securely.
+The result is the median of each coordinate over the g group means (the median of means of Nemirovsky & Yudin
+1983, coordinate by coordinate as in Yin et al. 2018, Algorithm 1).
 
-Breakdown point: floor((g - 1) / 2) lying members in all, whatever k is, as each may spoil a group of its own.
-Up to there each coordinate lies between those of honest groups' means. More liars carry it away once they sit
-in more groups than that: the deal must be new each round and not the liars' choice.
+Breakdown point: floor((g - 1) / 2) lying members in all, for any k, as each may corrupt a group of its own.
+Up to it each coordinate lies between those of honest groups' means. Liars in more groups than that control
+the result: the deal must be new each round, and liars must not choose it.
 
-What it costs in anonymity: everybody learns the sum of each group. Of a member's update that is the sum with
-floor(k / g) - 1 others or one more, where one secure sum over all would hide it among k - 1. A group of fewer
-than `LEAST_MEMBERS` is refused: of two each subtracts its own. Liars in a group shrink it further, and over
-rounds with new deals the sums overlap only by chance, as every round has new updates.
+Cost in anonymity: everybody learns the sum of each group. It hides a member's update among floor(k / g) - 1
+others or one more; one secure sum over all would hide it among k - 1. A group of fewer than `LEAST_MEMBERS`
+is not allowed: in a group of two each could subtract its own update. Liars in a group reduce the anonymity
+further. Over rounds with new deals the sums overlap only by chance, as every round has new updates.
 
-What it costs without liars: the median of g means has up to pi / 2 times the mean's variance, and where
-members' data are unlike it leans to the groups in the middle.
+Cost without liars: the median of g means has up to pi / 2 times the mean's variance, and with heterogeneous
+data it is biased towards the groups in the middle.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from mechanisms.servers.robust import Updates, coordinate_median, finite_rows
 
 LEAST_MEMBERS = 3
 LEAST_GROUPS = 3
-"""Of two groups one liar has half of the median."""
+"""With two groups one liar would control half of the median."""
 
 Groups = tuple[NDArray[np.int64], ...]
-"""Numbers of members, each in one group."""
+"""The member numbers of each group; every member is in one group."""
 
 
 def deal(members: int, groups: int, words: Words) -> Groups:
-    """`members` (numbers from 0) dealt at random to `groups`, whose sizes differ by at most one.
+    """Assigns `members` (numbers from 0) at random to `groups` whose sizes differ by at most one.
 
-    All deals are equally likely up to k^2 2^-65. ValueError for fewer than 3 groups, or than 3 members a
-    group.
+    All deals are equally likely up to k^2 2^-65. Raises ValueError for fewer than 3 groups, or fewer than 3
+    members per group.
     """
     most = count("members", members) // LEAST_MEMBERS
     if not LEAST_GROUPS <= count("groups", groups) <= most:
@@ -55,25 +55,25 @@ def deal(members: int, groups: int, words: Words) -> Groups:
 
 
 def smallest_sum(members: int, groups: int) -> int:
-    """How many members are in the smallest sum that anybody sees."""
+    """The number of members in the smallest published sum."""
     return members // groups
 
 
 def lies_withstood(groups: int) -> int:
-    """How many lying members, whoever they are, leave the median between honest groups."""
+    """The largest number of lying members that leaves the median between honest groups."""
     return (groups - 1) // 2
 
 
 def group_means(updates: Updates, dealt: Groups) -> Floats:
-    """(g, d): the mean of each group's rows of `updates` (k, d), which is its sum over a public number."""
+    """Returns (g, d): the mean of each group's rows of `updates` (k, d), its sum over a public number."""
     return np.stack([updates[group].mean(axis=0, dtype=np.float64) for group in dealt]).astype(np.float32)
 
 
 def group_median(updates: Updates, groups: int, words: Words) -> Floats:
-    """(d,): the median of each coordinate over the means of `groups` random groups of `updates` (k, d).
+    """Returns (d,): each coordinate's median over the means of `groups` random groups of `updates` (k, d).
 
-    Breakdown point: floor((groups - 1) / 2) of k members. ValueError as `deal`, or for another shape;
-    TypeError for other than float32; NotFinite where a row is.
+    Breakdown point: floor((groups - 1) / 2) of k members. Raises ValueError as `deal` does or for another
+    shape, TypeError for other types than float32, NotFinite if a row holds NaN or infinity.
     """
     if not finite_rows(updates).all():
         raise NotFinite("updates hold a NaN or an infinity; drop those members first")

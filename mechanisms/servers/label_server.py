@@ -1,9 +1,9 @@
-"""Federated averaging of clients whose labels are noised once: label privacy for rows that one party owns.
+"""Federated averaging of clients that noise their labels once: label privacy for rows that one party owns.
 
 Unit of privacy: the label of one example. Neighbours: the same examples, one label replaced by any other.
-Pure epsilon (delta 0), by randomised response (Ghazi et al. 2021, Algorithm 1 with k = all classes). Features
-are not protected, nor is who has which example. Every client keeps its drawn labels for all rounds, so that
-training on them is post-processing, however long it takes.
+Pure epsilon (delta 0), by randomised response (Ghazi et al. 2021, Algorithm 1 with k = all classes). It
+protects neither the features nor who owns which example. Every client keeps its noisy labels for all rounds,
+so training on them is post-processing, however long it takes.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ OUTSIDE = "the features of every example, which are used as they are"
 
 @dataclass(frozen=True, slots=True)
 class LabelsOnce(PlainTraining):
-    """`clients_per_round` clients, whose labels in 0..classes-1 go through randomised response once.
+    """Applies randomised response once to each client's labels in 0..classes-1.
 
-    epsilon: for one label; at least 0; above 100 it is taken as 100, as in mechanisms.labels.flips.
-    ValueError or TypeError for what can not be.
+    epsilon: for one label; at least 0; a value above 100 counts as 100, as in mechanisms.labels.flips.
+    Raises ValueError or TypeError for values that are not allowed.
     """
 
     federation: Federation
@@ -46,12 +46,12 @@ class LabelsOnce(PlainTraining):
 
     @property
     def name(self) -> str:
-        """As results name it."""
+        """The name in results."""
         return "label-dp"
 
     @property
     def protects(self) -> str:
-        """In a sentence."""
+        """What the mechanism protects, in one sentence."""
         return (
             "every label is noised once, by its owner, before anything is learned from it: what anybody can "
             "tell of it, the server included, is bounded by epsilon; features are used as they are"
@@ -59,21 +59,21 @@ class LabelsOnce(PlainTraining):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Pure epsilon of one draw."""
+        """The pure epsilon of one draw."""
         return Guarantee(ONE_LABEL, self.epsilon, 0.0, self.epsilon, OUTSIDE)
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """How often a label stays what it is: e^epsilon / (classes - 1 + e^epsilon), Ghazi et al. 2021."""
+        """The probability of keeping a label: e^epsilon / (classes - 1 + e^epsilon), Ghazi et al. 2021."""
         return {"labels kept": 1 / (1 + (self.classes - 1) * float(np.exp(-self.epsilon)))}
 
     def events(self, rounds: int) -> tuple[Event, ...]:
-        """One pure release, however many the rounds."""
+        """One pure release, for any number of rounds."""
         count("rounds", rounds)
         return (Pure(self.epsilon),)
 
     def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
-        """The rows themselves, with noisy labels. ValueError for a label that is none of the classes."""
+        """Returns the rows with noisy labels. Raises ValueError for a label outside the classes."""
         wrong = y[(y < 0) | (y >= self.classes)]
         if len(wrong):
             raise ValueError(f"labels hold {wrong[0]}; allowed: 0 to {self.classes - 1}")
@@ -81,5 +81,5 @@ class LabelsOnce(PlainTraining):
         return x, noisy.argmax(axis=1)
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """`clients_per_round` of them."""
+        """Samples `clients_per_round` of them."""
         return fixed_sample(clients, self.clients_per_round, rng)

@@ -1,8 +1,8 @@
-"""NbAFL, "noising before model aggregation" (Wei et al. 2020, IEEE TIFS 15): as published and as it is run.
+"""NbAFL, "noising before model aggregation" (Wei et al. 2020, IEEE TIFS 15): as published and as implemented.
 
-Symbols of the paper, which the names here spell out: N `clients`, K `clients_per_round`, T `rounds`, L
-`exposures` (how often one client's upload can be seen), C `clip`, m the smallest local data set, c the
-`constant` of the classic Gaussian mechanism (Dwork & Roth 2014, Theorem 3.22):
+The paper's symbols and the names here: N `clients`, K `clients_per_round`, T `rounds`, L `exposures` (how
+often one client's upload can be seen), C `clip`, m the size of the smallest local data set, c the `constant`
+of the classic Gaussian mechanism (Dwork & Roth 2014, Theorem 3.22):
 
     c = sqrt(2 ln(1.25 / delta))
     upload:                sigma_U = 2 c C L / (m epsilon)
@@ -11,14 +11,14 @@ Symbols of the paper, which the names here spell out: N `clients`, K `clients_pe
                            b = -(T / epsilon) ln(1 - N/K + (N/K) exp(-epsilon / T))
                            gamma = -ln(1 - K/N + (K/N) exp(-epsilon / (L sqrt K)))
 
-The first two are Wei et al. 2020, Section III and Theorem 1; the last three Section V, on K-client random
-scheduling, which for K = N are the second. Two arms:
+The upload and the first download formula are Wei et al. 2020, Section III and Theorem 1. The last three lines
+are Section V, on K-client random scheduling; for K = N they equal the first download formula. Two arms:
 
-- `PaperNbAFL`: clients clip their weights to C in the L2 norm, the factor 2 is there, m is the smallest.
-- `FederatedScopeNbAFL`: what FederatedScope's `trainer_nbafl.py` computes, which is not the paper.
+- `PaperNbAFL`: clients clip their weights to C in the L2 norm, with the factor 2 and the smallest m.
+- `FederatedScopeNbAFL`: what FederatedScope's `trainer_nbafl.py` computes, which differs from the paper.
 
-Neither has the privacy that its epsilon states. The paper takes a trained model to be a mean over records, so
-that one record in m moves it by 2 C / m. Training is no mean: clipped weights move by up to 2 C, whatever m.
+Neither has the privacy that its epsilon states. The paper treats a trained model as a mean over records, so
+that one record in m moves it by 2 C / m. Training is not a mean: clipped weights move by up to 2 C for any m.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from mechanisms.servers.server import Averaging, Federation, Indices, among, fix
 
 TABLE_EPSILONS = (100.0, 50.0, 10.0)
 TABLE_CONSTANTS = (1.0, 2.0, 3.0)
-"""FederatedScope's table of nine cells; its noise depends on constant / epsilon alone."""
+"""The axes of FederatedScope's table of nine cells; the noise depends on constant / epsilon alone."""
 
 ONE_CLIENT = Unit("one client's whole data set, over the run", Relation.REPLACE, "L2")
 ONE_RECORD = Unit("one record of a client's data", Relation.REPLACE, "L2")
@@ -51,7 +51,7 @@ def constant_of(delta: float) -> float:
 
 
 def delta_of(constant: float) -> float:
-    """delta = 1.25 exp(-c^2 / 2): the inverse of `constant_of`. ValueError where that is no probability."""
+    """delta = 1.25 exp(-c^2 / 2), the inverse of `constant_of`. ValueError if that is not a probability."""
     return probability("delta of this constant", 1.25 * math.exp(-(positive("constant", constant) ** 2) / 2))
 
 
@@ -62,11 +62,11 @@ def delta_of(constant: float) -> float:
 class FederatedScopeNbAFL(Averaging):
     """FederatedScope's `trainer_nbafl.py`, formula by formula.
 
-    - An upload gets noise of std `clip` T c / (m_i epsilon): no factor 2, T in the place of L, and m_i the
-      client's own number of rows. It is never clipped.
-    - Before every broadcast each element is clipped to +-`clip` (so the norm only to clip sqrt d). Where the
-      server knows its clients' rows (`sizes_joined`) and T > L sqrt N, with L the clients of a round, it adds
-      noise of std 2 clip c sqrt(T^2 - L^2 N) / (m N epsilon), m the smallest.
+    - A client adds noise of std `clip` T c / (m_i epsilon) to its upload: no factor 2, T instead of L, and
+      m_i the client's own number of rows. It never clips the upload.
+    - Before every broadcast the server clips each element to +-`clip` (so the norm only to clip sqrt d). If
+      it knows its clients' rows (`sizes_joined`) and T > L sqrt N, with L the clients of a round, it adds
+      noise of std 2 clip c sqrt(T^2 - L^2 N) / (m N epsilon), with the smallest m.
     """
 
     federation: Federation
@@ -86,12 +86,12 @@ class FederatedScopeNbAFL(Averaging):
 
     @property
     def name(self) -> str:
-        """As results name it."""
+        """The name in results."""
         return "nbafl-federatedscope"
 
     @property
     def protects(self) -> str:
-        """In a sentence."""
+        """What the mechanism protects, in one sentence."""
         return (
             "uploads have noise, but are never clipped: nothing bounds what one client's data can do to its "
             f"upload, so the stated epsilon of {self.epsilon:g} stands for nothing and no epsilon is true"
@@ -99,7 +99,7 @@ class FederatedScopeNbAFL(Averaging):
 
     @property
     def download_noise_std(self) -> float:
-        """Of what is broadcast; 0 where the branch does not fire."""
+        """The std of the broadcast's noise; 0 unless `sizes_joined` and T > L sqrt N."""
         rounds, clients, exposures = self.federation.rounds, self.federation.clients, self.clients_per_round
         if not self.sizes_joined or not rounds > math.sqrt(clients) * exposures:
             return 0.0
@@ -109,7 +109,7 @@ class FederatedScopeNbAFL(Averaging):
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """The noise of the largest client's uploads, that of the smallest's, and that of the download."""
+        """The std of the noise on the largest and the smallest client's uploads, and on the download."""
         rows = self.federation.rows
         return {
             "constant / epsilon": self.constant / self.epsilon,
@@ -119,31 +119,31 @@ class FederatedScopeNbAFL(Averaging):
         }
 
     def upload_noise_std(self, rows: int) -> float:
-        """Of the upload of a client with so many rows."""
+        """The std of the noise on the upload of a client with `rows` rows."""
         return self.clip * self.federation.rounds * self.constant / (count("rows", rows) * self.epsilon)
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """`clients_per_round` of them."""
+        """Samples `clients_per_round` of them."""
         return fixed_sample(clients, self.clients_per_round, rng)
 
     def broadcast(self, model: Floats, words: Words) -> Floats:
-        """Every element clipped, then noise where the branch fires."""
+        """Clips every element, then adds noise of `download_noise_std`."""
         return _with_noise(clip_elements(model, self.clip), self.download_noise_std, words)
 
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
-        """The weights as they are, and noise."""
+        """Adds noise to the weights without clipping them."""
         return _with_noise(weights, self.upload_noise_std(rows), words)
 
 
-# -- as the paper has it ---------------------------------------------------------------------------------
+# -- as the paper defines it -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class PaperNbAFL(Averaging):
-    """Wei et al. 2020, Algorithm 1, and Section V where `clients_per_round` are fewer than all.
+    """Wei et al. 2020, Algorithm 1, and Section V if a round samples fewer than all clients.
 
-    `clip` is the L2 norm of a client's weights, all tensors together. The server noises what it has
-    aggregated, so the model that is evaluated is the one that is broadcast, as in the paper.
+    `clip` bounds the L2 norm of a client's weights, all tensors together. The server noises the aggregate, so
+    the evaluated model is the broadcast one, as in the paper.
     """
 
     federation: Federation
@@ -168,12 +168,12 @@ class PaperNbAFL(Averaging):
 
     @property
     def name(self) -> str:
-        """As results name it."""
+        """The name in results."""
         return "nbafl"
 
     @property
     def protects(self) -> str:
-        """In a sentence."""
+        """What the mechanism protects, in one sentence."""
         return (
             "uploads are clipped and noised before they leave: the paper states epsilon "
             f"{self.epsilon:g} for a record, taking it to move the weights by 2 C / m; clipping alone bounds "
@@ -183,20 +183,20 @@ class PaperNbAFL(Averaging):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What clipping and the upload noise alone prove, to the server as well: sensitivity 2 C.
+        """The guarantee from clipping and upload noise alone, against the server as well: sensitivity 2 C.
 
-        A client may be chosen in every round, and no secret of the sampling is counted on. The download noise
-        is on top, on what is private already.
+        It allows that a client is chosen in every round and that the sampling is public. The download noise
+        is added to values that are already private.
         """
         true = spent(Ledger.of(self.events(self.federation.rounds)), self.delta)
         return Guarantee(ONE_CLIENT, true.epsilon, self.delta, self.epsilon)
 
     @property
     def claim(self) -> Guarantee:
-        """What L uploads would cost if one record did move them by 2 C / m only: L releases of c L / epsilon.
+        """The cost of L uploads if one record moved them by only 2 C / m: L releases of c L / epsilon.
 
         The paper's epsilon comes from basic composition and the classic formula, which is not proved above 1:
-        this may lie on either side of it.
+        this value may be smaller or larger.
         """
         z = self.constant * self.exposures / self.epsilon
         found = spent(Ledger(((Gaussian(z), self.exposures),)), self.delta)
@@ -215,7 +215,7 @@ class PaperNbAFL(Averaging):
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """Its noise, and what L uploads would cost if a record did move them as it is taken to."""
+        """The noise, and the cost of L uploads under the paper's assumption (`claim`)."""
         return {
             "constant / epsilon": self.constant / self.epsilon,
             "upload noise std": self.upload_noise_std,
@@ -230,7 +230,7 @@ class PaperNbAFL(Averaging):
 
     @property
     def download_noise_std(self) -> float:
-        """sigma_D, which K = N makes that of all clients; 0 where uploads are noised enough."""
+        """sigma_D of K of N clients, for K = N of all; 0 if the uploads' noise suffices."""
         seen = download_exposures(
             self.epsilon,
             self.federation.rounds,
@@ -242,29 +242,29 @@ class PaperNbAFL(Averaging):
         return 2 * self.constant * self.clip * seen / (averaged * self.epsilon)
 
     def events(self, rounds: int) -> tuple[Event, ...]:
-        """An upload a round, of sigma_U / (2 C) = c L / (m epsilon)."""
+        """One upload per round, with noise multiplier sigma_U / (2 C) = c L / (m epsilon)."""
         return (Gaussian(self.upload_noise_std / (2 * self.clip)),) * count("rounds", rounds)
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """`clients_per_round` of them."""
+        """Samples `clients_per_round` of them."""
         return fixed_sample(clients, self.clients_per_round, rng)
 
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
-        """w / max(1, ||w|| / C), and noise of sigma_U whatever the client's own rows."""
+        """w / max(1, ||w|| / C) plus noise of sigma_U, whatever the client's own number of rows."""
         return noised(clip_l2(weights, self.clip), self.upload_noise_std, self.clip, words)
 
     def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
-        """The mean of the uploads, weighted by rows, and noise of sigma_D."""
+        """The mean of the uploads, weighted by rows, plus noise of sigma_D."""
         mean = Averaging.combine(self, model, uploads, rows, words)
         return _with_noise(mean, self.download_noise_std, words)
 
 
 def download_exposures(epsilon: float, rounds: int, clients: int, chosen: int, exposures: int) -> float:
-    """sqrt(T^2 / b^2 - L^2 K), for K = `chosen` of N = `clients`; 0 where the download needs no noise.
+    """sqrt(T^2 / b^2 - L^2 K), for K = `chosen` of N = `clients`; 0 if the download needs no noise.
 
     Wei et al. 2020, Section V. For K = N: b = 1 and epsilon / gamma = L sqrt N, as in Theorem 1.
     """
-    if chosen == clients:  # in closed form: b is 1 only up to rounding, and lost where epsilon is large
+    if chosen == clients:  # in closed form: b is 1 only up to rounding, and inaccurate for a large epsilon
         return math.sqrt(max(0.0, rounds**2 - exposures**2 * clients))
     part = chosen / clients
     gamma = -math.log1p(part * math.expm1(-epsilon / (exposures * math.sqrt(chosen))))
@@ -275,7 +275,7 @@ def download_exposures(epsilon: float, rounds: int, clients: int, chosen: int, e
 
 
 def _with_noise(vector: Floats, noise_std: float, words: Words) -> Floats:
-    """`vector` (d,) plus noise, in plain float32; itself where `noise_std` is 0. No guarantee rests on it."""
+    """Returns `vector` (d,) plus noise in plain float32, on which no guarantee rests; itself for no noise."""
     if noise_std == 0:
         return vector
     noise = np.empty_like(vector)

@@ -1,11 +1,11 @@
-"""Aggregators that a few lying clients can not lead where they like: (k, d) updates to one (d,).
+"""Robust aggregators: they reduce (k, d) updates to one (d,) and limit the effect of a few lying clients.
 
-Each says its breakdown point: the largest share of clients that may send anything at all while the result
-stays within a distance of the honest updates that does not depend on what they send (Donoho & Huber 1983,
-"The notion of breakdown point", for replaced rows). Within that distance they still have influence.
+Each docstring states a breakdown point: the largest share of clients that may send arbitrary values while the
+result stays within a distance of the honest updates that does not depend on these values (Donoho & Huber
+1983, "The notion of breakdown point", for replaced rows). Within that distance liars still have influence.
 
-All are for a server that sees single updates. Updates must be finite: drop a client that sends NaN or
-infinity first (`finite_rows`). Sums and distances are kept in float64, results are float32.
+All require a server that sees single updates. Updates must be finite: first drop a client that sends NaN or
+infinity (`finite_rows`). Sums and distances are computed in float64, results are float32.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from mechanisms.noise.noise import gaussian
 from mechanisms.noise.randomness import Words
 
 Updates = NDArray[np.float32]
-"""(k, d), a row a client."""
+"""(k, d), one row per client."""
 Doubles = NDArray[np.float64]
 
 _COLUMNS = 1 << 12
-"""Coordinates at once: a block of 50 clients stays in the cache."""
+"""Coordinates per block: a block of 50 clients stays in the cache."""
 _WIDE = 1 << 15
-"""Coordinates at once where only sums over them are kept."""
+"""Coordinates per block when only their sums are kept."""
 _NEAR = 1e-7
-"""Of the median distance: a step of the geometric median that is shorter counts as none."""
+"""The geometric median stops at a step shorter than this share of the median distance."""
 
 
 def finite_rows(updates: Updates) -> NDArray[np.bool_]:
-    """(k,): which of `updates` (k, d) hold only finite numbers."""
+    """Returns (k,): True for each row of `updates` (k, d) that holds only finite numbers."""
     return np.asarray(np.isfinite(_checked(updates, finite=False)).all(axis=1))
 
 
@@ -41,10 +41,10 @@ def finite_rows(updates: Updates) -> NDArray[np.bool_]:
 
 
 def norm_bounded_mean(updates: Updates, norm_bound: float) -> Floats:
-    """The mean of updates that are each scaled to an L2 norm of at most `norm_bound`; Sun et al. 2019, 3.1.
+    """The mean of the updates, each scaled to an L2 norm of at most `norm_bound`; Sun et al. 2019, 3.1.
 
-    Whatever f of k clients send, the result moves by at most 2 f norm_bound / k: it never breaks down, but
-    every client has that influence.
+    Whatever f of k clients send, they move the result by at most 2 f norm_bound / k: it never breaks down,
+    but every client has that influence.
     """
     rows = _checked(updates)
     norms = np.sqrt(np.einsum("kd,kd->k", rows, rows, dtype=np.float64))
@@ -53,10 +53,10 @@ def norm_bounded_mean(updates: Updates, norm_bound: float) -> Floats:
 
 
 def weak_dp(updates: Updates, norm_bound: float, noise_std: float, words: Words) -> Floats:
-    """`norm_bounded_mean` and Gaussian noise of `noise_std` in each coordinate; Sun et al. 2019, 3.2.
+    """`norm_bounded_mean` plus Gaussian noise of `noise_std` in each coordinate; Sun et al. 2019, 3.2.
 
-    Robustness as `norm_bounded_mean`. It is called weak as its noise is too small for a guarantee, and none
-    is claimed here.
+    It is as robust as `norm_bounded_mean`. The name says "weak" because the noise is too small for a
+    guarantee; this function claims none.
     """
     mean = norm_bounded_mean(updates, norm_bound)
     noise = np.empty_like(mean)
@@ -69,9 +69,9 @@ def weak_dp(updates: Updates, norm_bound: float, noise_std: float, words: Words)
 
 
 def coordinate_median(updates: Updates) -> Floats:
-    """The median of each coordinate, Yin et al. 2018, Algorithm 1; of an even number the middle of two.
+    """The median of each coordinate, Yin et al. 2018, Algorithm 1; for even k the mean of the middle two.
 
-    Breakdown point: floor((k - 1) / 2) of k. Up to there each coordinate lies between honest values.
+    Breakdown point: floor((k - 1) / 2) of k. Up to it each coordinate lies between honest values.
     """
     rows = _checked(updates)
     low, high = (len(rows) - 1) // 2, len(rows) // 2
@@ -104,11 +104,11 @@ def trimmed_mean(updates: Updates, trimmed: int) -> Floats:
 
 
 def geometric_median(updates: Updates, steps: int = 1000) -> Floats:
-    """The point whose distances to the updates have the least sum, by Weiszfeld's iteration.
+    """The point with the least sum of distances to the updates, by Weiszfeld's iteration.
 
-    Vardi & Zhang 2000, "The multivariate L1-median and associated data depth", (2.6), from the coordinate
-    median; it also goes on from a point that is one of the updates. Up to `steps` steps, or until one moves
-    by less than 1e-7 of the median distance. Breakdown point: floor((k - 1) / 2) of k.
+    The iteration of Vardi & Zhang 2000, "The multivariate L1-median and associated data depth", (2.6), starts
+    at the coordinate median; it can leave a point that is one of the updates. It ends after `steps` steps, or
+    when a step is at most 1e-7 of the median distance. Breakdown point: floor((k - 1) / 2) of k.
     """
     rows = _checked(updates)
     point = coordinate_median(rows).astype(np.float64)
@@ -123,7 +123,7 @@ def geometric_median(updates: Updates, steps: int = 1000) -> Floats:
 
 
 def _weiszfeld(rows: Updates, point: Doubles, distances: Doubles) -> Doubles:
-    """One step from `point` (d,), which is `distances` (k,) from the rows."""
+    """Returns the next point (d,) after `point` (d,), which is `distances` (k,) from the rows."""
     others = distances > 0
     if not others.any():
         return point
@@ -133,14 +133,14 @@ def _weiszfeld(rows: Updates, point: Doubles, distances: Doubles) -> Doubles:
     here = len(rows) - int(others.sum())
     if not here:
         return towards
-    # As many updates as lie `here` hold the point back; it leaves only as far as the others outweigh them.
+    # The `here` updates at the point hold it back: it moves only as far as the others outweigh them.
     pull = float(inverse.sum() * np.linalg.norm(towards - point))
     stay = min(1.0, here / pull) if pull > 0 else 1.0
     return (1 - stay) * towards + stay * point
 
 
 def _distances(rows: Updates, point: Doubles) -> Doubles:
-    """(k,) L2 distances of rows (k, d) from `point` (d,)."""
+    """Returns the (k,) L2 distances of the rows (k, d) from `point` (d,)."""
     squares = np.zeros(len(rows))
     for part in _blocks(rows.shape[1]):
         away = rows[:, part] - point[part]
@@ -157,11 +157,11 @@ def _weighted_sum(weights: Doubles, rows: Updates) -> Doubles:
 
 
 def centred_clipping(updates: Updates, centre: Floats, radius: float, steps: int = 1) -> Floats:
-    """From `centre` (d,), `steps` times: c + mean of (x_i - c) min(1, radius / ||x_i - c||).
+    """Starts at c = `centre` (d,); each of `steps` adds the mean of (x_i - c) min(1, radius / ||x_i - c||).
 
-    Karimireddy, He & Jaggi 2021, "Learning from history", (3); `centre` is what was agreed before, such as
-    the last aggregate. Whatever f of k clients send, a step moves by at most 2 f radius / k more: as
-    `norm_bounded_mean` it never breaks down, around a point that is not zero.
+    Karimireddy, He & Jaggi 2021, "Learning from history", (3); `centre` is a value agreed before, such as the
+    last aggregate. Whatever f of k clients send, they change a step by at most 2 f radius / k: like
+    `norm_bounded_mean` it never breaks down, but around a point other than zero.
     """
     rows, point = _checked(updates), _single(centre).astype(np.float64)
     bound = positive("radius", radius)
@@ -175,11 +175,11 @@ def centred_clipping(updates: Updates, centre: Floats, radius: float, steps: int
     return _single(point)
 
 
-# -- by distances (Krum and what grew out of it) -------------------------------------------------------------
+# -- by distances (Krum and its successors) ------------------------------------------------------------------
 
 
 def squared_distances(updates: Updates) -> Doubles:
-    """(k, k) squared L2 distances by inner products in float64; what one pair has, no other row can spoil."""
+    """Returns (k, k) squared L2 distances by float64 inner products; each depends on its two rows only."""
     rows = _checked(updates)
     products = np.zeros((len(rows), len(rows)))
     for part in _blocks(rows.shape[1], _WIDE):
@@ -192,8 +192,9 @@ def squared_distances(updates: Updates) -> Doubles:
 
 
 def krum(updates: Updates, attackers: int) -> Floats:
-    """The update with the least score, Blanchard et al. 2017: its squared distances to the nearest k - f - 2.
+    """The update with the least score, Blanchard et al. 2017.
 
+    A score is the sum of the squared distances to the nearest k - f - 2 updates.
     Breakdown point: f = `attackers` of k >= 2 f + 3.
     """
     rows = _checked(updates)
@@ -217,10 +218,10 @@ def multi_krum(updates: Updates, attackers: int, chosen: int) -> Floats:
 
 
 def bulyan(updates: Updates, attackers: int) -> Floats:
-    """Of k - 2 f updates, picked one by one by Krum, the mean of the values nearest to their median.
+    """Krum picks k - 2 f updates one by one; the result is the mean of their values nearest to the median.
 
-    El Mhamdi et al. 2018, "The hidden vulnerability of distributed learning in Byzantium", section 4: k - 4 f
-    values are kept of each coordinate.
+    El Mhamdi et al. 2018, "The hidden vulnerability of distributed learning in Byzantium", section 4: each
+    coordinate keeps k - 4 f values.
     Breakdown point: f = `attackers` of k >= 4 f + 3.
     """
     rows = _checked(updates)
@@ -234,14 +235,14 @@ def bulyan(updates: Updates, attackers: int) -> Floats:
 
 
 def _near_median(rows: Updates, picked: NDArray[np.int64], kept: int) -> Floats:
-    """Of the `picked` rows the mean of the `kept` values nearest to each coordinate's median, in order."""
+    """The mean (d,) of the `kept` values of the `picked` rows nearest to each coordinate's median."""
     result = np.empty(rows.shape[1], np.float32)
     low, high, window = (len(picked) - 1) // 2, len(picked) // 2, np.arange(kept)
     for part in _blocks(rows.shape[1]):
         ordered = _ordered(rows[picked, part])
         middle = (ordered[:, low] / 2 + ordered[:, high] / 2)[:, None]
         with np.errstate(over="ignore"):  # an infinite distance is far, too
-            # The window moves on for as long as its first value is farther than the next after its last.
+            # The window moves up while its first value is farther away than the value after its last.
             begin = (middle - ordered[:, : len(picked) - kept] > ordered[:, kept:] - middle).sum(axis=1)
         nearest = np.take_along_axis(ordered, begin[:, None] + window, axis=1)  # (columns, kept)
         result[part] = nearest.mean(axis=1, dtype=np.float64)
@@ -249,7 +250,7 @@ def _near_median(rows: Updates, picked: NDArray[np.int64], kept: int) -> Floats:
 
 
 def _scored(squares: Doubles, attackers: int) -> NDArray[np.int64]:
-    """Row numbers by Krum's score, the least first; a single row that is left has none to be near to."""
+    """Returns the row numbers by Krum's score, the least first; a single remaining row has no neighbours."""
     near = min(len(squares) - 1, max(1, len(squares) - attackers - 2))
     ordered = np.sort(squares, axis=1)[:, 1 : near + 1]  # the first is the distance to itself
     return np.argsort(ordered.sum(axis=1), kind="stable")
@@ -259,7 +260,7 @@ def _scored(squares: Doubles, attackers: int) -> NDArray[np.int64]:
 
 
 def _few(name: str, value: int, clients: int, times: int) -> int:
-    """`value` as f with `clients` >= times f + 3. ValueError with what is allowed."""
+    """Returns `value` as f if `clients` >= times f + 3. Raises ValueError with the allowed range."""
     most = (clients - 3) // times
     if type(value) is not int or not 0 <= value <= most:
         allowed = f"0 to {most}" if most >= 0 else f"none, as there are only {clients} updates"
@@ -282,10 +283,10 @@ def _blocks(columns: int, width: int = _COLUMNS) -> Iterator[slice]:
 
 
 def _ordered(block: Updates) -> Updates:
-    """(columns, k): each column of `block` (k, columns) in order, and in one piece of memory.
+    """Returns (columns, k): each column of `block` (k, columns) sorted, in contiguous memory.
 
-    Along the first axis a sort would walk in steps of a power of two, which share few places of a cache: on
-    an AMD EPYC it takes 46 ms for 50 x 100,000, and so 12.
+    A sort along the first axis has strides of a power of two, which share few cache lines: on an AMD EPYC it
+    takes 46 ms for 50 x 100,000; the contiguous sort takes 12 ms.
     """
     columns = block.T.copy()
     columns.sort(axis=1)

@@ -1,8 +1,8 @@
-"""Federated averaging whose server puts a robust aggregator in the place of the mean.
+"""Federated averaging with a robust aggregator in place of the mean.
 
-The server sees every single update, so none of this goes together with secure aggregation, and nothing is
-protected from the server. Aggregators take all clients alike: the numbers of rows that clients state are not
-used, as a liar would state many.
+The server sees every single update, so this is incompatible with secure aggregation and protects nothing from
+the server. Aggregators weigh all clients equally and ignore the numbers of rows that clients state, as a liar
+would state many.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _without_words(aggregate: Callable[..., Floats]) -> Aggregate:
 
 
 def _centred_clipping(updates: Updates, radius: float, steps: int = 1) -> Floats:
-    """Around no update at all: the server remembers nothing from round to round."""
+    """Clips around zero: the server keeps no state from round to round."""
     return robust.centred_clipping(updates, np.zeros(updates.shape[1], np.float32), radius, steps)
 
 
@@ -54,11 +54,11 @@ AGGREGATORS: Mapping[str, Aggregate] = {
     "centred-clipping": _without_words(_centred_clipping),
     "group-median": _group_median,
 }
-"""By name; each takes updates (k, d), words, and its own parameters by their names in `robust`."""
+"""Aggregators by name; each takes updates (k, d), words, and its own parameters as named in `robust`."""
 
 
 def breakdown_point(aggregator: str, clients: int, parameters: Mapping[str, object]) -> int | None:
-    """How many of so many `clients` may lie, as `robust` has it; None: it has no such point."""
+    """The number of `clients` that may lie, as `robust` states; None if there is no breakdown point."""
     match aggregator:
         case "coordinate-median" | "geometric-median":
             return (clients - 1) // 2
@@ -76,7 +76,7 @@ def _number(value: object) -> int:
 
 
 class _NoWords:
-    """For a trial whose result is thrown away."""
+    """Zeros, for a trial whose result is discarded."""
 
     def fill(self, out: np.ndarray) -> None:
         out[:] = 0
@@ -84,10 +84,10 @@ class _NoWords:
 
 @dataclass(frozen=True, slots=True)
 class Robust(PlainTraining):
-    """`clients_per_round` clients, whose updates are aggregated by `aggregator` with `parameters`.
+    """Aggregates the updates of `clients_per_round` clients by `aggregator` with `parameters`.
 
-    Uploads that are not finite are left out. ValueError or TypeError for an aggregator that does not take so
-    many clients with these parameters, such as more attackers than its breakdown point.
+    It ignores uploads that are not finite. Raises ValueError or TypeError if the aggregator does not accept
+    these parameters for so many clients, such as more attackers than its breakdown point.
     """
 
     federation: Federation
@@ -104,25 +104,25 @@ class Robust(PlainTraining):
 
     @property
     def name(self) -> str:
-        """As results name it."""
+        """The name in results."""
         return self.aggregator
 
     @property
     def protects(self) -> str:
-        """In a sentence."""
+        """What the mechanism protects, in one sentence."""
         return ALL_AT_STAKE
 
     @property
     def withstands(self) -> int | None:
-        """As mechanisms.servers.robust has it."""
+        """The breakdown point that mechanisms.servers.robust states."""
         return breakdown_point(self.aggregator, self.clients_per_round, self.parameters)
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """`clients_per_round` of them."""
+        """Samples `clients_per_round` of them."""
         return fixed_sample(clients, self.clients_per_round, rng)
 
     def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
-        """The model and the aggregate of the updates; the model itself where no upload is finite."""
+        """Returns the model plus the aggregate of the updates; the model itself if no upload is finite."""
         if not len(uploads):
             return model
         sent = np.stack(uploads)

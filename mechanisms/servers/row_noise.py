@@ -1,7 +1,7 @@
-"""Gaussian noise on every client's rows, drawn once: what is trained on them afterwards costs nothing more.
+"""Gaussian noise on every client's rows, drawn once: later training on them costs nothing more.
 
-Unit of privacy: one record's features, over the run; its label and whose it is are not covered. Neighbours:
-replace. Norm: L2; rows are clipped to `row_norm`, so that two differ by at most 2 row_norm.
+Unit of privacy: one record's features, over the run; neither its label nor its owner is covered. Neighbours:
+replace. Norm: L2; clients clip rows to `row_norm`, so that two rows differ by at most 2 row_norm.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ PROTECTS = (
 
 @dataclass(frozen=True, slots=True)
 class NoisyRows(PlainTraining):
-    """Federated averaging of clients that train on rows with noise.
+    """Federated averaging of clients that train on noised rows.
 
-    epsilons: what each client's noise is meant to keep, (clients,); noise_stds: that noise. `guarantee` is
-    what the least of the noise truly gives.
+    epsilons: (clients,), the epsilon intended for each client; noise_stds: (clients,), its noise. `guarantee`
+    is the true one of the smallest noise.
     """
 
     federation: Federation
@@ -45,42 +45,42 @@ class NoisyRows(PlainTraining):
 
     @property
     def protects(self) -> str:
-        """In a sentence."""
+        """What the mechanism protects, in one sentence."""
         return PROTECTS
 
     @property
     def guarantee(self) -> Guarantee:
-        """For records of the client with the least noise; what was stated is the largest of `epsilons`."""
+        """The guarantee for records of the client with the least noise; it states the largest epsilon."""
         epsilon = rpfl.record_epsilon(min(self.noise_stds), self.delta, self.row_norm)
         return Guarantee(RECORD_FEATURES, epsilon, self.delta, max(self.epsilons))
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """Its noise."""
+        """The least noise std on rows."""
         return {"least noise std on rows": min(self.noise_stds)}
 
     def events(self, rounds: int) -> tuple[Event, ...]:
-        """One release of the rows, however many the rounds."""
+        """One release of the rows, for any number of rounds."""
         count("rounds", rounds)
         return (Gaussian(min(self.noise_stds) / (2 * self.row_norm)),)
 
     def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
-        """Rows clipped to `row_norm`, and noised."""
+        """Returns the rows clipped to `row_norm` and noised, with their labels."""
         rows = clip_rows(x, self.row_norm)
         together = self.row_norm * float(np.sqrt(len(rows)))
         return noised(rows.ravel(), self.noise_stds[client], together, words).reshape(x.shape), y
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """`clients_per_round` of them."""
+        """Samples `clients_per_round` of them."""
         return fixed_sample(clients, self.clients_per_round, rng)
 
 
 def row_noise(
     federation: Federation, clients_per_round: int, epsilon: float, delta: float, row_norm: float
 ) -> NoisyRows:
-    """The same exact noise for every client's rows (`rpfl.record_noise_std`): local privacy of rows.
+    """Builds local privacy of rows, with the same exact noise for every client (`rpfl.record_noise_std`).
 
-    ValueError or TypeError for what can not be.
+    Raises ValueError or TypeError for values that are not allowed.
     """
     among("clients_per_round", clients_per_round, federation)
     noise_std = rpfl.record_noise_std(epsilon, delta, row_norm)

@@ -1,14 +1,15 @@
-"""RPFL, "robust and private federated learning" (Shi, Hu, Wang, Zhu & Han): its formulas, and what they give.
+"""The formulas of RPFL, "robust and private federated learning" (Shi, Hu, Wang, Zhu & Han).
 
 From "Distributionally Robust Federated Learning for Differentially Private Data". A client adds Gaussian
 noise of `noise_std` to its rows once, keeps the labels, and trains on these rows against all distributions
-within a Wasserstein distance rho of them (Lemma 1 there): the mean loss plus rho G(theta), G being a
-Lipschitz constant of the loss in a row. A server divides a budget of epsilon among the clients.
+within a Wasserstein distance rho of them (Lemma 1 there): the mean loss plus rho G(theta), with G a Lipschitz
+constant of the loss in a row. A server divides a budget of epsilon among the clients.
 
-What is proved here of privacy is of the noised rows. Unit: one record's features, not its label; neighbours:
-replace; norm: L2, rows scaled to at most `row_norm`. Noise that is drawn once and kept is charged once: all
-training on it is post-processing. Theorem 1's sigma has an unspecified constant and, for any of order 1, is
-far below what its epsilon needs (`record_epsilon` says by how much). Theorem 2's composition has none either.
+The privacy proved here is that of the noised rows. Unit: one record's features, not its label; neighbours:
+replace; norm: L2, rows scaled to at most `row_norm`. A client draws its noise once and keeps it, so it is
+charged once: all training on the rows is post-processing. Theorem 1's sigma has an unspecified constant; with
+any constant of order 1 it is far below what its epsilon needs (`record_epsilon` says by how much). Theorem 2,
+on composition, leaves its constant open too.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ Doubles = NDArray[np.float64]
 
 
 def allocate(weights: Sequence[float] | Doubles, caps: Sequence[float] | Doubles, budget: float) -> Doubles:
-    """(n,) epsilons that minimise sum w_i / eps_i, where sum eps_i <= `budget` and eps_i <= b_i.
+    """Returns (n,) epsilons that minimise sum w_i / eps_i, with sum eps_i <= `budget` and eps_i <= b_i.
 
-    `weights` w (n,) are d_i C_i, `caps` b (n,), all above 0. Exact, in O(n log n). The objective falls in
-    every eps_i, so the budget is used up, or every cap is. Lagrange: an eps_i below its cap is tau sqrt(w_i),
-    with one tau for all; so eps_i = min(b_i, tau sqrt(w_i)), and the caps are met in the order of
-    b_i / sqrt(w_i).
+    `weights` w (n,) are d_i C_i, `caps` b (n,), all above 0. Exact, in O(n log n). The objective decreases in
+    every eps_i, so the result exhausts the budget or reaches every cap. Lagrange: an eps_i below its cap is
+    tau sqrt(w_i), with one tau for all; so eps_i = min(b_i, tau sqrt(w_i)), and the eps_i reach their caps in
+    the order of b_i / sqrt(w_i).
 
-    Mean losses s_i, which the document has clients send for this, do not change the answer.
+    The mean losses s_i, which the document's clients send for this, do not change the result.
     """
     w, b = _above_zero("weights", weights), _above_zero("caps", caps)
     if len(w) != len(b):
@@ -47,10 +48,10 @@ def allocate(weights: Sequence[float] | Doubles, caps: Sequence[float] | Doubles
     roots = np.sqrt(w)
     ratios = b / roots
     order = np.argsort(ratios)
-    met = np.concatenate([[0.0], np.cumsum(b[order])[:-1]])  # by the caps before each
-    left = np.cumsum(roots[order][::-1])[::-1]  # roots of each and those after
+    met = np.concatenate([[0.0], np.cumsum(b[order])[:-1]])  # sum of the caps before each
+    left = np.cumsum(roots[order][::-1])[::-1]  # sum of the roots from each on
     taus = (budget - met) / left
-    first = int(np.argmax(taus <= ratios[order]))  # the first whose cap is not met
+    first = int(np.argmax(taus <= ratios[order]))  # the first that stays within its cap
     shared: Doubles = np.minimum(b, taus[first] * roots)
     return shared
 
@@ -74,7 +75,7 @@ def theorem_noise_std(
     """Theorem 1: sigma = sqrt(c G^2 T ln(1 / delta) / (d (d - 1) sqrt(mu))) / epsilon.
 
     lipschitz: G; steps: T, of a round; rows: d, at least 2; convexity: mu; constant: c, which the document
-    leaves open. This is a formula of theirs: `record_epsilon` is what it gives.
+    leaves open. This is the authors' formula; `record_epsilon` computes the epsilon that it truly gives.
     """
     if count("rows", rows) < 2:
         raise ValueError(f"rows = {rows} is not allowed: at least 2")
@@ -85,9 +86,9 @@ def theorem_noise_std(
 
 
 def record_noise_std(epsilon: float, delta: float, row_norm: float) -> float:
-    """The least noise with which a row's features are (epsilon, delta)-private; Balle & Wang 2018, Thm 8.
+    """The least noise std that makes a row's features (epsilon, delta)-private; Balle & Wang 2018, Thm 8.
 
-    Two rows of an L2 norm of at most `row_norm` differ by up to 2 row_norm.
+    Two rows with an L2 norm of at most `row_norm` differ by up to 2 row_norm.
     """
     return 2 * positive("row_norm", row_norm) * gaussian.noise_multiplier(epsilon, delta)
 
@@ -101,11 +102,12 @@ def record_epsilon(noise_std: float, delta: float, row_norm: float) -> float:
 
 
 def noise_distance(noise_std: float, features: int, rows: int, gamma: float | None) -> float:
-    """How far noised rows are from the original ones in W1: at most their mean ||noise||, in L2.
+    """Bounds the W1 distance of noised rows from the original ones by their mean L2 ||noise||.
 
     Its expectation is at most sigma sqrt(p), for p `features` (Jensen); that is the document's C / epsilon
-    with C = sqrt(p) epsilon sigma. With `gamma`: what it exceeds with a probability of at most gamma, by the
-    concentration of a Lipschitz function of Gaussians, sigma (sqrt(p) + sqrt(2 ln(1 / gamma) / d)).
+    with C = sqrt(p) epsilon sigma. With `gamma` it returns a value that the distance exceeds with probability
+    at most gamma, sigma (sqrt(p) + sqrt(2 ln(1 / gamma) / d)), by the concentration of a Lipschitz function
+    of Gaussians.
     """
     expected = at_least_zero("noise_std", noise_std) * math.sqrt(count("features", features))
     if gamma is None:
@@ -115,9 +117,9 @@ def noise_distance(noise_std: float, features: int, rows: int, gamma: float | No
 
 
 def sample_distance(rows: int, gamma: float, row_norm: float) -> float:
-    """eta: row_norm sqrt(2 ln(1 / gamma) / d), by which the rows may differ from where they were drawn.
+    """eta = row_norm sqrt(2 ln(1 / gamma) / d): how far the rows may be from their distribution.
 
-    It is the dimension-free stand-in for the measure concentration of Fournier & Guillin 2015, Theorem 2,
+    It is a dimension-free substitute for the measure concentration of Fournier & Guillin 2015, Theorem 2,
     (ln(c1 / gamma) / (c2 d))^(1 / max(m, 2)), whose constants c1 and c2 are not known.
     """
     return positive("row_norm", row_norm) * math.sqrt(
@@ -126,7 +128,7 @@ def sample_distance(rows: int, gamma: float, row_norm: float) -> float:
 
 
 def radius(noise_std: float, features: int, rows: int, gamma: float, row_norm: float) -> float:
-    """rho = eta + C / epsilon: `sample_distance`, and `noise_distance` in expectation."""
+    """rho = eta + C / epsilon: `sample_distance` plus the expected `noise_distance`."""
     return sample_distance(rows, gamma, row_norm) + noise_distance(noise_std, features, rows, None)
 
 
@@ -134,18 +136,16 @@ def radius(noise_std: float, features: int, rows: int, gamma: float, row_norm: f
 
 
 def linear_lipschitz(weights: torch.Tensor) -> torch.Tensor:
-    """G of logistic regression by its weights (features,), the bias excluded: ||theta||_2."""
+    """G of logistic regression with weights (features,), without the bias: ||theta||_2."""
     length: torch.Tensor = torch.linalg.vector_norm(weights)
     return length
 
 
 def network_lipschitz(matrices: Sequence[torch.Tensor]) -> torch.Tensor:
-    """G of cross-entropy on a network of ReLUs by its layers' (out, in): sqrt(2) times their spectral norms.
+    """G of cross-entropy on a ReLU network: sqrt(2) times the spectral norms of its layers (out, in).
 
-    Layers of k networks, (k, out, in), give (k,).
-
-    ReLU is 1-Lipschitz; the gradient of softmax cross-entropy in the logits, p - y, has a norm of at most
-    sqrt(2).
+    For the layers (k, out, in) of k networks it returns (k,). ReLU is 1-Lipschitz; the gradient of softmax
+    cross-entropy in the logits, p - y, has a norm of at most sqrt(2). Raises ValueError without a layer.
     """
     if not matrices:
         raise ValueError("matrices is empty; allowed: one a layer")
@@ -156,11 +156,11 @@ def network_lipschitz(matrices: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def proximal_norm(weights: torch.Tensor, threshold: torch.Tensor) -> torch.Tensor:
-    """(k, p): of each row v of `weights`, the minimiser of ||u - v||^2 / 2 + threshold_i ||u||_2.
+    """Returns (k, p): for each row v of `weights` the minimiser of ||u - v||^2 / 2 + threshold_i ||u||_2.
 
     That is v max(0, 1 - threshold_i / ||v||) (Parikh & Boyd 2014, section 6.5.1): the step for the term
-    rho ||theta||_2, with `threshold` (k,) the learning rate times rho. A plain subgradient would go to and
-    fro around zero.
+    rho ||theta||_2, with `threshold` (k,) the learning rate times rho. A plain subgradient would oscillate
+    around zero.
     """
     norms = torch.linalg.vector_norm(weights, dim=1)
     kept = torch.where(norms > threshold, 1 - threshold / norms, torch.zeros_like(norms))

@@ -1,10 +1,10 @@
-"""RPFL as a whole: a budget dealt to the clients, their rows noised once, a loss with a radius, and a server.
+"""The complete RPFL: a budget divided among clients, rows noised once, a loss with a radius, and a server.
 
-The formulas are in `mechanisms.servers.rpfl`. The algorithm as printed has no regulariser in its line 19: a
-`weight` of 0 is that, the "literal" one. With a weight the loss has rho_i G(theta) as in the problem DRPri-W,
-scaled so that the clients' mean radius counts `weight`: at their full size radii make theta = 0 optimal
-(`figures` says by what they were multiplied). Privacy: see `mechanisms.servers.row_noise`; the stated epsilon
-is Theorem 1's.
+The formulas are in `mechanisms.servers.rpfl`. Line 19 of the printed algorithm has no regulariser; a `weight`
+of 0 gives this "literal" variant. With a weight above 0 the loss includes rho_i G(theta) as in the problem
+DRPri-W, scaled so that the clients' mean radius becomes `weight`: radii of full size make theta = 0 optimal
+(`figures` reports the factor). Privacy: see `mechanisms.servers.row_noise`; the stated epsilon is that of
+Theorem 1.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ MEAN = "mean"
 
 
 class Regulariser(Protocol):
-    """A step for the term rho G(theta), beside the step for the loss."""
+    """The step for the term rho G(theta), in addition to the step for the loss."""
 
     def step(self, weights: torch.Tensor, thresholds: torch.Tensor) -> torch.Tensor:
-        """`weights` (k, d) after a step, with `thresholds` (k,) the learning rate times rho."""
+        """Returns `weights` (k, d) after a step; `thresholds` (k,) are the learning rate times rho."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinearNorm:
-    """G = ||theta||_2 of the first `features` parameters, by its proximal step."""
+    """The proximal step for G = ||theta||_2 of the first `features` parameters."""
 
     features: int
 
@@ -52,16 +52,16 @@ class LinearNorm:
 
 @dataclass(frozen=True, slots=True)
 class SpectralProduct:
-    """G = sqrt(2) times the product of the layers' spectral norms, by its gradient.
+    """The gradient step for G = sqrt(2) times the product of the layers' spectral norms.
 
-    That is smooth wherever the largest singular value of each layer is a single one. widths: from input to
-    output, of linear layers with biases.
+    G is smooth wherever the largest singular value of each layer is simple. widths: of linear layers with
+    biases, from input to output.
     """
 
     widths: tuple[int, ...]
 
     def step(self, weights: torch.Tensor, thresholds: torch.Tensor) -> torch.Tensor:
-        """See Regulariser. A client whose weights have left the finite numbers keeps them."""
+        """See Regulariser. A client whose weights are no longer finite keeps them."""
         finite = torch.isfinite(weights).all(dim=1)
         with torch.enable_grad():
             leaf = weights[finite].requires_grad_()
@@ -72,7 +72,7 @@ class SpectralProduct:
         return stepped
 
     def _matrices(self, weights: torch.Tensor) -> list[torch.Tensor]:
-        """(k, out, in) of each layer."""
+        """Returns the matrices (k, out, in) of each layer."""
         found, begin = [], 0
         for inputs, outputs in pairwise(self.widths):
             end = begin + inputs * outputs
@@ -82,9 +82,9 @@ class SpectralProduct:
 
 
 def regulariser_of(widths: Sequence[int], sizes: Sequence[int]) -> Regulariser:
-    """For a model of linear layers with biases and ReLU between; `widths` (features, 1) is one logit.
+    """Returns the regulariser of a model of linear layers with biases and ReLU between them.
 
-    ValueError where the model's tensors have other `sizes`.
+    `widths` (features, 1) is a model with one logit. Raises ValueError if the tensors' `sizes` do not match.
     """
     own = tuple(count("widths", width) for width in widths)
     expected = tuple(size for inputs, outputs in pairwise(own) for size in (inputs * outputs, outputs))
@@ -101,7 +101,7 @@ def regulariser_of(widths: Sequence[int], sizes: Sequence[int]) -> Regulariser:
 
 @dataclass(frozen=True, slots=True)
 class Rpfl(NoisyRows):
-    """Made by `rpfl_of`. radii: rho_i of each client (clients,), in the units of a row's L2 norm."""
+    """RPFL; `rpfl_of` makes one. radii: rho_i of each client (clients,), in the unit of a row's L2 norm."""
 
     radii: tuple[float, ...]
     weight: float
@@ -120,29 +120,29 @@ class Rpfl(NoisyRows):
 
     @property
     def withstands(self) -> int | None:
-        """As its aggregator."""
+        """The value of its aggregator."""
         return self.server.withstands
 
     @property
     def _mean_radius(self) -> float:
-        """By rows, as the objective weighs clients."""
+        """The mean weighted by rows, as in the objective."""
         return float(np.average(self.radii, weights=self.federation.rows))
 
     def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
-        """The regulariser's step, each client's by its own radius."""
+        """Applies the regulariser's step to each client, with the client's own radius."""
         if self.weight == 0:
             return weights
         own = np.array(self.radii)[step.clients] * (self.weight / self._mean_radius)
         return self.regulariser.step(weights, torch.as_tensor(step.learning_rate * own, dtype=weights.dtype))
 
     def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
-        """The mean by rows, or what the robust aggregator makes of the uploads."""
+        """Returns the mean weighted by rows, or the robust aggregate of the uploads."""
         return self.server.combine(model, uploads, rows, words)
 
 
 @dataclass(frozen=True, slots=True)
 class Theorem:
-    """What Theorem 1's noise is made of, beside epsilon, delta and the rows; its constant c is left open."""
+    """The parameters of Theorem 1's noise besides epsilon, delta and rows; the theorem leaves c open."""
 
     lipschitz: float
     steps: int
@@ -150,7 +150,7 @@ class Theorem:
     constant: float
 
     def noise_std(self, epsilon: float, delta: float, rows: int) -> float:
-        """Of a client with so many rows."""
+        """The noise std of a client with `rows` rows."""
         return rpfl.theorem_noise_std(
             epsilon, delta, self.lipschitz, self.steps, rows, self.convexity, self.constant
         )
@@ -170,11 +170,11 @@ def rpfl_of(
     aggregator: str = MEAN,
     parameters: Mapping[str, object] | None = None,
 ) -> Rpfl:
-    """RPFL for a federation. ValueError or TypeError for what can not be.
+    """Builds RPFL for a federation. Raises ValueError or TypeError for values that are not allowed.
 
-    epsilon: the budget for a client in the mean, E = epsilon * clients; caps: b_i, dealt to the clients in
-    turn; theorem: the fields of `Theorem`; gamma: 1 less the confidence of the radius; weight: see the
-    module; aggregator: "mean", or one of mechanisms.servers.robust_server with its parameters.
+    epsilon: the mean budget per client, E = epsilon * clients; caps: b_i, assigned to the clients in turn;
+    theorem: the fields of `Theorem`; gamma: 1 less the confidence of the radius; weight: see the module;
+    aggregator: "mean", or one of mechanisms.servers.robust_server with its parameters.
     """
     among("clients_per_round", clients_per_round, federation)
     features = regulariser_of(widths, federation.sizes), count("widths", widths[0])

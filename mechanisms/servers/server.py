@@ -1,17 +1,17 @@
 """The server's role in federated averaging, as a few pure hooks that any engine can run.
 
-A round, as every engine runs it:
+Every engine runs a round like this:
 
     before the first: x, y = examples(x, y, client, words) of each client that has rows
     chosen = sample(clients, rng)
-    model = broadcast(model, words)                 # what the clients of this round start from
+    model = broadcast(model, words)                 # where the clients of this round start
     each chosen client, from `model`: after every batch weights = after_batch(weights, start, step);
                                       at the end sent = upload(weights, start, rows, words)
-    model = combine(model, all that was sent, their rows, words)
+    model = combine(model, all uploads, their rows, words)
 
-The model that is evaluated is what `combine` returns. Hooks change none of their arguments and remember
-nothing, so clients may be trained in blocks, or one a process. The server is trusted to do its part: what a
-guarantee says about a curious server stands in the mechanism's `protects`.
+The engine evaluates the model that `combine` returns. Hooks change none of their arguments and keep no state,
+so an engine may train clients in blocks, or one per process. The server is trusted to do its part; the
+mechanism's `protects` says what a guarantee means against a curious server.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Indices = NDArray[np.int64]
 Labels = NDArray[np.int64]
 
 NO_NOISE: tuple[Event, ...] = (Gaussian(0.0),)
-"""What is released without noise, or without a bound on what one client can do to it: epsilon is infinite."""
+"""A release without noise, or without a bound on one client's effect: epsilon is infinite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Federation:
-    """The work a mechanism is made for: `rows` of each client, `rounds`, `sizes` of the model's tensors.
+    """The setting of a mechanism: `rows` of each client, number of `rounds`, `sizes` of the model's tensors.
 
-    All of it is treated as public. `sizes` are numbers of parameters in the order of the vector (d,).
+    All of it counts as public. `sizes` are numbers of parameters, in the order of the vector (d,).
     """
 
     rows: tuple[int, ...]
@@ -59,7 +59,7 @@ class Federation:
 
     @property
     def clients(self) -> int:
-        """N, of whom some are chosen for a round."""
+        """N, the number of clients; a round samples some of them."""
         return len(self.rows)
 
     @property
@@ -70,14 +70,14 @@ class Federation:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of local training that was just made: by which `clients`, (k,) numbers, and how large it was."""
+    """A completed step of local training: the numbers (k,) of its `clients`, and its learning rate."""
 
     clients: Indices
     learning_rate: float
 
 
 class ServerMechanism(Protection, Protocol):
-    """What the server and its clients do beside training. Made by a call with a `Federation`."""
+    """The hooks of the server and its clients around training. A call with a `Federation` makes one."""
 
     @property
     def proximal(self) -> float:
@@ -85,66 +85,66 @@ class ServerMechanism(Protection, Protocol):
 
     @property
     def grad_clip(self) -> float | None:
-        """The L2 norm that a batch's gradient is clipped to, no privacy meant; None for none."""
+        """The L2 norm to which clients clip a batch's gradient, not for privacy; None: they do not clip."""
 
     @property
     def withstands(self) -> int | None:
-        """How many lying clients a round it withstands, by a stated breakdown point; None: it has no such."""
+        """How many lying clients per round it withstands, by its breakdown point; None without one."""
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """Its own figures for results, such as the std of its noise, by name with unit."""
+        """The mechanism's own figures for results, such as the std of its noise, by name with unit."""
 
     def events(self, rounds: int) -> tuple[Event, ...]:
-        """What so many rounds cost, for the unit of `guarantee`; `NO_NOISE` where that is None."""
+        """The events of `rounds` rounds, for the unit of `guarantee`; `NO_NOISE` if that is None."""
 
     def examples(self, x: Floats, y: Labels, client: int, words: Words) -> tuple[Floats, Labels]:
-        """What `client` trains on in all rounds, made once: of its rows x (n, ...) and labels y (n,)."""
+        """Makes the examples that `client` trains on in all rounds, from its x (n, ...) and y (n,)."""
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """This round's clients, (k,) of 0 to `clients` - 1, in order; there may be none."""
+        """Samples this round's clients: (k,) numbers in 0 to `clients` - 1, ascending; k may be 0."""
 
     def broadcast(self, model: Floats, words: Words) -> Floats:
-        """What clients start from: `model` (d,), with the server's noise where it has any."""
+        """Returns the model (d,) from which clients start: `model` (d,), with any noise of the server."""
 
     def after_batch(self, weights: torch.Tensor, start: torch.Tensor, step: Step) -> torch.Tensor:
-        """(k, d) after a `step` of k clients with `weights` (k, d) that all began at `start` (d,)."""
+        """Returns (k, d) from the `weights` (k, d) after `step` of k clients that began at `start` (d,)."""
 
     def upload(self, weights: Floats, start: Floats, rows: int, words: Words) -> Floats:
-        """(d,) that a client with `rows` rows sends at the end of its training."""
+        """Returns the (d,) that a client with `rows` rows sends at the end of its training."""
 
     def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
-        """The new model (d,) from the broadcast `model` (d,) and what clients of so many `rows` sent."""
+        """Returns the new model (d,) from the broadcast `model` (d,) and uploads of clients with `rows`."""
 
 
 ALL_AT_STAKE = "every upload is what the client learned, without noise: whoever reads it may read its data"
 
 
 class Averaging:
-    """The hooks of federated averaging (McMahan et al. 2017, Algorithm 1), for others to change a part of.
+    """The hooks of federated averaging (McMahan et al. 2017, Algorithm 1); subclasses override some of them.
 
-    Nothing is noised, clipped or remembered; the uploads' mean, weighted by rows, is the new model.
+    They add no noise, clip nothing and keep no state; the new model is the uploads' mean, weighted by rows.
     """
 
     __slots__ = ()
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """None."""
+        """None: there is no noise."""
         return None
 
     @property
     def withstands(self) -> int | None:
-        """A mean has no breakdown point: a single client moves it anywhere."""
+        """None: a mean has no breakdown point, a single client can move it anywhere."""
         return None
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """None."""
+        """No figures."""
         return {}
 
     def events(self, rounds: int) -> tuple[Event, ...]:
-        """An infinite epsilon, however few the rounds."""
+        """`NO_NOISE`: epsilon is infinite, however few the rounds."""
         count("rounds", rounds)
         return NO_NOISE
 
@@ -165,29 +165,29 @@ class Averaging:
         return weights
 
     def combine(self, model: Floats, uploads: Sequence[Floats], rows: Sequence[int], words: Words) -> Floats:
-        """The mean of the uploads; `model` itself where there are none."""
+        """Returns the mean of the uploads; `model` itself if there are none."""
         return weighted_mean(uploads, rows) if len(uploads) else model
 
 
 class PlainTraining(Averaging):
-    """As `Averaging`, with the clients' loss and gradients as they are."""
+    """`Averaging` without changes to the clients' loss and gradients."""
 
     __slots__ = ()
 
     @property
     def proximal(self) -> float:
-        """No such term."""
+        """0: the loss has no proximal term."""
         return 0.0
 
     @property
     def grad_clip(self) -> float | None:
-        """None."""
+        """None: gradients are not clipped."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class FedAvg(PlainTraining):
-    """The plain one: `clients_per_round` of the federation's clients, without replacement, and no noise."""
+    """Plain FedAvg: it samples `clients_per_round` clients without replacement and adds no noise."""
 
     federation: Federation
     clients_per_round: int
@@ -197,16 +197,16 @@ class FedAvg(PlainTraining):
 
     @property
     def name(self) -> str:
-        """As results name it."""
+        """The name in results."""
         return "fedavg"
 
     @property
     def protects(self) -> str:
-        """In a sentence."""
+        """What the mechanism protects, in one sentence."""
         return ALL_AT_STAKE
 
     def sample(self, clients: int, rng: np.random.Generator) -> Indices:
-        """`clients_per_round` of them."""
+        """Samples `clients_per_round` of them."""
         return fixed_sample(clients, self.clients_per_round, rng)
 
 
@@ -214,7 +214,7 @@ class FedAvg(PlainTraining):
 
 
 def among(name: str, value: object, federation: Federation) -> int:
-    """`value` as a number of clients, of at most all. ValueError or TypeError with `name`."""
+    """Returns `value` as a number of clients, at most all. Raises ValueError or TypeError with `name`."""
     chosen = count(name, value)
     if chosen > federation.clients:
         raise ValueError(
@@ -224,20 +224,20 @@ def among(name: str, value: object, federation: Federation) -> int:
 
 
 def fixed_sample(clients: int, size: int, rng: np.random.Generator) -> Indices:
-    """`size` of `clients`, (size,) in order, each set of that size as likely as any other."""
+    """Samples `size` of `clients`, (size,) ascending; every set of that size is equally likely."""
     if count("size", size) > count("clients", clients):
         raise ValueError(f"size = {size} is not allowed: at most {clients}, the number of clients")
     return np.sort(rng.choice(clients, size, replace=False)).astype(np.int64)
 
 
 def poisson_sample(clients: int, sampling_probability: float, rng: np.random.Generator) -> Indices:
-    """Those of `clients`, (k,) in order, that are in by `sampling_probability`, each independently."""
+    """Samples each of `clients` independently with `sampling_probability`; (k,) ascending."""
     probability = share("sampling_probability", sampling_probability)
     return np.flatnonzero(rng.random(count("clients", clients)) < probability).astype(np.int64)
 
 
 def weighted_mean(vectors: Sequence[Floats], rows: Sequence[int]) -> Floats:
-    """sum (n_k / n) v_k, (d,) float32, of `vectors` (d,) each with n_k of the n `rows`; sums in float64."""
+    """sum (n_k / n) v_k, (d,) float32, for `vectors` v_k (d,) with n_k of n `rows`; summed in float64."""
     pairs = matched(vectors, rows)
     total = math.fsum(rows)
     mean = np.zeros(len(vectors[0]))
@@ -247,7 +247,7 @@ def weighted_mean(vectors: Sequence[Floats], rows: Sequence[int]) -> Floats:
 
 
 def matched(vectors: Sequence[Floats], rows: Sequence[int]) -> list[tuple[Floats, int]]:
-    """Each of `vectors` with its rows. ValueError unless there are as many, all of one shape (d,)."""
+    """Pairs `vectors` with `rows`. Raises ValueError unless there are equally many, all of one shape (d,)."""
     if len(vectors) != len(rows) or not len(vectors):
         raise ValueError(f"rows has {len(rows)} values for {len(vectors)} uploads; allowed: one an upload")
     shapes = {vector.shape for vector in vectors}

@@ -1,9 +1,9 @@
-"""How a clipping radius follows the updates: rules that are pure functions of a node's memory.
+"""Rules that adapt a clipping radius to the updates: pure functions of a node's memory.
 
-The radius sets the noise level, and the others can see that. So a radius is a release of its own wherever
-it depends on un-noised data: `Window` is one, and says so. Free by post-processing are a fixed radius, and
-any function of what was noised or aggregated already: `AggregateWindow`, and `Quantile`, which pays for
-its bits.
+The radius sets the noise level, which the others can see. So a radius that depends on un-noised data is a
+release of its own: `Window` is such a rule and says so. A fixed radius costs nothing, nor, by
+post-processing, does any function of noised or aggregated values: `AggregateWindow`, and `Quantile`, which
+pays for its bits.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from mechanisms.noise.noise import gaussian
 from mechanisms.noise.randomness import Words
 
 LEAST_RADIUS = 1e-12
-"""A radius is never 0, or the noise would be; the reference system has the same floor."""
+"""A radius is never 0, as the noise would then be 0; the reference system has the same floor."""
 
 
 class RadiusRule(Protocol):
-    """The radius of the next offer, and what is remembered after one."""
+    """A rule for the radius of the next offer and the memory after an offer."""
 
     @property
     def outside(self) -> str:
-        """What epsilon does not cover because of this rule; "" for nothing."""
+        """What epsilon does not cover because of this rule; "" if it covers everything."""
 
     def radius(self, memory: Memory) -> float:
         """The clipping radius of the next offer, at most the cap."""
 
     def offered(self, size: float, memory: Memory, words: Words) -> Memory:
-        """The memory once an update of L2 norm `size` (before clipping and noise) was offered."""
+        """The memory after the offer of an update with L2 norm `size` (before clipping and noise)."""
 
     def aggregated(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
-        """The memory after an aggregate: the `mean` (d,) of offers that each hold noise of `noise_std`."""
+        """The memory after an aggregate: the `mean` (d,) of offers with noise of `noise_std` each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """The same radius always: public, nothing is remembered."""
+    """A constant, public radius; the memory stays unchanged."""
 
     clipping_radius: float
     outside: str = field(default="", init=False)
@@ -56,11 +56,11 @@ class Fixed:
         return self.clipping_radius
 
     def offered(self, size: float, memory: Memory, words: Words) -> Memory:
-        """Nothing to remember."""
+        """Returns `memory` unchanged."""
         return memory
 
     def aggregated(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
-        """Nothing to remember."""
+        """Returns `memory` unchanged."""
         return memory
 
 
@@ -68,8 +68,8 @@ class Fixed:
 class Window:
     """The mean norm of the last `window` updates, stored before noise, at most `clipping_radius`.
 
-    An empty window gives `clipping_radius`. This is the window-based adaptive rule of the reference
-    peer-to-peer system as its documentation has it. Its norms are private data that no noise covers.
+    An empty window gives `clipping_radius`. This is the window-based adaptive rule that the documentation of
+    the reference peer-to-peer system describes. Its norms are private data that no noise covers.
     """
 
     clipping_radius: float
@@ -92,19 +92,19 @@ class Window:
         return max(LEAST_RADIUS, min(math.fsum(norms) / len(norms), self.clipping_radius))
 
     def offered(self, size: float, memory: Memory, words: Words) -> Memory:
-        """The update's own norm joins the window."""
+        """Adds the update's norm to the window."""
         return (_last((*_row(memory), size), self.window),)
 
     def aggregated(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
-        """Aggregates do not count here."""
+        """Returns `memory` unchanged: aggregates do not count."""
         return memory
 
 
 def aggregate_norm(mean: Floats, noise_stds: tuple[float, ...]) -> float:
-    """The L2 norm of a mean (d,) of noised updates, with what the noise adds to it taken off.
+    """Returns the debiased L2 norm of a mean (d,) of noised updates: without the noise's expected part.
 
-    sqrt(max(0, ||X/n||^2 - d sum(std_i^2)/n^2)): E||X/n||^2 exceeds the un-noised value by just that. Free by
-    post-processing if every one of the n offers was noised, and only then: ValueError if one was not.
+    sqrt(max(0, ||X/n||^2 - d sum(std_i^2)/n^2)): E||X/n||^2 exceeds the un-noised value by the second term.
+    Free by post-processing only if all n offers were noised: raises ValueError if one was not.
     """
     if not noise_stds or min(noise_stds) <= 0:
         raise ValueError(
@@ -119,9 +119,10 @@ def aggregate_norm(mean: Floats, noise_stds: tuple[float, ...]) -> float:
 class AggregateWindow:
     """`factor` times the mean debiased norm of the last `window` aggregates, between floor and cap.
 
-    The factor is public: the mean of clipped updates is never longer than the radius, so without one the
-    radius could only fall. It follows badly where the noise is large: the debiased norm is then mostly 0 or
-    far too large. Each member's noise is taken to be one's own, as for all that saw the same aggregates.
+    The factor is public: the mean of clipped updates is never longer than the radius, so without a factor the
+    radius could only fall. The rule adapts badly under large noise: the debiased norm is then mostly 0 or far
+    too large. It assumes that each member's noise equals this node's, as for all that saw the same
+    aggregates.
     """
 
     clipping_radius: float
@@ -137,7 +138,7 @@ class AggregateWindow:
         probability("least_share", self.least_share)
 
     def radius(self, memory: Memory) -> float:
-        """`clipping_radius` while there was no aggregate."""
+        """The rule's radius; `clipping_radius` before the first aggregate."""
         norms = _row(memory)
         if not norms:
             return self.clipping_radius
@@ -145,11 +146,11 @@ class AggregateWindow:
         return max(self.least_share * self.clipping_radius, min(wanted, self.clipping_radius))
 
     def offered(self, size: float, memory: Memory, words: Words) -> Memory:
-        """One's own norm does not count here."""
+        """Returns `memory` unchanged: the node's own norm does not count."""
         return memory
 
     def aggregated(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
-        """The aggregate's debiased norm joins the window."""
+        """Adds the aggregate's debiased norm to the window."""
         size = aggregate_norm(mean, (noise_std,) * members)
         return (_last((*_row(memory), size), self.window),)
 
@@ -158,10 +159,10 @@ class AggregateWindow:
 class Quantile:
     """Andrew et al. 2021 (arXiv 1905.03871): C <- C exp(-rate (b - quantile)), b = 1[norm <= C] + noise.
 
-    In the local model each node noises its own bit, so there is no mean over clients: b is one bit. Two data
-    sets can turn 0 into 1: sensitivity 1 (replace), so `bit_noise_std` is the bit's noise multiplier, and it
-    is charged as such. The noised bit is put back into [0, 1] first, which is post-processing and keeps one
-    draw from moving C by more than exp(rate / 2) where `quantile` is .5. At local budgets b is nearly noise.
+    In the local model each node noises its own bit, so there is no mean over clients: b is one bit. Replacing
+    the data set can turn 0 into 1: sensitivity 1, so `bit_noise_std` is the bit's noise multiplier and is
+    charged as such. The rule first clips the noised bit to [0, 1], which is post-processing, so one draw
+    moves C by at most a factor exp(rate / 2) for `quantile` .5. At local budgets b is nearly noise.
     """
 
     clipping_radius: float
@@ -178,11 +179,11 @@ class Quantile:
             probability(name, getattr(self, name))
 
     def radius(self, memory: Memory) -> float:
-        """The remembered C; `clipping_radius` at first."""
+        """C from the memory; `clipping_radius` before the first offer."""
         return _row(memory)[0] if _row(memory) else self.clipping_radius
 
     def offered(self, size: float, memory: Memory, words: Words) -> Memory:
-        """One noised bit moves C."""
+        """Moves C by one noised bit."""
         before = self.radius(memory)
         noise = np.empty(1, dtype=np.float32)
         gaussian(noise, self.bit_noise_std, words)
@@ -191,7 +192,7 @@ class Quantile:
         return ((max(self.least_share * self.clipping_radius, min(after, self.clipping_radius)),),)
 
     def aggregated(self, mean: Floats, members: int, noise_std: float, memory: Memory) -> Memory:
-        """Aggregates do not count here."""
+        """Returns `memory` unchanged: aggregates do not count."""
         return memory
 
 

@@ -1,8 +1,8 @@
 """A replay of the reference peer-to-peer system's adaptive local noise, faults included, with its true cost.
 
-What that code does: each weight tensor by itself, the budget split linearly over the rounds (eps/T, delta/T),
-the classic Gaussian formula also where it does not hold, the whole budget for every tensor. What it gives is
-accounted here as it is: k Gaussian releases an offer. It is for comparison, not for use.
+That code treats each weight tensor separately, splits the budget linearly over the rounds (eps/T, delta/T),
+uses the classic Gaussian formula even where it does not hold, and spends the whole budget on every tensor.
+This module charges its true cost, k Gaussian releases per offer. It is for comparison, not for use.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ OUTSIDE = (
 
 @dataclass(frozen=True, slots=True)
 class LinearClassic(Quiet):
-    """Each tensor is clipped to its own radius r and gets noise of std 2 r `noise_multiplier`.
+    """Clips each tensor to its own radius r and adds noise of std 2 r `noise_multiplier`.
 
-    `window`: how many norms a radius is the mean of, this update's included; 0 for a fixed radius.
+    `window`: a radius is the mean of this many norms, this update's included; 0 for a fixed radius.
     """
 
     name: str
@@ -43,7 +43,7 @@ class LinearClassic(Quiet):
 
     @property
     def protects(self) -> str:
-        """In a sentence."""
+        """What the mechanism protects, in one sentence."""
         return (
             f"a replay of a faulty calibration: stated epsilon {self.guarantee.stated:g}, true epsilon "
             f"{self.guarantee.epsilon:.4g}"
@@ -51,7 +51,7 @@ class LinearClassic(Quiet):
 
     @property
     def bound(self) -> float:
-        """8 sigma_max + r, of one tensor with the cap as its radius."""
+        """8 sigma_max + r, for a tensor whose radius is the cap."""
         return self.clipping_radius * (1 + SIGMAS * 2 * self.noise_multiplier)
 
     @property
@@ -60,7 +60,7 @@ class LinearClassic(Quiet):
         return (Gaussian(self.noise_multiplier),) * len(self.sizes)
 
     def offer(self, fresh: Floats, memory: Memory, words: Words) -> Offer:
-        """Clipped and noised tensor by tensor; ValueError for NaN, infinity or another length."""
+        """Clips and noises `fresh` tensor by tensor. ValueError for NaN, infinity or another length."""
         if fresh.shape != (sum(self.sizes),):
             raise ValueError(
                 f"fresh has shape {fresh.shape}, which is not allowed: ({sum(self.sizes)},) for {self.sizes}"
@@ -85,7 +85,7 @@ class LinearClassic(Quiet):
 
 
 def linear_classic(name: str, window: int, setting: Setting) -> LinearClassic:
-    """The replay for `setting`; the true epsilon that its rounds cost together is its guarantee."""
+    """Returns the replay for `setting`; its guarantee is the true epsilon of all rounds together."""
     if setting.window_source != "raw":
         raise ValueError(
             f"window_source = {setting.window_source!r} is not allowed with calibration 'linear-classic': "

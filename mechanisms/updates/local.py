@@ -1,8 +1,8 @@
-"""Local differential privacy of a node's offers: clip to a radius, add Gaussian noise, charge it.
+"""Local differential privacy of a node's offers: clip to a radius, add Gaussian noise, charge the cost.
 
 Unit of privacy: one node's whole data set, over the run. Neighbours: any two data sets (replace). Norm: L2;
-an update clipped to radius r differs from any other such by at most 2 r. One radius and one noise for the
-whole update: all tensors together are one release.
+two updates clipped to radius r differ by at most 2 r. One radius and one noise std apply to the whole update:
+all tensors together are one release.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ SIGMAS = 8.0
 
 @dataclass(frozen=True, slots=True)
 class LocalDP(Quiet):
-    """Clipping to the rule's radius r, then noise of std 2 r `noise_multiplier`, for all tensors at once.
+    """Clips to the rule's radius r, then adds noise of std 2 r `noise_multiplier`, for all tensors at once.
 
-    Gaussian mechanism, calibrated exactly (Balle & Wang 2018, Thm 8) for all rounds together: T releases of
-    multiplier z are one of z / sqrt(T).
+    The Gaussian mechanism, calibrated exactly (Balle & Wang 2018, Thm 8) for all rounds together: T releases
+    of multiplier z cost as much as one of z / sqrt(T).
     """
 
     name: str
@@ -38,11 +38,11 @@ class LocalDP(Quiet):
     noise_multiplier: float
     guarantee: Guarantee
     also: tuple[Event, ...] = ()
-    """What an offer costs beside its own noise."""
+    """The events of an offer besides its own noise."""
 
     @property
     def protects(self) -> str:
-        """In a sentence."""
+        """What the mechanism protects, in one sentence."""
         return (
             "every offer is clipped and noised before it leaves: what all of them together can tell anybody, "
             "the other nodes included, about which data set you have is bounded by epsilon"
@@ -55,30 +55,30 @@ class LocalDP(Quiet):
 
     @property
     def per_offer(self) -> tuple[Event, ...]:
-        """One Gaussian release, and the rule's own."""
+        """One Gaussian release and the rule's own events."""
         return (Gaussian(self.noise_multiplier), *self.also)
 
     def offer(self, fresh: Floats, memory: Memory, words: Words) -> Offer:
-        """Clipped and noised; ValueError for NaN, infinity or no coordinate at all."""
+        """Clips and noises `fresh`. ValueError for NaN, infinity or an empty vector."""
         size, radius = norm(fresh), self.rule.radius(memory)
         noise_std = 2 * radius * self.noise_multiplier
         vector = noised(clip_l2(fresh, radius), noise_std, radius, words)
         return Offer(vector, self.rule.offered(size, memory, words), radius, noise_std)
 
     def aggregated(self, mean: Floats, members: int, memory: Memory) -> Memory:
-        """As the rule has it."""
+        """The memory that the rule returns."""
         noise_std = 2 * self.rule.radius(memory) * self.noise_multiplier
         return self.rule.aggregated(mean, members, noise_std, memory)
 
 
 def ldp(setting: Setting) -> LocalDP:
-    """`privacy.mechanism = "ldp"`: the radius is `clipping_radius`, always."""
+    """`privacy.mechanism = "ldp"`: the radius is always `clipping_radius`."""
     noise_multiplier = releases_noise_multiplier(setting.epsilon, setting.delta, setting.rounds)
     return _local("ldp", Fixed(setting.clipping_radius), noise_multiplier, setting)
 
 
 def aldp(setting: Setting) -> LocalDP:
-    """`privacy.mechanism = "aldp"`: the radius follows `window_source`."""
+    """`privacy.mechanism = "aldp"`: `window_source` selects the radius rule."""
     noise_multiplier = releases_noise_multiplier(setting.epsilon, setting.delta, setting.rounds)
     radius, window = setting.clipping_radius, setting.window
     match setting.window_source:
@@ -96,10 +96,10 @@ def aldp(setting: Setting) -> LocalDP:
 
 
 def quantile_split(noise_multiplier: float) -> tuple[float, float]:
-    """(of the bit, of the update): two multipliers whose releases together cost as much as one of the given.
+    """Returns z_bit and z_update, whose releases together cost as much as one of `noise_multiplier`.
 
-    1/z^2 = 1/z_bit^2 + 1/z_update^2, Andrew et al. 2021, Thm 1, there with 2 sigma_b in place of z_bit: a bit
-    that is added or removed is +-1/2, one that is replaced moves by 1.
+    1/z^2 = 1/z_bit^2 + 1/z_update^2, Andrew et al. 2021, Thm 1, which has 2 sigma_b in place of z_bit: there,
+    adding or removing a bit contributes +-1/2; here, replacing a bit changes it by 1.
     """
     of_bits = noise_multiplier / math.sqrt(QUANTILE_SHARE)
     return of_bits, noise_multiplier / math.sqrt(1 - QUANTILE_SHARE)

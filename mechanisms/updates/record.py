@@ -1,7 +1,7 @@
 """Record-level differential privacy of a node's offers: `privacy.mechanism = "dp-sgd"`.
 
-The noise is in every gradient step (Abadi et al. 2016, Algorithm 1; mechanisms.gradients.dp_sgd), so what
-training gives is private already and an offer adds nothing: it is post-processing.
+Every gradient step has noise (Abadi et al. 2016, Algorithm 1; mechanisms.gradients.dp_sgd), so the result of
+training is already private, and offering it costs nothing: it is post-processing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ONE_RECORD = Unit("one record (row) of a node's data, over the run", Relation.AD
 
 @dataclass(frozen=True, slots=True)
 class RecordDP(Quiet):
-    """Private gradient steps, `steps` of them in a round."""
+    """Private gradient steps, `steps` per round."""
 
     rule: GradientRule
     steps: int
@@ -25,12 +25,12 @@ class RecordDP(Quiet):
 
     @property
     def name(self) -> str:
-        """As in a task file."""
+        """The name in task files."""
         return "dp-sgd"
 
     @property
     def protects(self) -> str:
-        """In a sentence."""
+        """What the mechanism protects, in one sentence."""
         return (
             "every gradient step is clipped for each record and noised: what your offers can tell anybody "
             "about whether any one record (one patient) is in your data is bounded by epsilon; what records "
@@ -39,20 +39,20 @@ class RecordDP(Quiet):
 
     @property
     def gradient(self) -> GradientRule:
-        """The rule of its steps."""
+        """The rule of the private gradient steps."""
         return self.rule
 
     @property
     def per_training(self) -> tuple[Event, ...]:
-        """The steps of a round, each on a Poisson sample."""
+        """The events of a round's steps, each on a Poisson sample."""
         return (record_events(self.rule, self.steps),)
 
 
 def dp_sgd(setting: Setting) -> RecordDP:
-    """For `setting`: a step samples each row with probability `batch_size` / `rows`.
+    """Builds the mechanism for `setting`: a step samples each row with probability `batch_size` / `rows`.
 
     Unit of privacy: one record; neighbours: add or remove it; norm: L2 of one record's gradient, clipped to
-    `clipping_radius`. The number of rows is treated as public. `epsilon` is the total over all steps.
+    `clipping_radius`. The number of rows counts as public. `epsilon` is the total over all steps.
     """
     sampling = min(1.0, setting.batch_size / setting.rows)
     steps = setting.steps * setting.rounds

@@ -1,12 +1,12 @@
-"""From the sums of a swarm to a task that all its peers come to: scales, lists, the budget that is left.
+"""Derives the task that all peers of a swarm agree on from its sums: scales, lists, the remaining budget.
 
 With n rows that have a value, and u = (value - middle) / half of a public range,
 
     mean = middle + half sum(u) / n          std = half sqrt(sum(u^2) / n - (sum(u) / n)^2)
 
-Sums are known to within a standard error, `doubt`, that is public: the noise of all peers, and the rounding
-of secure sums. What is smaller than that is not believed. Every peer works from the same bits (the agreed
-base), so all come to the same task.
+Each sum has a public standard error, `doubt`, from the noise of all peers and the rounding of secure sums.
+Figures smaller than that are not used. Every peer computes from the same bits (the agreed base), so all
+derive the same task.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from node.task.sections import AgreementSection, Task
 _Ranged = TypeVar("_Ranged", NumberColumn, NumberTarget)
 
 _SURE = 4.0
-"""Standard errors: what is so far from nothing is believed, where a mistake costs a feature."""
+"""Standard errors above 0 from which a count is significant, where a mistake costs a feature."""
 _LEAST_SURE = 0.25
-"""Of a mean, in halves of the range: beyond it the range alone is used."""
+"""The largest standard error of a mean, in halves of the range; beyond it only the range is used."""
 _WIDTHS: Mapping[str, str] = {"node.models:Linear": "inputs", "node.models:MLP": "sizes"}
-"""Models whose first layer can be made as wide as another schema's rows, and the argument that says it."""
+"""Models whose first layer can adapt to the width of another schema's rows, and the argument that sets it."""
 
 
 @dataclass(frozen=True)
 class Totals:
-    """(d,) sums over all peers' rows, and the standard error of each."""
+    """The sums (d,) over all peers' rows, and the standard error of each."""
 
     sums: NDArray[np.float64]
     doubt: float
@@ -55,7 +55,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class Agreed:
-    """A task that can be learned with, and what to say of each column."""
+    """The task to learn, and the report entry of each column."""
 
     task: Task
     entries: tuple[Entry, ...]
@@ -64,11 +64,11 @@ class Agreed:
 def totals(
     mean: NDArray[np.float32], peers: int, section: AgreementSection, noise_std: float, bound: float
 ) -> Totals:
-    """From the agreed mean (d,) of the sums of so many `peers`, each divided by `section.records`.
+    """Returns the totals from the agreed mean (d,) of the sums of `peers`, each divided by `section.records`.
 
-    `noise_std` of one peer's sum; `bound`: what no coordinate of an offer exceeded. The rounding of fixed
-    point is that of protocol.aggregation.fixed_point (a sum is off by less than n / s, s = 2^31 / (n bound)),
-    that of float32 twice 2^-24 of a sum.
+    `noise_std` is that of one peer's sum; `bound` is the limit of an offer's coordinates. Fixed point rounds
+    as in protocol.aggregation.fixed_point (a sum is off by less than n / s, s = 2^31 / (n bound)), float32 by
+    twice 2^-24 of a sum.
     """
     sums = mean.astype(np.float64) * peers * section.records
     rounding = section.records * bound * peers**2 * 2.0**-31 + float(np.abs(sums).max()) * 2.0**-23
@@ -76,9 +76,9 @@ def totals(
 
 
 def agreed(task: Task, found: Totals) -> Agreed:
-    """`task` with scales and lists as the sums have them, and without the part of the budget that they cost.
+    """Returns `task` with scales and lists from the sums, and its budget less the share that they cost.
 
-    Where the task's own model can not be made as wide as shorter lists want it, lists stay as they are.
+    If the task's model cannot adapt its width to shorter lists, the lists stay unchanged.
     """
     schema = task.data.schema
     if schema is None:
@@ -102,7 +102,7 @@ def agreed(task: Task, found: Totals) -> Agreed:
 
 
 def _fitted(task: Task, before: Schema, after: Schema) -> Mapping[str, Any] | None:
-    """The model's arguments for rows of another width; None where they are not known."""
+    """Returns the model's arguments for rows of another width; None if they are not known."""
     (old, *rest), (new, *_) = before.shape, after.shape
     if old == new:
         return task.model.args
@@ -125,7 +125,7 @@ def _rows(found: Totals) -> Entry:
 def _schema(
     schema: Schema, found: Totals, least_records: int, wider: bool
 ) -> tuple[Schema, tuple[Entry, ...]]:
-    """The schema as the totals have it; without `wider` its rows stay as wide as they are."""
+    """Returns the schema from the totals; without `wider` the width of its rows stays the same."""
     _, *rest = parts(schema)
     target, entries = schema.target, []
     if isinstance(target, NumberTarget):
@@ -160,12 +160,12 @@ def _column(
 
 
 def _missing(part: Part, found: Totals) -> bool:
-    """Whether some rows have no value there."""
+    """Returns whether some rows have no value in this column."""
     return bool(found.sums[0] - found.sums[part.start] > max(0.5, _SURE * math.sqrt(2) * found.doubt))
 
 
 def _number(item: _Ranged, part: Part, found: Totals) -> tuple[_Ranged, Entry]:
-    """With the mean and spread of all rows that have a value."""
+    """Returns `item` with the mean and spread of all rows that have a value, and its report entry."""
     there, total, squares = found.sums[part.place].tolist()
     mean, std, remark = _scale(range_of(item), there, total, squares, found.doubt)
     told = f"mean {mean:g}, std {std:g}" + (f" ({remark})" if remark else "")
@@ -175,7 +175,7 @@ def _number(item: _Ranged, part: Part, found: Totals) -> tuple[_Ranged, Entry]:
 def _scale(
     extent: Range, there: float, total: float, squares: float, doubt: float
 ) -> tuple[float, float, str]:
-    """(mean, standard deviation, what to say) of `there` values with these sums of u and of u^2."""
+    """Returns (mean, standard deviation, remark) of `there` values with these sums of u and of u^2."""
     if there < 2 or doubt > _LEAST_SURE * there:
         return *extent.scale, "from its range alone: too few rows for what the sums let be seen"
     u = min(1.0, max(-1.0, total / there))
@@ -188,7 +188,7 @@ def _scale(
 def _category(
     column: CategoryColumn, part: Part, found: Totals, least_records: int, wider: bool
 ) -> tuple[CategoryColumn, Entry]:
-    """With the values that enough rows have, in all."""
+    """Returns the column with the values that enough rows have in total, and its report entry."""
     enough = max(float(least_records), found.doubt)
     counts = found.sums[part.place]
     kept = tuple(value for value, count in zip(column.values, counts, strict=True) if count >= enough)
@@ -201,7 +201,7 @@ def _category(
 
 
 def _array(schema: ArraySchema, places: Sequence[Part], found: Totals) -> tuple[ArraySchema, Entry]:
-    """With the mean and spread of each place; all values of a row count the same."""
+    """Returns the schema with the mean and spread of each place; all values of a row have equal weight."""
     rows, scales = float(found.sums[0]), []
     for part, extent in zip(places, array_ranges(schema), strict=True):
         total, squares = found.sums[part.place].tolist()

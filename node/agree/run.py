@@ -1,10 +1,10 @@
-r"""The life of an agreement: an ordinary node, whose one update is the sums of its rows.
+r"""An agreement: an ordinary node, whose only update is the sums of its rows.
 
-survey --> offer --> Completed: the swarm's mean of sums --> the same task at every peer, written down
-             \---> Failed: tried again, as far as the share of the budget goes
+survey --> offer --> Completed: the swarm's mean of sums --> the same task file at every peer
+             \---> Failed: tried again, as far as the share of the budget allows
 
-Noise, where privacy is on, is in the sums before they are stored or offered: an offer that did not leave is
-offered again as it is, one that left is spent, and another try draws and charges anew.
+With privacy, the node adds noise to the sums before it stores or offers them: it offers an offer that did not
+leave again unchanged; an offer that left is spent, and another try draws and charges new noise.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from node.training.trainer import Evaluation, Trained, Vector
 from protocol.wire.messages import Base
 
 ROUNDS = 10
-"""How often a group is sought before a node gives up; with --rounds so often."""
+"""How many tries a node makes to form a group before it gives up; --rounds replaces it."""
 
 
 class Surveyor:
@@ -67,11 +67,11 @@ class Surveyor:
         self._mechanism = mechanism
 
     def vector(self) -> Vector:
-        """Zeros: nothing is known."""
+        """Returns zeros: no sum is known yet."""
         return np.zeros(len(self._sums), np.float32)
 
     def train(self, working: Vector, round_number: int, stop: threading.Event) -> Trained:
-        """`working` (d,) and the sums beside it, noised anew."""
+        """Returns `working` (d,) plus the sums with new noise."""
         begun = time.perf_counter()
         if self._mechanism is None:
             released = self._sums * FINEST
@@ -82,28 +82,28 @@ class Surveyor:
         )
 
     def evaluate(self, vector: Vector) -> Evaluation:
-        """1 where something is agreed on, else 0; there is no loss."""
+        """Returns accuracy 1 if the peers have agreed on sums, else 0; the loss is 0."""
         return Evaluation(float(vector.any()), 0.0, {})
 
     def own_loss(self, vector: Vector) -> float:
-        """There is none."""
+        """Returns 0: sums have no loss."""
         return 0.0
 
     def tensors(self, vector: Vector) -> dict[str, Array]:
-        """Nothing is written but the task."""
+        """Returns no tensors: an agreement writes only the task."""
         return {}
 
     def module(self, vector: Vector) -> nn.Module:
-        """There is none."""
+        """Returns an identity: there is no model."""
         return nn.Identity()
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """None."""
+        """No tensors."""
         return ()
 
     def resume(self, stored: Tensors) -> None:
-        """Nothing is kept."""
+        """Does nothing: there are no own tensors."""
 
 
 class AgreementFolder(Folder):
@@ -116,11 +116,11 @@ class AgreementFolder(Folder):
         vectors: tuple[Floats, Floats],
         privacy: Mapping[str, object] | None,
     ) -> None:
-        """What is agreed on is a task, not a model."""
+        """Writes no model: the result of an agreement is a task."""
 
 
 def agreement_texts(event: NodeEvent) -> tuple[str, ...]:
-    """An event in words, but for what only learning has; who writes the task down tells what came of it."""
+    """Returns an event in words, without those of learning; `agree` itself reports the result."""
     match event:
         case RoundEnded(record, rounds):
             return (_try_text(record, rounds),)
@@ -131,14 +131,17 @@ def agreement_texts(event: NodeEvent) -> tuple[str, ...]:
 
 
 def _try_text(record: Record, rounds: int) -> str:
-    """Whether it came to an agreement."""
+    """Returns the line on whether a try led to an agreement."""
     missing = f" (missing {', '.join(key[:8] for key in record.missing)})" if record.missing else ""
     came = f"{record.participants} peers agreed" if record.reason is None else f"none ({record.reason})"
     return f"agreement, try {record.round} of up to {rounds}: {came}{missing}"
 
 
 def agree(options: NodeOptions, written: Path) -> int:
-    """Agree with the other peers, and write the task to `written`; the exit status. Raises UserError."""
+    """Agrees with the other peers and writes the task to `written`; returns the exit status.
+
+    Raises UserError if there is no agreement.
+    """
     prepared = prepare_agreement(options)
     ends: list[tuple[Base, Floats]] = []
 
@@ -165,7 +168,7 @@ def agree(options: NodeOptions, written: Path) -> int:
 
 
 def _tell(found: Agreed, base: Base, written: Path, options: NodeOptions) -> None:
-    """What was agreed on, for the owner."""
+    """Prints the result for the owner."""
     if options.json:
         told = {"file": str(written), "peers": base.members, "digest": base.digest.hex()}
         print(json.dumps({"event": "agreed", **told}), flush=True)
@@ -180,7 +183,7 @@ def _tell(found: Agreed, base: Base, written: Path, options: NodeOptions) -> Non
 
 
 def save(path: Path, text: str) -> None:
-    """Write the task, if it is one; ConfigError if it can not be written."""
+    """Writes `text` if it is a valid task; raises ConfigError if it is not or cannot be written."""
     read_task(tomllib.loads(text))
     try:
         replace_file(path, (text.encode(),), durable=True)
@@ -189,7 +192,7 @@ def save(path: Path, text: str) -> None:
 
 
 def prepare_agreement(options: NodeOptions) -> Prepared:
-    """Read schema and rows, add them up; ConfigError for whatever is wrong."""
+    """Reads schema and rows and computes the sums; raises ConfigError for any error in them."""
     check_others(options)
     task, section = options.task, options.task.agreement
     path, schema = _path_of(options), _schema_of(task)
@@ -210,7 +213,7 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
         dimension=len(sums),
         parameters=_parameters(task, len(sums), bound),
         mechanism=mechanism,
-        # Not the task's own: the agreed task has what is left of the budget, and its ledger begins anew.
+        # Not the task's own name: the agreed task gets the remaining budget and starts a new ledger.
         spends_for=f"agreement on {task.task.name}",
         weighting=Uniform(),
         bound=bound,
@@ -221,7 +224,7 @@ def prepare_agreement(options: NodeOptions) -> Prepared:
 
 
 def _path_of(options: NodeOptions) -> Path:
-    """This node's own rows; ConfigError for others."""
+    """Returns the path of this node's own rows; raises ConfigError if the options name no such file."""
     source = options.task.data.source
     path = options.data if options.data is not None else Path(source) if source is not None else None
     if not isinstance(path, Path) or options.shard is not None:
@@ -242,7 +245,7 @@ def _schema_of(task: Task) -> Schema:
 
 
 def _mechanism_of(task: Task, schema: Schema) -> Mechanism:
-    """The noise of a share of the task's budget; ConfigError where that is for something else than a row."""
+    """Returns the noise for a share of the task's budget; ConfigError unless its unit is one row."""
     section, privacy = task.agreement, task.privacy
     if privacy.mechanism == "none":
         return Unprotected()
@@ -262,7 +265,7 @@ def _mechanism_of(task: Task, schema: Schema) -> Mechanism:
 
 
 def _parameters(task: Task, size: int, bound: float) -> str:
-    """What all peers of an agreement must have in common: the whole task, and how it is agreed on."""
+    """Returns what all peers of an agreement must share: the whole task with its [agreement] section."""
     agreed_on = json.loads(canonical_parameters(task, [("sums", (size,))], bound))
     agreed_on["agreement"] = shared_values(task.agreement)
     return json.dumps(agreed_on, sort_keys=True, separators=(",", ":"), allow_nan=False)

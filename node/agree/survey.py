@@ -1,13 +1,13 @@
-"""What a node adds up of its own rows, so that a swarm can agree on scales and lists: counts, sums, squares.
+"""The sums over a node's own rows by which a swarm agrees on scales and lists: counts, sums, squares.
 
-Every row adds a vector of numbers from -1 to 1, each rounded to a public unit by itself, before it is added:
-so the sums of two data sets that differ in one row differ by that row's vector exactly, whose L2 norm is at
-most `norm`. By part of the schema, in its order:
+Every row adds a vector of numbers from -1 to 1, each rounded to a public unit before the addition: so the
+sums of two data sets that differ in one row differ by exactly that row's vector, whose L2 norm is at most
+`norm`. By part of the schema, in its order:
 
 - all rows: 1
-- number, date, a target that is a number: 1, u, u^2, where u = (value - middle) / half of the public range;
-  nothing where there is no value
-- yes or no: 1, where there is a value
+- number, date, a numeric target: 1, u, u^2, where u = (value - middle) / half of the public range; 0 for a
+  missing value
+- yes or no: 1 if there is a value
 - category: 1 for its value, if the list has it
 - an array's values: the row's means of u and of u^2, for each number of mean and std
 """
@@ -47,7 +47,7 @@ _NUMBER = 3  # sums of a column of numbers: how many there are, u, u^2
 
 @dataclass(frozen=True)
 class Part:
-    """Where the sums of one thing stand, and how many of them one row can move by 1 at once."""
+    """The position of one part's sums, and how many of them one row can move by 1 at once."""
 
     start: int
     width: int
@@ -55,14 +55,14 @@ class Part:
 
     @property
     def place(self) -> slice:
-        """Within all sums."""
+        """The slice of this part in all sums."""
         return slice(self.start, self.start + self.width)
 
 
 def parts(schema: Schema) -> tuple[Part, ...]:
-    """All rows, the target if it is a number, then each column, or each of an array's mean and std.
+    """Returns the parts: all rows, a numeric target, then each column, or each of an array's mean and std.
 
-    ConfigError for a schema without what they need: public ranges.
+    Raises ConfigError for a schema without the public ranges that they need.
     """
     found: list[Part] = []
     for width, moved in _sizes(schema):
@@ -74,7 +74,7 @@ def parts(schema: Schema) -> tuple[Part, ...]:
 
 
 def _sizes(schema: Schema) -> Iterator[tuple[int, int]]:
-    """How many sums each part has, and how many of them a row moves."""
+    """Yields for each part the number of its sums, and how many of them a row moves."""
     yield 1, 1
     if isinstance(schema.target, NumberTarget):
         range_of(schema.target)
@@ -99,7 +99,7 @@ def _column(column: Column) -> tuple[int, int]:
 
 
 def range_of(item: Ranged) -> Range:
-    """Its public range; ConfigError where it has none."""
+    """Returns the public range of `item`; raises ConfigError if it has none."""
     if item.low is None or item.high is None:
         raise ConfigError(
             f"data.schema: {shown(item.name)} has no low and high, so nothing bounds what one row adds to a "
@@ -109,7 +109,7 @@ def range_of(item: Ranged) -> Range:
 
 
 def array_ranges(schema: ArraySchema) -> tuple[Range, ...]:
-    """One for each of mean and std; ConfigError where there is none."""
+    """Returns one range for each of mean and std; raises ConfigError if there is none."""
     if schema.low is None or schema.high is None:
         raise ConfigError(
             "data.schema has no low and high, so nothing bounds what one row adds to a sum; give a public "
@@ -120,14 +120,14 @@ def array_ranges(schema: ArraySchema) -> tuple[Range, ...]:
 
 
 def norm(schema: Schema) -> float:
-    """What no row's vector is longer than, in the L2 norm."""
+    """Returns the largest L2 norm of a row's vector."""
     return math.sqrt(sum(part.moved for part in parts(schema)))
 
 
 def survey(path: Path, schema: Schema, unit: float, most: int) -> Sums:
-    """(d,) sums of a file's rows that have a target, in `unit`, a power of two up to 1.
+    """Returns (d,) sums over a file's rows that have a target, in `unit`, a power of two up to 1.
 
-    ConfigError for what does not fit the schema, or has more than `most` rows.
+    Raises ConfigError for a file that does not fit the schema or has more than `most` rows.
     """
     sums = _table(path, schema, unit) if isinstance(schema, TableSchema) else _array(path, schema, unit)
     rows = int(sums[0] * unit)
@@ -159,13 +159,13 @@ def _table(path: Path, schema: TableSchema, unit: float) -> Sums:
 
 
 def _moments(scaled: Floats, unit: float) -> Sums:
-    """(3,) how many there are, the sum, and that of the squares, each rounded row by row."""
+    """Returns (3,): the number of values, their sum and the sum of squares, each rounded row by row."""
     there = scaled[~np.isnan(scaled)]
     return np.array([len(there) * round(1 / unit), _added(there, unit), _added(there * there, unit)])
 
 
 def _added(values: Floats, unit: float) -> int:
-    """The sum of (n,) numbers from -1 to 1, each as a whole number of units."""
+    """Returns the sum of (n,) numbers from -1 to 1, each rounded to a whole number of units."""
     return int(np.rint(values / unit).astype(np.int64).sum())
 
 
@@ -190,7 +190,7 @@ def _array(path: Path, schema: ArraySchema, unit: float) -> Sums:
 
 
 def _row_means(rows: NDArray[np.generic], extent: Range, block: int = 4096) -> tuple[Floats, Floats]:
-    """(n,) of each row (n, m): the means of u and of u^2."""
+    """Returns (n,) means of u and (n,) means of u^2, over each of the rows (n, m)."""
     means, squares = np.empty(len(rows)), np.empty(len(rows))
     for start in range(0, len(rows), block):
         part = extent.scaled(rows[start : start + block].astype(np.float64))

@@ -1,4 +1,4 @@
-"""An agreed task as a TOML file: what differs from the defaults, and on what ground it stands there."""
+"""Writes an agreed task as a TOML file: the values that differ from the defaults, and their origin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from protocol.wire.messages import Base
 
 
 def agreed_text(draft: Task, found: Agreed, base: Base, path: Path) -> str:
-    """The whole file, to be written to `path`; `draft` is the task before the agreement."""
+    """Returns the text of the file at `path`; `draft` is the task before the agreement."""
     lines = [*_head(draft, found, base), *_sections(found.task, path.parent)]
     return "\n".join(lines) + "\n"
 
@@ -37,7 +37,7 @@ def _head(draft: Task, found: Agreed, base: Base) -> Iterator[str]:
 
 
 def _budget(draft: Task) -> Iterator[str]:
-    """What the agreement cost, and what is left; basic composition (Dwork & Roth 2014, Theorem 3.16)."""
+    """Yields the agreement's cost and the remainder; basic composition (Dwork & Roth 2014, Theorem 3.16)."""
     whole, share = draft.privacy, draft.agreement.share
     cost = f"epsilon {whole.epsilon * share:.6g}, delta {whole.delta * share:.6g}"
     in_all = f"epsilon {whole.epsilon:.6g}, delta {whole.delta:.6g}"
@@ -62,7 +62,7 @@ def _sections(task: Task, folder: Path) -> Iterator[str]:
 
 
 def _values(section: Any, name: str, folder: Path) -> dict[str, Any]:
-    """Keys that are not as by default; relative paths are relative to the file's `folder`."""
+    """Returns the values that differ from the defaults; paths are relative to the file's `folder`."""
     chosen = {
         key_name(entry): getattr(section, entry.name)
         for entry in fields(section)
@@ -85,7 +85,7 @@ def _default(entry: Field[Any]) -> Any:
 
 
 def _schema(schema: Schema) -> Iterator[str]:
-    """The columns in a line each."""
+    """Yields the schema's lines, one line per column."""
     yield "[data.schema]"
     for name, value in plain(schema).items():
         if name == "columns":

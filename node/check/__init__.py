@@ -1,1 +1,1 @@
-"""`python -m node.check`: what would fail, said before anything starts."""
+"""`python -m node.check`: reports, before a node starts, what would fail."""

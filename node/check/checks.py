@@ -1,4 +1,4 @@
-"""The checks of `python -m node.check`, each a few lines of what a node would do first."""
+"""The checks of `python -m node.check`; each repeats one of the first steps of a node."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ from protocol.wire.limits import MAX_PARAMETERS_CHARS
 Level = Literal["ok", "warning", "problem"]
 
 _VECTORS = 14
-"""Of d parameters that a node holds at its peak: models, offer, masks, totals, optimiser state."""
+"""Vectors of d parameters that a node holds at its peak: models, offer, masks, totals, optimiser state."""
 _CHUNK_BYTES = 16 << 24
-"""What gradients of single rows take at most, beside one row's."""
+"""Most bytes that per-row gradients take, unless one row alone needs more."""
 _PIECES_BYTES = 4 << 20
-"""Of one other member, on their way."""
+"""Bytes of pieces in transit from one other member."""
 _TORCH_BYTES = 400 << 20
 _CLOCK_S = 60
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line for a person: what was checked, how it stands, what to do; and a table behind it."""
+    """The result of one check, a line for the user: level, subject, and advice; with a table of details."""
 
     level: Level
     what: str
@@ -58,12 +58,12 @@ class Finding:
     table: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """The line, then the table."""
+        """Returns the line, followed by the table."""
         return [f"{self.level:<8} {self.what}: {one_line(self.text)}", *(f"  {line}" for line in self.table)]
 
 
 def check_all(options: NodeOptions, met: bool) -> Iterator[Finding]:
-    """Every finding, as it is made. `met`: whether peers or a tracker were named."""
+    """Yields the findings one by one. `met`: whether the options name peers or a tracker."""
     yield Finding("ok", "task", f"{options.task.task.name}, {counted(_rounds(options), 'round')}")
     dataset = None
     try:
@@ -89,13 +89,13 @@ def _rounds(options: NodeOptions) -> int:
 
 
 def _data(options: NodeOptions) -> tuple[Dataset, Finding]:
-    """The rows as the node would have them."""
+    """Loads the rows as the node would."""
     path = options.data or (Path(options.task.data.source or "") if options.shard is None else None)
     if not isinstance(path, Path) or options.task.data.source == "digits":
         dataset = load_dataset(options.task, options.data, options.shard)
         return dataset, Finding("ok", "data", dataset.description)
     if options.data is None and options.task.data.source is None:
-        load_dataset(options.task, None, None)  # says what is missing
+        load_dataset(options.task, None, None)  # its error says what is missing
     source = read_source(path, options.task)
     dataset = own_rows(source, options.task)
     level, hint = _doubts(source.report)
@@ -103,7 +103,7 @@ def _data(options: NodeOptions) -> tuple[Dataset, Finding]:
 
 
 def _doubts(report: Report) -> tuple[Level, str]:
-    """A warning where a column says nothing, or a class has no row."""
+    """Returns a warning if a column has no value or a class has no row."""
     empty = [entry.column for entry in report.entries if entry.remark.startswith("NO VALUE")]
     if empty:
         return "warning", f"; no value at all in {', '.join(empty)}: is the column named or filled otherwise?"
@@ -113,7 +113,7 @@ def _doubts(report: Report) -> tuple[Level, str]:
 
 
 def _learning(options: NodeOptions, dataset: Dataset) -> Iterator[Finding]:
-    """Model, budget and memory for these rows."""
+    """Checks model, budget, noise and memory for these rows."""
     task = options.task
     try:
         model = build_model(task, dataset)
@@ -160,7 +160,7 @@ def _budget(options: NodeOptions, mechanism: Mechanism) -> Finding:
 
 
 def rounds_within(mechanism: Mechanism, rounds: int) -> int:
-    """How many of `rounds` rounds a fresh ledger allows, by bisection: what is spent only grows."""
+    """Returns how many of `rounds` rounds a new ledger allows, by bisection: the cost only grows."""
     events = (*mechanism.per_training, *mechanism.per_offer)
     low, high = 0, rounds
     while low < high:
@@ -171,7 +171,7 @@ def rounds_within(mechanism: Mechanism, rounds: int) -> int:
 
 
 def _noise(task: Task, named: Shapes, mechanism: Mechanism) -> Iterator[Finding]:
-    """A warning where noise in private steps will drown what there is to learn."""
+    """Warns if the noise in private steps is too large for learning."""
     rule = mechanism.gradient
     if rule is None:
         return
@@ -213,7 +213,7 @@ def _gib(size: float) -> str:
 
 
 def _place(options: NodeOptions, met: bool) -> tuple[str | None, Finding | None]:
-    """Where the node would listen, and whether it can."""
+    """Returns the address where the node would listen, and whether it can."""
     if options.listen is not None:
         refused = _refused(options.listen)
         told = Finding("problem", "port", refused) if refused else None
@@ -230,7 +230,7 @@ def _place(options: NodeOptions, met: bool) -> tuple[str | None, Finding | None]
 
 
 def _refused(endpoint: str) -> str | None:
-    """Why `endpoint` can not be listened on; None if it can."""
+    """Returns why the node cannot listen on `endpoint`; None if it can."""
     try:
         listen(endpoint).close()
     except UserError as error:
@@ -272,7 +272,7 @@ def _allow(options: NodeOptions, path: Path) -> Finding:
 
 
 def _peers(options: NodeOptions, here: str | None) -> Iterator[Finding]:
-    """How many there are, and whether those that answer fit; a tracker is a peer that only answers."""
+    """Checks the number of peers and the answer of each; a tracker counts as a peer that only answers."""
     least = options.task.aggregation.min_participants
     others = sorted({peer.endpoint for peer in options.peers} - {here})
     if options.peers and len(others) + 1 < least:
@@ -290,7 +290,7 @@ def _peers(options: NodeOptions, here: str | None) -> Iterator[Finding]:
 
 
 def _pins(options: NodeOptions) -> dict[str, tuple[Key]]:
-    """Whose key each must have, the tracker by the rule of a node: as pinned, else as kept in --out."""
+    """Returns the expected key by endpoint; a tracker's is the pinned one or the one kept in --out."""
     pins = {peer.endpoint: (peer.key,) for peer in options.peers if peer.key is not None}
     if options.tracker is not None:
         key = options.tracker_key
@@ -301,7 +301,7 @@ def _pins(options: NodeOptions) -> dict[str, tuple[Key]]:
 
 
 def _without_tls(found: Meeting | str | WrongPeer, pin: tuple[Key] | None) -> Meeting | str | WrongPeer:
-    """WrongPeer for who says itself that its key is another; under TLS that was seen before."""
+    """Returns WrongPeer if the peer itself states another key; under TLS the handshake checked it before."""
     said = found.key if isinstance(found, Meeting) else None
     if pin is None or said is None or pin[0].hex().startswith(said):
         return found

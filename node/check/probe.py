@@ -1,4 +1,4 @@
-"""What a node or tracker that runs already says of itself to who just asks."""
+"""Requests for the public status of running nodes and trackers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from node.errors import reason
 from node.net.tls import Dialling, WrongPeer, not_met
 
 PATIENCE_S = 3.0
-"""To be reached, and as long again for the whole answer."""
+"""Time limit for the connection, and again for the whole answer."""
 _MOST_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """An answer: the task that it runs, if it says so, its key in hex, and by how many seconds it is ahead.
+    """An answer: the peer's task and key in hex, if stated, and how many seconds its clock is ahead.
 
-    Clocks are read off the Date of an answer, to a second.
+    The clock is read from the Date header of the answer, to a second.
     """
 
     task: str | None
@@ -36,7 +36,7 @@ class Meeting:
 
 
 def meet_all(endpoints: Sequence[str], tls: Dialling) -> list[Meeting | str | WrongPeer]:
-    """What each says, in their order. All are asked at once: who does not answer holds up nobody else."""
+    """Asks all endpoints in parallel, so that a silent one delays nobody; answers in the same order."""
 
     def met(endpoint: str) -> Meeting | str | WrongPeer:
         try:
@@ -49,9 +49,9 @@ def meet_all(endpoints: Sequence[str], tls: Dialling) -> list[Meeting | str | Wr
 
 
 def meet(endpoint: str, tls: Dialling) -> Meeting | str:
-    """Ask "host:port" for its status; a sentence, with what to do, if it says nothing.
+    """Asks "host:port" for its status; returns a sentence with advice if it does not answer.
 
-    Under TLS where a node would be; raises WrongPeer if another answers than may.
+    It uses TLS where a node would; raises WrongPeer if the answering peer is not an allowed one.
     """
     host, port = split_endpoint(endpoint)
     context = tls.dialling(endpoint)
@@ -63,7 +63,7 @@ def meet(endpoint: str, tls: Dialling) -> Meeting | str:
                 f"nobody answers ({reason(error)}); start it, or look at address and firewall (fine for a "
                 "peer that is not started yet)"
             )
-        # A socket's time limit is one for each read: a byte now and then would be waited for without end.
+        # A socket's time limit applies to each read: a peer that sends single bytes could delay without end.
         end = threading.Timer(PATIENCE_S, connection.sock.shutdown, (socket.SHUT_RDWR,))
         end.start()
         try:
@@ -84,7 +84,7 @@ def meet(endpoint: str, tls: Dialling) -> Meeting | str:
 def _under_tls(
     connection: http.client.HTTPConnection, context: ssl.SSLContext, endpoint: str, tls: Dialling
 ) -> None:
-    """Go on under TLS, if it is who may answer; else nothing is said."""
+    """Switches to TLS; raises WrongPeer, before any request, for a peer that is not allowed."""
     link = context.wrap_socket(connection.sock)
     connection.sock = link
     tls.check(endpoint, link)

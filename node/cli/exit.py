@@ -1,4 +1,4 @@
-"""How a command of the node package ends: one line for a person, a status for a program."""
+"""The end of a command: an error message of one line for the user, an exit status for programs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from node.cli.sigint import INTERRUPTED
 from node.errors import ConfigError, UserError, one_line, refusal
 
 Complain = Callable[[str, int], None]
-"""Says why a command ends with a status."""
+"""Reports why a command ends, and its status."""
 
 
 def print_error(text: str, status: int) -> None:
-    """In one line on standard error."""
+    """Prints one line on standard error."""
     print(f"error: {text}", file=sys.stderr)
 
 
 def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
-    """Run; errors become one line and a status, tracebacks only with `debug`."""
+    """Runs `call`, returns the exit status; errors become one line, with a traceback only with `debug`."""
     try:
         return _written(call)
     except KeyboardInterrupt:
@@ -45,9 +45,9 @@ def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
 
 
 def task_comes_first(argv: Sequence[str], usage: str) -> bool:
-    """Whether a task is given, as the first word must be; False after the `usage` was printed.
+    """Returns whether the first word is a task; prints the `usage` and returns False without one.
 
-    ConfigError for an option in its place.
+    Raises ConfigError for an option in its place.
     """
     if not argv or argv[0] in {"-h", "--help"}:
         print(usage)
@@ -58,7 +58,7 @@ def task_comes_first(argv: Sequence[str], usage: str) -> bool:
 
 
 def _written(call: Callable[[], int]) -> int:
-    """The call's status. What it printed and can not be written is told here, not by Python's last flush."""
+    """Returns the call's status; flushes the output, so that write errors occur here, not at exit."""
     try:
         status = call()
     except SystemExit:  # --help was printed
@@ -69,12 +69,12 @@ def _written(call: Callable[[], int]) -> int:
 
 
 def _leave_output() -> None:
-    """Standard output goes nowhere from here on: Python's own last flush would fail again, and say so."""
+    """Discards further standard output: otherwise Python's flush at exit would fail again, with a message."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def fault_text(error: Exception) -> str:
-    """The line for an error that nobody thought of."""
+    """Returns the line for an unexpected error."""
     what = f"{type(error).__name__}: {one_line(str(error))}"
     return f"{what} (this is a fault of the program; --debug shows where)"

@@ -1,4 +1,4 @@
-"""Single values of a task that are given from outside its file: `section.key=value`."""
+"""Overrides of single values of a task from outside its file: `section.key=value`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from node.errors import ConfigError, shown
 
 @dataclass(frozen=True)
 class Override:
-    """A value for the key at `path` (at least a section and a key); `where` it was written."""
+    """A value for the key at `path` (at least a section and a key); `where`: its place for errors."""
 
     path: tuple[str, ...]
     value: object
@@ -20,7 +20,7 @@ class Override:
 
 
 def parse_override(written: str, where: str) -> Override:
-    """`section.key=value`, the value in TOML syntax or a bare word. Raises ConfigError."""
+    """Parses `section.key=value`, the value in TOML syntax or a bare word. Raises ConfigError."""
     dotted, equals, value = written.partition("=")
     path = tuple(part.strip() for part in dotted.split("."))
     if not equals or len(path) < 2 or not all(path):
@@ -31,7 +31,7 @@ def parse_override(written: str, where: str) -> Override:
 
 
 def apply_override(table: dict[str, Any], override: Override) -> None:
-    """Set it in `table`, the parsed task."""
+    """Sets the value in `table`, the parsed task; raises ConfigError if a part of the path is a value."""
     place = table
     for part in override.path[:-1]:
         place = place.setdefault(part, {})
@@ -46,7 +46,7 @@ def apply_override(table: dict[str, Any], override: Override) -> None:
 def leaves(
     table: Mapping[str, object], above: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], object]]:
-    """The values of nested tables with their paths."""
+    """Yields the values of nested tables with their paths."""
     for name, value in table.items():
         if isinstance(value, dict) and value:
             yield from leaves(value, (*above, name))
@@ -55,7 +55,7 @@ def leaves(
 
 
 def _toml_value(written: str) -> object:
-    """What `written` means as a TOML value; the text itself where it is none."""
+    """Returns `written` as a TOML value; the text itself if it is not valid TOML."""
     try:
         table = tomllib.loads(f"value = {written}")
     except (ValueError, RecursionError):

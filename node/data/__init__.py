@@ -1,1 +1,1 @@
-"""Rows of one's own: files, schemas, encodings, parts."""
+"""A node's own rows: files, schemas, encodings, partitions."""

@@ -1,6 +1,6 @@
-"""What one cell says: the one rule, for every reader, of what a number is, and of what is no value.
+"""The rule, common to all readers, for which cells are numbers and which are missing values.
 
-It is stated for people in docs/data.md.
+docs/data.md states it for users.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null"})
 LARGEST = 1e30
-"""No number is larger, nor smaller than its negative, in text or in arrays: float32 is near its end."""
+"""The largest absolute value of a number, in text or arrays, which is near the limit of float32."""
 A_NUMBER = "a number (decimals have a point; at most 1e30)"
 FINITE = "a finite number of at most 1e30"
-"""As messages have them, of text and of arrays."""
+"""The words of messages, for text and for arrays."""
 
 
 def number(cell: str) -> float | None:
-    """The number in `cell`: ASCII digits, a sign, a point, an exponent, white space around; None for another.
+    """Returns the number in `cell`: ASCII digits, sign, point, exponent, white space around; otherwise None.
 
-    NaN, infinities, what lies beyond LARGEST, and Python's own 1_000 are none.
+    NaN, infinities, values beyond LARGEST, and Python's own 1_000 are not numbers.
 
     >>> number(" +1.5e3 ")
     1500.0
@@ -27,7 +27,7 @@ def number(cell: str) -> float | None:
     True
     """
     bare = cell.strip()
-    if "_" in bare or not bare.isascii():  # float() takes both, and the digits of any script
+    if "_" in bare or not bare.isascii():  # float() accepts both, and the digits of any script
         return None
     try:
         value = float(bare)
@@ -37,13 +37,13 @@ def number(cell: str) -> float | None:
 
 
 def no_numbers(values: NDArray) -> NDArray[np.bool_]:
-    """Where an array of bool, int or float holds what is no number by the same rule: NaN, or too large."""
+    """Returns True where a bool, int or float array holds no number by the same rule: NaN, or too large."""
     if values.dtype.kind != "f":
         return np.zeros(values.shape, np.bool_)
     return ~(np.abs(values) <= np.float64(LARGEST))
 
 
 def is_value(cell: str) -> bool:
-    """Whether `cell` is a number or a word for no value, and so is no name of a column."""
+    """Returns whether `cell` is a number or a word for a missing value, and so is not a column's name."""
     bare = cell.strip()
     return number(bare) is not None or (bare != "" and bare in MISSING_WORDS)

@@ -1,4 +1,4 @@
-"""A node's rows: its part of a set that all peers have in common, or data of its own."""
+"""A node's rows: its part of a common data set, or its own data."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ _SPLIT, _PARTITION = 1, 2  # streams of random numbers under task.seed
 class Dataset:
     """The rows of one node, as tensors on the CPU.
 
-    `train_x` and `test_x` are float32 (n, ...). With `classes` the targets are int64 (n,) in
-    0..classes-1, without they are float32 (n,) to be regressed on. `accuracy_name` says what
-    the test rows are: the swarm's common "test" rows, or a "validation" part of one's own.
-    `description` is one line of what was understood of the data.
+    `train_x` and `test_x` are float32 (n, ...). With `classes` the targets are int64 (n,) in 0..classes-1,
+    otherwise float32 (n,) for regression. `accuracy_name` says what the test rows are: the swarm's common
+    "test" rows, or a "validation" part of the node's own. `description` describes the data in one line.
     """
 
     train_x: torch.Tensor
@@ -41,10 +40,10 @@ class Dataset:
 
 
 def load_dataset(task: Task, data: Path | Rows | None, shard: tuple[int, int] | None) -> Dataset:
-    """The rows that this node learns from.
+    """Loads the rows that this node trains on.
 
-    `shard` (part, parts) takes a part of the task's own data; `data` is a file of one's own. With
-    neither, data.source is taken as a file of one's own. Raises ConfigError, status 2.
+    `shard` (part, parts) selects a part of the task's data; `data` is the node's own file or rows. Without
+    both, data.source is the node's own file. Raises ConfigError, status 2.
     """
     source = task.data.source
     match data, shard, source:
@@ -72,7 +71,7 @@ def load_dataset(task: Task, data: Path | Rows | None, shard: tuple[int, int] | 
 
 
 def _read(source: str, task: Task) -> Source:
-    """The rows of a task's own source."""
+    """Reads the rows of a task's own source."""
     return _digits() if source == "digits" else read_source(Path(source), task)
 
 
@@ -88,12 +87,12 @@ def _digits() -> Source:
 
 
 def _rng(task: Task, stream: int) -> np.random.Generator:
-    """Random numbers that every node with this task draws alike."""
+    """Returns a generator that gives every node with this task the same random numbers."""
     return np.random.default_rng([task.task.seed, stream])
 
 
 def _shard(source: Source, task: Task, part: int, parts: int) -> Dataset:
-    """Part `part` of `parts` of the training rows, and the test rows that all parts share."""
+    """Returns part `part` of `parts` of the training rows, and the test rows that all parts share."""
     kept, held_out = partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT))
     most = len(kept) // _SMALLEST_PART
     if parts > most:
@@ -112,7 +111,7 @@ def _shard(source: Source, task: Task, part: int, parts: int) -> Dataset:
 def _parts(
     source: Source, kept: partition.Rows, parts: int, rng: np.random.Generator
 ) -> list[partition.Rows]:
-    """Places in `kept` of each part: unlike in their labels, or even where there are none."""
+    """Returns the positions in `kept` of each part: with skewed labels, or even parts without labels."""
     if source.classes is None:
         return partition.even(len(kept), parts, rng)
     return partition.dirichlet(
@@ -121,7 +120,7 @@ def _parts(
 
 
 def own_rows(source: Source, task: Task) -> Dataset:
-    """All of a node's own rows, some of them held back for validation."""
+    """Returns all of a node's own rows, some of them held back for validation."""
     kept, held_out = partition.hold_out(source.y, task.data.test_fraction, _rng(task, _SPLIT))
     line = (
         f"{source.label}: {len(source.y)} rows, {source.content}; {len(kept)} to train on, "
@@ -137,7 +136,7 @@ def _dataset(
     accuracy_name: Literal["test", "validation"],
     description: str,
 ) -> Dataset:
-    """The chosen rows as tensors."""
+    """Returns the chosen rows as tensors."""
     train_x, test_x = (torch.from_numpy(source.x[rows]) for rows in (train, test))
     train_y, test_y = (torch.from_numpy(source.y[rows]) for rows in (train, test))
     line = one_line(description)

@@ -1,9 +1,9 @@
-"""Rows of a table as numbers, by the task's schema alone: every peer's encoding is the same.
+"""Encodes the rows of a table as numbers by the task's schema alone, so that all peers encode alike.
 
-- number, date: (value - mean) / std, cut to +-10; no value is 0, the mean
-- boolean: 1 for yes, -1 for no, 0 for no value
-- category: 1 for its own value, or for the last feature if it is none of the list; no value is all 0
-- with `missing`, a further feature is 1 where there is no value
+- number, date: (value - mean) / std, clipped to +-10; 0, the mean, for a missing value
+- boolean: 1 for yes, -1 for no, 0 for a missing value
+- category: 1 in the feature of its value, or in the last one for a value not in the list; else all 0
+- with `missing`, a further feature is 1 for a missing value
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from node.task.schema import (
 )
 
 FARTHEST = 10.0
-"""Standard deviations from the mean; what lies beyond is cut to it."""
+"""Standard deviations from the mean, to which values are clipped."""
 MOST_ENCODED_BYTES = 32 << 30
 
 Labels = NDArray[np.int64] | NDArray[np.float32]
@@ -50,7 +50,7 @@ class Encoded:
 
 
 def encode(schema: TableSchema, frame: Frame) -> Encoded:
-    """The rows of `frame` that have a target; ConfigError names the first column and value that is wrong."""
+    """Encodes the rows of `frame` that have a target; ConfigError names the first wrong column and value."""
     y, kept, entry = targets(schema.target, frame)
     x, entries = features(schema, frame)
     without = frame.rows - len(kept)
@@ -59,7 +59,7 @@ def encode(schema: TableSchema, frame: Frame) -> Encoded:
 
 
 def features(schema: TableSchema, frame: Frame) -> tuple[NDArray[np.float32], list[Entry]]:
-    """(n, features) of all rows, with a target or without; and what to say of each column."""
+    """Returns (n, features) of all rows, with or without a target, and the report entry of each column."""
     check_size(frame.path, frame.rows, schema.shape)
     x = np.zeros((frame.rows, *schema.shape), np.float32)
     entries, start = [], 0
@@ -71,7 +71,7 @@ def features(schema: TableSchema, frame: Frame) -> tuple[NDArray[np.float32], li
 
 
 def check_size(path: object, rows: int, shape: tuple[int, ...]) -> None:
-    """ConfigError for rows that would take more memory, encoded, than any machine is expected to have."""
+    """Raises ConfigError if the encoded rows would take more than `MOST_ENCODED_BYTES`."""
     size = 4 * rows * prod(shape)
     if size > MOST_ENCODED_BYTES:
         raise ConfigError(
@@ -81,7 +81,7 @@ def check_size(path: object, rows: int, shape: tuple[int, ...]) -> None:
 
 
 def standardise(x: NDArray[np.float32], schema: ArraySchema) -> None:
-    """(x - mean) / std in place, cut to +-10; `x` (n, ...), mean and std by the schema's first axis."""
+    """Scales `x` (n, ...) in place to (x - mean) / std, by the schema's first axis, clipped to +-10."""
     for place in range(schema.shape[0]):
         part = x[:, place]
         if schema.low is not None and schema.high is not None:
@@ -94,7 +94,7 @@ def standardise(x: NDArray[np.float32], schema: ArraySchema) -> None:
 
 
 def targets(target: Target, frame: Frame) -> tuple[Labels, NDArray[np.int64], Entry]:
-    """(labels of the rows that have one, those rows' numbers, what to say)."""
+    """Returns (targets of the rows that have one, the numbers of these rows, report entry)."""
     column = _cells(frame, target.name or "", "the target")
     if isinstance(target, ClassTarget):
         return _classes(target, words_of(column), frame)
@@ -131,7 +131,7 @@ def _classes(
 
 
 def class_number(target: ClassTarget, word: str) -> int:
-    """The class that `word` names, -1 for none; 1.0 is the same as 1."""
+    """Returns the number of the class that `word` names, -1 for none; 1.0 is the same as 1."""
     if word in target.values:
         return target.values.index(word)
     value = number(word)
@@ -140,7 +140,7 @@ def class_number(target: ClassTarget, word: str) -> int:
 
 
 def class_counts(target: ClassTarget, labels: NDArray[np.int64]) -> str:
-    """`yes 12, no 30`, at most six of them, and which have no row here."""
+    """Returns text such as `yes 12, no 30`, at most six classes, and how many have no row here."""
     counts = np.bincount(labels, minlength=len(target.values))
     told = ", ".join(f"{shown(name)} {counts[place]}" for place, name in enumerate(target.values[:6]))
     more = f", and {len(target.values) - 6} more" if len(target.values) > 6 else ""
@@ -154,14 +154,14 @@ def _enough(frame: Frame, rows: int, name: str | None) -> None:
 
 
 def _checked(values: Floats, bad: Bad | None, frame: Frame, name: str, wanted: str) -> Floats:
-    """`values`, unless there is a bad one."""
+    """Returns `values`; raises ConfigError if there is a bad cell."""
     if bad is not None:
         fail(frame.path, f", row {bad.row}, column {shown(name)}: {shown(bad.word)} is not {wanted}")
     return values
 
 
 def _fill(part: NDArray[np.float32], column: Column, frame: Frame) -> Entry:
-    """Write the features of `column` into `part` (n, width), which is 0; what to say of it."""
+    """Writes the features of `column` into `part` (n, width), which is 0; returns the report entry."""
     match column:
         case NumberColumn():
             return _fill_numbers(part, column, frame)
@@ -172,7 +172,7 @@ def _fill(part: NDArray[np.float32], column: Column, frame: Frame) -> Entry:
 
 
 def number_values(column: NumberColumn, frame: Frame) -> Floats:
-    """(n,) of a column of numbers or dates (days), NaN where there is none; ConfigError for a bad cell."""
+    """Returns (n,) numbers or dates (days) of a column, NaN if missing; ConfigError for a bad cell."""
     read: Callable[[pa.ChunkedArray], tuple[Floats, Bad | None]]
     read, wanted = (
         (numbers_of, A_NUMBER) if column.kind == "number" else (days_of, "a date such as 2026-01-31")
@@ -182,7 +182,7 @@ def number_values(column: NumberColumn, frame: Frame) -> Floats:
 
 
 def cut(values: Floats, low: float | None, high: float | None) -> Floats:
-    """(n,) with what lies outside a public range at its edge; NaN stays."""
+    """Returns (n,) `values` clipped to the public range, if there is one; NaN stays."""
     return values if low is None else np.clip(values, low, high)
 
 
@@ -203,18 +203,18 @@ def _fill_numbers(part: NDArray[np.float32], column: NumberColumn, frame: Frame)
 
 
 def truth_values(column: BooleanColumn, frame: Frame) -> Floats:
-    """(n,) 1 for yes and 0 for no, NaN where there is no value; ConfigError for a bad cell."""
+    """Returns (n,): 1 for yes, 0 for no, NaN for a missing value; ConfigError for a bad cell."""
     wanted = "yes or no (true, t, y, 1 or false, f, n, 0); mend it, or leave it empty"
     return _checked(*truths_of(_cells(frame, column.name, "a feature")), frame, column.name, wanted)
 
 
 def category_words(column: CategoryColumn, frame: Frame) -> Words:
-    """The words of a column of text; ConfigError for one that holds none."""
+    """Returns the words of a text column; ConfigError if its type is not one for a feature."""
     return words_of(_cells(frame, column.name, "a feature"))
 
 
 def category_codes(column: CategoryColumn, words: Words) -> NDArray[np.int64]:
-    """(n,) places in the column's list, the place behind it for another word, -1 for none."""
+    """Returns (n,) positions in the column's list, its length for another word, -1 for a missing value."""
     places = {value: place for place, value in enumerate(column.values)}
     return np.array([places.get(word, len(places)) for word in words.words] + [-1])[words.codes]
 
@@ -227,7 +227,7 @@ def _fill_truths(part: NDArray[np.float32], column: BooleanColumn, frame: Frame)
 
 
 def _filled(part: NDArray[np.float32], missing: NDArray[np.bool_], marked: bool, how: str) -> str:
-    """Mark missing values where the schema has a feature for that; what to say of them."""
+    """Marks missing values if the schema has a feature for them; returns the remark on them."""
     if marked:
         part[:, 1] = missing
     count = int(missing.sum())

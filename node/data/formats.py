@@ -1,4 +1,4 @@
-"""Which reader a file of data needs, by its name."""
+"""Chooses the reader of a data file by its name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TEXT = frozenset({".csv", ".tsv", ".txt"})
 
 
 def kind_of(path: Path) -> Kind:
-    """Text with a separator ("table", packed or not), "parquet" or "npz"; ConfigError for another name."""
+    """Returns "table" (text with a separator, also .gz), "parquet" or "npz"; ConfigError for other names."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     last = suffixes[-1] if suffixes else ""
     if last in _TEXT or (last == ".gz" and suffixes[-2:-1] and suffixes[-2] in _TEXT):

@@ -1,7 +1,7 @@
-"""A folder of images by class: FOLDER/CLASS/anything.png, as numbers of one shape.
+"""Reads a folder of images by class, FOLDER/CLASS/anything.png, as arrays of one shape.
 
-Every image is turned upright, made grey or RGB, and scaled to the schema's height and width with bilinear
-filtering; pixels are 0 to 1 before the schema's mean and std.
+The reader rotates every image upright, converts it to grey or RGB, and scales it to the schema's height and
+width with bilinear filtering; pixels are 0 to 1 before the schema's mean and std.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from node.task.schema import ArraySchema, ClassTarget
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp"})
 MOST_PIXELS = 40_000_000
-"""Of one image; a small file can unfold to any size."""
+"""The most pixels of one image; a small file can decompress to any size."""
 MOST_IMAGES = 5_000_000
 _FORMATS = ("PNG", "JPEG", "WEBP", "BMP")
 _EIGHT_BIT = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"})
@@ -32,7 +32,7 @@ _UNREADABLE = (OSError, ValueError, SyntaxError, MemoryError, Image.Decompressio
 
 @dataclass(frozen=True)
 class Folder:
-    """What lies in a folder of images: the files of each class, sorted, and how many files are none."""
+    """The content of a folder of images: the sorted files of each class, and the number of other files."""
 
     path: Path
     classes: dict[str, list[Path]]
@@ -40,12 +40,12 @@ class Folder:
 
     @property
     def count(self) -> int:
-        """Images in all."""
+        """The total number of images."""
         return sum(map(len, self.classes.values()))
 
 
 def list_folder(path: Path) -> Folder:
-    """The images in `path`, one folder a class; raises ConfigError."""
+    """Lists the images in `path`, one folder per class; raises ConfigError."""
     try:
         folders = sorted(entry for entry in path.iterdir() if entry.is_dir() and entry.name[0] != ".")
         found = {folder.name: sorted(_files(folder)) for folder in folders}
@@ -70,7 +70,7 @@ def _is_image(file: Path) -> bool:
 
 
 def read_images(schema: ArraySchema, path: Path) -> Encoded:
-    """The images under `path`; files that can not be read are left out, and counted.
+    """Reads the images under `path`; leaves out and counts unreadable files.
 
     Raises ConfigError for a class that the schema does not have, and for too many images.
     """
@@ -104,7 +104,7 @@ def _check_classes(folder: Folder, target: ClassTarget) -> None:
 
 
 def _fill(x: NDArray[np.float32], folder: Folder, target: ClassTarget) -> tuple[NDArray[np.int64], list[str]]:
-    """Write the images into `x` (n, c, h, w), those that can be read first; their labels, and the faults."""
+    """Writes the readable images to the front of `x` (n, c, h, w); returns their labels, and the errors."""
     labels: list[int] = []
     faults: list[str] = []
     for name, files in folder.classes.items():
@@ -126,9 +126,9 @@ def _remarks(folder: Folder, faults: Sequence[str]) -> Iterator[str]:
 
 
 def read_image(file: Path, shape: Sequence[int]) -> NDArray[np.float32]:
-    """One image as (channels, height, width), 0 to 1. Its size is looked at before it is decoded.
+    """Reads one image as (channels, height, width), 0 to 1; checks its size before decoding.
 
-    Raises ValueError or OSError: no such image, too large, more than 8 bits a pixel's channel.
+    Raises ValueError or OSError for no image, one that is too large, or more than 8 bits per channel.
     """
     channels, height, width = shape
     with warnings.catch_warnings():
@@ -151,7 +151,7 @@ def _check_image(image: Image.Image) -> None:
 
 
 def size_of(files: Sequence[Path]) -> Counter[tuple[int, int, bool]]:
-    """How often each (width, height, colour) occurs among `files`, by their headers alone."""
+    """Counts each (width, height, colour) among `files`, by their headers alone."""
     found: Counter[tuple[int, int, bool]] = Counter()
     for file in files:
         try:

@@ -1,4 +1,4 @@
-"""Rows that are in memory already: a pair of arrays, or a data set as torch knows them."""
+"""Rows in memory: a pair of arrays, or a data set in torch's sense."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Rows:
 
     @property
     def table(self) -> Table:
-        """As a file with the same rows would be read."""
+        """The table that a file with the same rows would give."""
         return Table(self.x, self.y, ("x",), "y")
 
 
 def rows_of(data: object) -> Rows:
-    """`data` as Rows. Targets that are all whole numbers will be class labels, as in a file.
+    """Returns `data` as Rows. Targets that are all whole numbers become class labels, as in a file.
 
-    A pair is a tuple of two things that numpy makes arrays of: arrays, tensors on the CPU, lists, data
-    frames. Anything else with a length and items, such as a torch Dataset, is read item by item. Raises
-    ConfigError.
+    A pair is a tuple of two objects that numpy can convert to arrays: arrays, tensors on the CPU, lists, data
+    frames. The function reads anything else with a length and items, such as a torch Dataset, item by item.
+    Raises ConfigError.
 
     >>> rows_of(([[0.5, 1.0], [1.5, 2.0]], [0, 1])).x.shape
     (2, 2)
@@ -49,7 +49,7 @@ def rows_of(data: object) -> Rows:
 
 
 def _items(data: object) -> tuple[object, object]:
-    """The items of a data set as two stacks."""
+    """Returns the items of a data set as two stacked arrays."""
     try:
         items = [data[number] for number in range(len(data))]  # type: ignore[index,arg-type]
         pairs = [(np.asarray(x), np.asarray(y)) for x, y in items]
@@ -61,7 +61,7 @@ def _items(data: object) -> tuple[object, object]:
 
 
 def _array(name: str, values: object) -> NDArray:
-    """`values` as an array of numbers, as node.data.cells has them."""
+    """Returns `values` as an array; raises ConfigError unless it holds numbers as in node.data.cells."""
     try:
         array = np.asarray(values)
     except Exception as error:  # noqa: BLE001 - a tensor on a device, one that needs a gradient, a ragged list

@@ -1,7 +1,7 @@
-"""Arrays in an npz file, for whoever reads one: training, checking, predicting, the first look.
+"""Reads arrays from an npz file, for training, checking, predicting and node.init.
 
-What an array says of itself is compared with what its member of the archive holds, with what that can unfold
-to, and with the memory that is free, before anything is allocated; nothing is unpickled.
+Before it allocates memory, the reader compares the size that an array declares with the size of its archive
+member, with the largest size to which that can decompress, and with the free memory. It unpickles nothing.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from node.free_memory import free_bytes
 from node.storage.regular_files import check_regular
 
 MOST_BYTES = 16 << 30
-"""Of all arrays that are asked for, unpacked; less where less memory is free."""
+"""The most bytes of all requested arrays, decompressed; less if less memory is free."""
 _MOST_INFLATED = 1032
-"""Times its packed size: what deflate can unfold to (https://zlib.net/zlib_tech.html); with a little more
-for the packed end of a short member."""
+"""The largest compression factor of deflate (https://zlib.net/zlib_tech.html); `_SLACK_BYTES` allows for the
+end of a short member."""
 _SLACK_BYTES = 4096
 _PACKINGS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _ENCRYPTED = 1
 _VERSIONS = {(1, 0), (2, 0), (3, 0)}
-_SHOWN = 40  # characters of a kind
+_SHOWN = 40  # characters of a type in messages
 _NUMBERS, _TEXT = "biuf", "US"
 _UNREADABLE = (
     *(OSError, EOFError, ValueError, MemoryError, RuntimeError, NotImplementedError),
@@ -40,7 +40,7 @@ _UNREADABLE = (
 
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray]:
-    """The arrays called `names`, of numbers or text; ConfigError, one line, for whatever is wrong."""
+    """Returns the arrays called `names`, of numbers or text; raises a one-line ConfigError on any error."""
     try:
         return _read(path, names)
     except _UNREADABLE as error:
@@ -48,7 +48,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray]:
 
 
 def array_names(path: Path) -> list[str]:
-    """Which arrays there are; [] for a file that is none, which is told when it is read."""
+    """Returns the names of the arrays; [] for another kind of file, for which `read_arrays` raises."""
     try:
         check_regular(path)
         with zipfile.ZipFile(path) as members:
@@ -80,12 +80,12 @@ def _fail(path: Path, text: str) -> NoReturn:
 
 
 def _names(members: zipfile.ZipFile) -> list[str]:
-    """In the order of the file."""
+    """Returns the names of the arrays in the order of the file."""
     return [name.removesuffix(".npy") for name in members.namelist() if name.endswith(".npy")]
 
 
 def _member(path: Path, members: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
-    """Where an array lies; ConfigError for one that is not there, or there twice."""
+    """Returns an array's archive member; raises ConfigError if it is missing or there twice."""
     there = _names(members)
     if name not in there:
         _fail(path, f" has no array {shown(name)}; it has {shown(', '.join(there))}")
@@ -95,7 +95,7 @@ def _member(path: Path, members: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
 
 
 def _checked(path: Path, members: zipfile.ZipFile, name: str, member: zipfile.ZipInfo, left: int) -> int:
-    """The bytes of an array that may be read; ConfigError for one that may not. `left`: what is free."""
+    """Returns an array's size in bytes; ConfigError if it must not be read. `left`: the bytes available."""
     where = f": array {shown(name)}"
     if member.compress_type not in _PACKINGS or member.flag_bits & _ENCRYPTED:
         _fail(path, f"{where} is encrypted, or not packed as numpy.savez does; save it with that")
@@ -118,7 +118,7 @@ def _checked(path: Path, members: zipfile.ZipFile, name: str, member: zipfile.Zi
 
 
 def _check_size(path: Path, says: str, size: int, held: int, member: zipfile.ZipInfo) -> None:
-    """ConfigError unless what an array says is what the archive says, and what its packed bytes can hold."""
+    """Raises ConfigError unless the declared size is the archive's and possible for the compressed bytes."""
     most = member.compress_size
     if member.compress_type == zipfile.ZIP_DEFLATED:
         most = _MOST_INFLATED * member.compress_size + _SLACK_BYTES
@@ -127,7 +127,7 @@ def _check_size(path: Path, says: str, size: int, held: int, member: zipfile.Zip
 
 
 def _declared(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and kind as an array's header announces them; ValueError for a header that is none."""
+    """Returns shape and type from an array's header; raises ValueError for an invalid header."""
     version = np.lib.format.read_magic(member)
     if version not in _VERSIONS:
         raise ValueError(f"an array of version {version}")
@@ -142,7 +142,7 @@ def _declared(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
 
 
 def finite(path: Path, name: str, array: NDArray) -> NDArray:
-    """`array`, if it holds numbers, as node.data.cells has them."""
+    """Returns `array`; raises ConfigError unless it holds numbers as defined in node.data.cells."""
     if array.dtype.kind not in _NUMBERS:
         _fail(path, f": array {shown(name)} holds {array.dtype}, not numbers")
     bad = np.argwhere(no_numbers(array))
@@ -153,7 +153,7 @@ def finite(path: Path, name: str, array: NDArray) -> NDArray:
 
 
 def labels(path: Path, name: str, array: NDArray) -> NDArray:
-    """`array`, if it can name classes: finite numbers, or text. ConfigError."""
+    """Returns `array`; raises ConfigError unless it can name classes: finite numbers, or text."""
     if array.dtype.kind in _TEXT:
         return array
     if array.dtype.kind not in _NUMBERS:

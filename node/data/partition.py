@@ -1,4 +1,4 @@
-"""Division of rows among peers, and of a peer's rows into those to train on and to test on."""
+"""Partitions rows among peers, and splits a peer's rows for training and testing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Rows = NDArray[np.int64]
 def dirichlet(
     labels: NDArray[np.integer], parts: int, alpha: float, rng: np.random.Generator, *, min_rows: int = 0
 ) -> list[Rows]:
-    """Row numbers, sorted, of `parts` disjoint parts that together hold every row of `labels` (n,).
+    """Returns sorted row numbers of `parts` disjoint parts that together hold every row of `labels` (n,).
 
-    Each label's rows are divided by proportions drawn from Dirichlet(alpha): the smaller
-    alpha, the more a part keeps to few labels (Hsu et al. 2019, arXiv:1909.06335). Drawn
-    again until each part has `min_rows`; after 20 draws the largest part gives to the smallest.
-    Raises ValueError if there are not parts * min_rows rows.
+    Proportions drawn from Dirichlet(alpha) divide each label's rows: the smaller alpha, the fewer labels
+    dominate a part (Hsu et al. 2019, arXiv:1909.06335). The function draws again until each part has
+    `min_rows`; after 20 draws it moves rows from the largest part to the smallest. Raises ValueError if there
+    are fewer than parts * min_rows rows.
     """
     if parts < 1 or parts * min_rows > len(labels):
         raise ValueError(f"{len(labels)} rows can not make {parts} parts of at least {min_rows}")
@@ -31,7 +31,7 @@ def dirichlet(
 
 
 def _draw(labels: NDArray[np.integer], parts: int, alpha: float, rng: np.random.Generator) -> list[Rows]:
-    """One division, each part in an order of its own; parts may be empty."""
+    """Draws one partition, each part in random order; parts may be empty."""
     pieces: list[list[Rows]] = [[] for _ in range(parts)]
     for label in np.unique(labels):
         rows = rng.permutation(np.flatnonzero(labels == label))
@@ -43,7 +43,7 @@ def _draw(labels: NDArray[np.integer], parts: int, alpha: float, rng: np.random.
 
 
 def _level(divided: list[Rows], min_rows: int) -> list[Rows]:
-    """Move rows from the largest part to the smallest until each has `min_rows`."""
+    """Moves rows from the largest part to the smallest until each has `min_rows`."""
     parts = list(divided)
     while len(parts[low := _smallest(parts)]) < min_rows:
         high = max(range(len(parts)), key=lambda part: len(parts[part]))
@@ -58,15 +58,15 @@ def _smallest(parts: list[Rows]) -> int:
 
 
 def even(rows: int, parts: int, rng: np.random.Generator) -> list[Rows]:
-    """Row numbers, sorted, of `parts` disjoint random parts of `rows` rows, equal to within one row."""
+    """Returns sorted row numbers of `parts` disjoint random parts of `rows` rows, equal to within one row."""
     return [np.sort(part) for part in np.array_split(rng.permutation(rows), parts)]
 
 
 def hold_out(targets: NDArray, fraction: float, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """(kept, held out) row numbers of `targets` (n,), n >= 2, stratified by target.
+    """Returns (kept, held out) row numbers of `targets` (n,), n >= 2, stratified by target.
 
-    About n * fraction rows are held out, at least one and at most n - 1: every so-maniest of
-    the rows in order of their targets, rows of one target being in random order.
+    It holds out about n * fraction rows, at least one and at most n - 1, at equal distances in the order of
+    their targets; rows with equal targets are in random order.
     """
     count = min(max(1, round(len(targets) * fraction)), len(targets) - 1)
     shuffled = rng.permutation(len(targets))

@@ -1,4 +1,4 @@
-"""Data of a user's own under a schema: which reader, and what the schema asks of it."""
+"""Reads a user's own data by a schema: chooses the reader and checks the data against the schema."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ X, Y = "x", "y"
 
 
 def read_with_schema(path: Path, schema: Schema) -> Encoded:
-    """The rows of `path`, encoded; ConfigError, one line, for what does not fit."""
+    """Returns the encoded rows of `path`; raises a one-line ConfigError for data that do not fit."""
     match schema:
         case TableSchema():
             return encode(schema, read_table(path, schema))
@@ -48,23 +48,23 @@ def read_with_schema(path: Path, schema: Schema) -> Encoded:
 
 
 def read_table(path: Path, schema: TableSchema) -> Frame:
-    """The columns that the schema names, not encoded yet; ConfigError for what does not fit."""
+    """Returns the columns that the schema names, not encoded; ConfigError for data that do not fit."""
     _expect_table(path)
     return read_frame(path, [schema.target.name or "", *(column.name for column in schema.columns)])
 
 
 @dataclass(frozen=True)
 class Unseen:
-    """Rows for a trained model: `x` (n, ...), and `y` (n,) as in training, None unless all rows have it."""
+    """Rows for a trained model: `x` (n, ...), and `y` (n,) as in training, None unless all rows have one."""
 
     x: NDArray[np.float32]
     y: Labels | None
 
 
 def read_unseen(path: Path, schema: Schema) -> Unseen:
-    """All rows of `path`, whether they have a target or not; ConfigError for what does not fit.
+    """Returns all rows of `path`, with or without a target; ConfigError for data that do not fit.
 
-    Images still lie in folders by class.
+    Images must be in folders by class, as for training.
     """
     match schema:
         case TableSchema():
@@ -100,7 +100,7 @@ def _expect(path: Path, kind: str, fits: bool, allowed: str) -> None:
 
 
 def read_npz(schema: ArraySchema, path: Path) -> tuple[NDArray, NDArray]:
-    """x (n, ...) of finite numbers and y (n,), neither encoded yet; ConfigError for what does not fit."""
+    """Returns x (n, ...) of finite numbers and y (n,), not encoded; ConfigError for data that do not fit."""
     _expect(path, "array", kind_of(path) == "npz", ".npz")
     name = schema.target.name or Y
     arrays = read_arrays(path, (X, name))
@@ -123,7 +123,7 @@ def _encoded_npz(schema: ArraySchema, path: Path) -> Encoded:
 
 
 def _fitting(schema: ArraySchema, path: Path, x: NDArray) -> NDArray:
-    """Rows (n, ...), if they are as the schema says and finite."""
+    """Returns rows (n, ...); raises ConfigError unless they fit the schema and are finite."""
     if x.shape[1:] != schema.shape:
         shape = f"(n, {', '.join(map(str, schema.shape))})"
         fail(path, f": {X} is {x.shape}; allowed by data.schema.shape: {shape}")
@@ -132,7 +132,7 @@ def _fitting(schema: ArraySchema, path: Path, x: NDArray) -> NDArray:
 
 
 def _scaled(schema: ArraySchema, path: Path, x: NDArray) -> NDArray[np.float32]:
-    """Rows (n, ...) by the schema, in an array of their own."""
+    """Returns rows (n, ...), scaled by the schema, in a new array."""
     rows = _fitting(schema, path, x).astype(np.float32)
     standardise(rows, schema)
     return rows
@@ -159,7 +159,7 @@ def _labels(
 
 
 def label_word(label: object) -> str:
-    """A label of an npz as text: whole numbers without a point."""
+    """Returns a label of an npz as text; whole numbers have no decimal point."""
     text = label.decode("utf-8", "replace") if isinstance(label, bytes) else str(label).strip()
     value = number(text)
     return str(int(value)) if value is not None and value.is_integer() else text

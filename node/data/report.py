@@ -1,4 +1,4 @@
-"""What was understood of somebody's data, as a short table for a person."""
+"""A report on how a reader interpreted somebody's data, as a short table for the user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WIDEST = 60
 
 @dataclass(frozen=True)
 class Entry:
-    """One column: what it is, and what became of it."""
+    """One column: its kind, and a remark on how it was read."""
 
     column: str
     kind: str
@@ -21,14 +21,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Report:
-    """What a file or folder holds: a headline, an entry for each column, remarks about rows."""
+    """The content of a file or folder: a headline, an entry for each column, remarks about rows."""
 
     headline: str
     entries: tuple[Entry, ...]
     remarks: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        """The table, aligned."""
+        """Returns the headline, the aligned table and the remarks."""
         rows = [("column", "read as", "remarks"), *map(_row, self.entries)]
         return [self.headline, *_aligned(rows), *self.remarks]
 

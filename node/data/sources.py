@@ -1,4 +1,4 @@
-"""All rows of a source, understood: by the task's schema, or as plain numbers where it has none."""
+"""Reads all rows of a source, by the task's schema, or as plain numbers without one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_CLASSES = 1_000_000
 
 @dataclass(frozen=True)
 class Source:
-    """All rows of a source, not yet divided: x (n, ...), y (n,) integers or floats."""
+    """All rows of a source, not yet partitioned: x (n, ...), y (n,) integers or floats."""
 
     x: NDArray[np.float32]
     y: NDArray[np.int64] | NDArray[np.float32]
@@ -28,12 +28,12 @@ class Source:
     label: str
     """"digits", or the file's name."""
     content: str
-    """What its rows are, in a few words."""
+    """A short description of the rows."""
     report: Report
 
 
 def read_source(path: Path, task: Task) -> Source:
-    """The rows in `path`, a file or a folder; raises ConfigError."""
+    """Reads the rows in `path`, a file or a folder; raises ConfigError."""
     schema = task.data.schema
     if schema is not None:
         return _with_schema(path, schema)
@@ -46,18 +46,18 @@ def read_source(path: Path, task: Task) -> Source:
 
 
 def _plain(path: Path, task: Task) -> Source:
-    """The rows of a file of numbers; targets that are all whole numbers are class labels."""
+    """Reads the rows of a file of numbers; targets that are all whole numbers are class labels."""
     table = read_table(path, task.data.features, task.data.target)
     return _understood(f"data file {shown(str(path))}", path.name, table)
 
 
 def source_of(rows: Rows) -> Source:
-    """Rows in memory, read as a file of them would be."""
+    """Returns rows in memory as a source, by the rules for a file with the same rows."""
     return _understood("data", "rows in memory", rows.table)
 
 
 def _understood(what: str, label: str, table: Table) -> Source:
-    """A table's rows; `what` names it in an error, `label` in its description."""
+    """Returns a table's rows as a source; `what` names it in errors, `label` in its description."""
     y, classes = _targets(what, table)
     kind = f"classes 0 to {classes - 1}" if classes else "any number, accuracy is R^2"
     content = f"{_features(table)}, target {shown(table.target)} ({kind})"
@@ -72,7 +72,7 @@ def _shape_of(table: Table) -> str:
 
 
 def _targets(what: str, table: Table) -> tuple[NDArray[np.int64] | NDArray[np.float32], int | None]:
-    """The targets (n,), and the number of classes if they are labels."""
+    """Returns the targets (n,), and the number of classes if they are labels."""
     whole = np.all(table.y == np.floor(table.y))
     if not whole:
         return table.y.astype(np.float32), None
@@ -87,7 +87,7 @@ def _targets(what: str, table: Table) -> tuple[NDArray[np.int64] | NDArray[np.fl
 
 
 def _features(table: Table) -> str:
-    """The features in a few words."""
+    """Returns a short description of the features."""
     names = table.features
     if table.x.ndim > 2 or len(names) == 1:
         return f"features {shown(names[0])} of shape {table.x.shape[1:]}"
@@ -95,7 +95,7 @@ def _features(table: Table) -> str:
 
 
 def _with_schema(path: Path, schema: Schema) -> Source:
-    """The rows of a file or folder as the schema says; libraries are loaded only for what is read."""
+    """Reads the rows of a file or folder by the schema; imports only the libraries that this needs."""
     from node.data.reading import read_with_schema  # noqa: PLC0415 - pyarrow and Pillow, only where needed
 
     encoded = read_with_schema(path, schema)

@@ -1,6 +1,6 @@
-"""What one owner's table holds, guessed: which columns are features and how they are best encoded.
+"""Guesses a schema for one owner's table: which columns are features and how best to encode them.
 
-Only `python -m node.init` guesses; what it found becomes a schema, and the schema alone decides from then on.
+Only `python -m node.init` guesses; the result becomes a schema, and later only the schema decides.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from node.task.schema import (
 
 MOST_CATEGORIES = 100
 LEAST_ROWS = 5
-"""A category with fewer rows is not named: it could be one person."""
+"""A schema does not name a category with fewer rows: it could be one person."""
 _FEW_CLASSES = 20
-_ENOUGH_TO_JUDGE = 20  # rows, before "different in every row" means anything
+_ENOUGH_TO_JUDGE = 20  # rows from which "different in every row" is significant
 _NEARLY_ALL = 0.9
 _IDENTIFIER = re.compile(
     r"(?i:(^|[^a-z])(id|uuid|guid|key|index|number|nr)($|[^a-z]))|[a-z](Id|ID)$|^Unnamed"
@@ -47,7 +47,7 @@ TargetKind = Literal["auto", "classes", "number"]
 
 @dataclass(frozen=True)
 class Understood:
-    """A schema for a table, what became of each column, and how many features it makes."""
+    """A schema for a table, the report entries of kept and left-out columns, and the number of rows."""
 
     schema: TableSchema
     kept: tuple[Entry, ...]
@@ -58,7 +58,7 @@ class Understood:
 def understand(
     frame: Frame, target: str, kind: TargetKind, unwanted: Sequence[str], scaling: Scaling
 ) -> Understood:
-    """A schema that suits the rows of `frame`. ConfigError where nothing can be learned."""
+    """Returns a schema for the rows of `frame`. Raises ConfigError if no column can be learned from."""
     for name in (target, *unwanted):
         if name not in frame.columns and name not in frame.left_out:
             raise ConfigError(
@@ -87,7 +87,7 @@ def understand(
 
 
 def _target(frame: Frame, name: str, kind: TargetKind, scaling: Scaling) -> tuple[Target, Entry]:
-    """The target's schema."""
+    """Returns the target's schema and its report entry."""
     if name not in frame.columns:
         raise ConfigError(f"the target {shown(name)} is of type {frame.left_out[name]}; name another column")
     words = words_of(frame.columns[name])
@@ -121,7 +121,7 @@ def _classes(name: str, words: Words) -> ClassTarget:
 
 
 def in_order(words: Sequence[str]) -> tuple[str, ...]:
-    """Sorted, as numbers if all are: an order that says nothing about how often each occurs."""
+    """Returns `words` sorted, as numbers if all are: an order that does not reveal their frequencies."""
     read = {word: number(word) for word in words}
     if all(value is not None for value in read.values()):
         return tuple(sorted(words, key=lambda word: (read[word] or 0.0, word)))
@@ -136,7 +136,7 @@ def _listed(values: Sequence[str]) -> str:
 def _column(
     name: str, cells: pa.ChunkedArray, rows: int, unwanted: bool, scaling: Scaling
 ) -> tuple[Column, Entry] | Entry:
-    """The column's schema and what to say of it; an Entry alone if it is left out."""
+    """Returns the column's schema and its report entry; only an Entry if the column is left out."""
     if unwanted:
         return Entry(name, "left out", "as asked")
     words = words_of(cells)
@@ -172,7 +172,7 @@ _KINDS: tuple[tuple[Callable[[str], float | None], _Make], ...] = (
 
 
 def _without_identifiers(name: str, values: Floats, words: Words) -> Entry | None:
-    """Why the column is left out, if it counts rows or is named like a key and never says the same twice."""
+    """Returns why to leave the column out if it counts rows, or has unique values and a key-like name."""
     there = values[~np.isnan(values)]
     if len(there) < _ENOUGH_TO_JUDGE or len(np.unique(there)) < len(there):
         return None
@@ -198,7 +198,7 @@ def _absent(missing: int) -> str:
 
 
 def _scale(values: Floats, name: str, scaling: Scaling) -> Scale:
-    """As `scaling` has it; ConfigError where all are the same."""
+    """Returns the scale that `scaling` gives; raises ConfigError if all values are equal."""
     there = values[~np.isnan(values)]
     if len(there) < 2 or float(there.std()) == 0.0:
         raise ConfigError(
@@ -208,7 +208,7 @@ def _scale(values: Floats, name: str, scaling: Scaling) -> Scale:
 
 
 def _category(name: str, words: Words, missing: int, rows: int) -> tuple[Column, Entry] | Entry:
-    """A column of text."""
+    """Returns the schema of a text column and its report entry; only an Entry if it is left out."""
     different, there = len(words.words), rows - missing
     readable = sum(number(word) is not None for word in words.words)
     if different > _FEW_CLASSES and readable >= _NEARLY_ALL * different:
@@ -238,9 +238,9 @@ def _named(name: str, words: Words, missing: int) -> tuple[Column, Entry] | Entr
 
 
 def array_scales(x: NDArray, scaling: Scaling) -> tuple[Scale, ...]:
-    """One for each place of the second axis of `x` (n, ...) where that is short, else one in all.
+    """Returns one scale for each place of the second axis of `x` (n, ...) if it is short, else one in all.
 
-    What is the same everywhere has a standard deviation of 1.
+    Constant values get a standard deviation of 1.
     """
     own = x.shape[1] <= 256 if x.ndim == 2 else x.ndim == 4 and x.shape[1] <= 4
     parts = [x[:, place] for place in range(x.shape[1])] if own else [x]

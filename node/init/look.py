@@ -1,4 +1,4 @@
-"""The first look at somebody's data: a schema for it, whatever its kind, and what was understood."""
+"""The first inspection of somebody's data, of any kind: a schema for it, and a report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FEW_CLASSES = 20
 
 @dataclass(frozen=True)
 class Look:
-    """What was found: the schema, how many rows, columns without a place in it, and the report."""
+    """The result: the schema, the number of rows, the columns left out, and the report."""
 
     schema: Schema
     rows: int
@@ -36,7 +36,7 @@ class Look:
 
 
 def look(path: Path, target: str | None, kind: TargetKind, unwanted: Sequence[str], scaling: Scaling) -> Look:
-    """Look at a file or folder; `target` is a column or array, None for the last column or "y"."""
+    """Inspects a file or folder; `target` is a column or array, None for the last column or "y"."""
     if path.is_dir():
         _refuse("--target", target, "the classes are the names of the folders")
         _refuse("--leave-out", next(iter(unwanted), None), "images have no columns")
@@ -61,7 +61,7 @@ def look(path: Path, target: str | None, kind: TargetKind, unwanted: Sequence[st
 
 
 def _refuse(option: str, value: str | None, why: str) -> None:
-    """ConfigError for an option that means nothing for this kind of data."""
+    """Raises ConfigError for an option that does not apply to this kind of data."""
     if value is not None:
         raise ConfigError(f"{option} {shown(value)} is refused: {why}; leave the option out")
 

@@ -1,6 +1,6 @@
-"""A task for one's own data: which model, how it is trained, and a privacy budget that suits rows and rounds.
+"""Proposes a task for an owner's data: model, training, and a privacy budget that suits rows and rounds.
 
-Rules of thumb, written into a file that people are meant to change.
+These are rules of thumb; the owner can change the task file that they lead to.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ ModelKind = Literal["auto", "linear", "mlp", "cnn"]
 TEST_FRACTION = 0.2
 _EPSILONS = (1.0, 2.0, 4.0, 8.0)
 _BEARABLE_NOISE = 1.0
-"""The noise of one step, as a multiple of the clipping radius, that training puts up with."""
+"""The largest noise of one step, as a multiple of the clipping radius, that training tolerates."""
 LOUD_NOISE = 3.0
-"""Above this, little is learned."""
+"""The noise of a step above which a model learns little."""
 _LARGEST_DELTA = 1e-5
-_LINEAR_BELOW = 2000  # rows: a layer in between has too little to learn from
+_LINEAR_BELOW = 2000  # rows: fewer are too few to train a hidden layer
 _HIDDEN = 32
 _LEAST_RECORDS, _MOST_RECORDS = 10_000, 50_000_000
 
 
 @dataclass(frozen=True)
 class Training:
-    """Keys of [train]."""
+    """The keys of [train]."""
 
     rounds: int
     epochs: int
@@ -42,7 +42,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Privacy:
-    """Keys of [privacy], and the noise of a step (as a multiple of the clipping radius) that they come to."""
+    """The keys of [privacy], and the resulting noise of a step as a multiple of the clipping radius."""
 
     epsilon: float
     delta: float
@@ -51,7 +51,7 @@ class Privacy:
 
 @dataclass(frozen=True)
 class Model:
-    """Keys of [model], the number of parameters, and why this one."""
+    """The keys of [model], the number of parameters, and the reason for the choice."""
 
     cls: str
     args: Mapping[str, Any]
@@ -60,13 +60,13 @@ class Model:
 
 
 def propose_agreement(rows: int) -> AgreementSection:
-    """How peers of about so many `rows` each agree on scales and lists; it tells the power of ten alone."""
+    """Returns the agreement section for peers of about `rows` rows; it reveals only their power of ten."""
     most = 10 ** (math.ceil(math.log10(rows)) + 1)
     return AgreementSection(records=min(_MOST_RECORDS, max(_LEAST_RECORDS, most)))
 
 
 def propose_model(schema: Schema, rows: int, kind: ModelKind) -> Model:
-    """A model for so many `rows`. ConfigError if a `kind` that was asked for does not suit the data."""
+    """Returns a model for so many `rows`; raises ConfigError if the chosen `kind` does not suit the data."""
     outputs = len(schema.target.values) if isinstance(schema.target, ClassTarget) else 1
     image = isinstance(schema, ArraySchema) and len(schema.shape) == 3 and min(schema.shape[1:]) >= 4
     match kind:
@@ -96,22 +96,22 @@ def _cnn(schema: Schema, image: bool, outputs: int, why: str) -> Model:
 
 
 def propose_training(rows: int, rounds: int, private: bool) -> Training:
-    """Steps for so many training `rows`: larger batches with privacy, whose noise does not grow with them."""
+    """Returns the training for so many `rows`: privacy takes larger batches, which do not add noise."""
     if not private:
         return Training(rounds, 1, _batch(rows / 50, 8, 64), 0.05, 0.9)
     return Training(rounds, 1, _batch(rows / 20, 16, 1024), 0.25, 0.5)
 
 
 def _batch(wanted: float, low: int, high: int) -> int:
-    """The power of two below `wanted`, from `low` to `high`."""
+    """Returns the largest power of two up to `wanted`, from `low` to `high`."""
     return min(high, max(low, 2 ** int(math.log2(max(1.0, wanted)))))
 
 
 def propose_privacy(training: Training, rows: int, parameters: int, epsilon: float | None) -> Privacy:
-    """The smallest epsilon of 1, 2, 4, 8 under which a step's noise is bearable, or `epsilon` as asked for.
+    """Returns the smallest epsilon of 1, 2, 4, 8 with tolerable noise per step, or the requested `epsilon`.
 
-    delta is a tenth of one in so many rows, at most 1e-5. The noise of a step is, in the L2 norm over all
-    parameters and as a multiple of the clipping radius, sigma sqrt(d) / batch.
+    delta is at most 0.1 / rows, rounded down to a power of ten, and at most 1e-5. The noise of a step is, in
+    the L2 norm over all parameters and as a multiple of the clipping radius, sigma sqrt(d) / batch.
     """
     delta = min(_LARGEST_DELTA, 10.0 ** math.floor(math.log10(0.1 / rows)))
     wanted = _EPSILONS if epsilon is None else (epsilon,)

@@ -1,4 +1,4 @@
-"""A task as a TOML file with comments, which says what in it came from looking at somebody's data."""
+"""Writes a task as a TOML file whose comments mark what came from somebody's data."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from node.task.sections import AgreementSection, TrainSection
 
 MARK = "# FROM YOUR DATA"
 _COMMENT_WIDTH = 100
-_MOST_AREAS = 100  # classes: the AUC sorts all rows once for each
+_MOST_AREAS = 100  # classes: the AUC sorts all rows once for each class
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """All that a task file says; `privacy` None is none. `left_out` are columns without a place in it."""
+    """The content of a task file; `privacy` is None without privacy. `left_out`: the columns left out."""
 
     name: str
     rows: int
@@ -40,11 +40,11 @@ class Proposal:
     training: Training
     privacy: Privacy | None
     agreement: AgreementSection | None
-    """How peers agree on scales and lists; None: those of the rows that were looked at are taken."""
+    """The agreement on scales and lists; None: the file has those of the inspected rows."""
 
 
 def task_text(proposal: Proposal) -> str:
-    """The whole file."""
+    """Returns the text of the whole file."""
     parts = (
         _head(proposal),
         _task(proposal),
@@ -117,7 +117,7 @@ def _train(training: Training, target: Target) -> Iterator[str]:
 
 
 def _judging(target: Target) -> dict[str, tuple[object, str]]:
-    """What is minimised and what is told of it, by the kind of target."""
+    """Returns loss and metrics, each with a comment, by the kind of target."""
     if isinstance(target, NumberTarget):
         return {
             "loss": ("auto", "mean squared error"),
@@ -157,7 +157,7 @@ def _agreement(section: AgreementSection | None) -> Iterator[str]:
 
 
 def _count(rows: int) -> str:
-    """A number of rows to one digit: it stands in a file for others."""
+    """Returns a number of rows to one digit, as others will read the file."""
     return f"about {float(f'{rows:.1g}'):,.0f}"
 
 
@@ -203,7 +203,7 @@ def _array(schema: ArraySchema) -> Iterator[str]:
 
 
 def plain(value: Any) -> Any:
-    """A schema, a column or a target as tables and lists: the keys that say something, the name first."""
+    """Returns a schema, column or target as tables and lists: the keys that are set, the name first."""
     if is_dataclass(value):
         given = {toml_name(entry): getattr(value, entry.name) for entry in fields(value)}
         said = {name: plain(item) for name, item in given.items() if item is not None and item is not False}
@@ -212,7 +212,7 @@ def plain(value: Any) -> Any:
 
 
 def toml(value: object) -> str:
-    """`value` (text, number, boolean, list, table) in TOML."""
+    """Returns `value` (text, number, boolean, list, table) in TOML."""
     match value:
         case str():
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
@@ -228,6 +228,6 @@ def toml(value: object) -> str:
 
 
 def _comment(text: str) -> str:
-    """`text` as a comment may hold it."""
+    """Returns `text` on one line, shortened for a comment."""
     line = one_line(text)
     return line if len(line) <= _COMMENT_WIDTH else line[: _COMMENT_WIDTH - 3] + "..."

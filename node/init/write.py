@@ -1,4 +1,4 @@
-"""What `python -m node.init` does once it knows what is wanted: look, propose, try out, write."""
+"""The last steps of `python -m node.init`: propose a task, try it out, write it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LOUD = (
 
 
 def write_task(options: InitOptions, found: Look) -> list[str]:
-    """Write a task file for what was found; the lines to print. ConfigError, and no file, where it fails."""
+    """Writes a task file for the inspected data; returns the lines to print. ConfigError: no file."""
     proposal = _proposal(options, found)
     text = task_text(proposal)
     _try_out(read_task(tomllib.loads(text)), options)
@@ -66,7 +66,7 @@ def _proposal(options: InitOptions, found: Look) -> Proposal:
 
 
 def _try_out(task: Task, options: InitOptions) -> None:
-    """Do what a node does before its first round; ConfigError if the task does not suit its own data."""
+    """Runs a node's steps before the first round; raises ConfigError if the task does not suit the data."""
     dataset = own_rows(read_source(options.data, task), task)
     model = build_model(task, dataset)
     make_mechanism(task, shapes(model, task.train.parameters), len(dataset.train_y))
@@ -93,7 +93,7 @@ def _next(options: InitOptions) -> str:
 
 
 def save(out: Path, text: str) -> None:
-    """Write the file, if it is a task; ConfigError if it can not be written."""
+    """Writes `text` to `out`; raises ConfigError if it is not a valid task or cannot be written."""
     read_task(tomllib.loads(text))
     begun()
     try:

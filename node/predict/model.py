@@ -1,4 +1,4 @@
-"""A model as a run left it, made again from its file alone, and what it answers."""
+"""Rebuilds a run's model from its file alone, and computes its predictions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_CLASSES = 1_000_000
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model in eval mode, and what its file says of it; `row` is the shape of one row."""
+    """A model in eval mode, and the metadata of its file; `row` is the shape of one row."""
 
     model: nn.Module
     task: Task
@@ -44,9 +44,9 @@ class SavedModel:
 
 
 def open_model(path: Path) -> SavedModel:
-    """The model in `path`, a file or a run's folder; raises ConfigError.
+    """Opens the model in `path`, a file or a run's folder; raises ConfigError.
 
-    The class that the file names is imported, as a task file's is.
+    It imports the class that the file names, as for a task file.
     """
     file = path / MODEL if path.is_dir() else path
     if file.is_dir():
@@ -69,7 +69,7 @@ def open_model(path: Path) -> SavedModel:
 
 
 def _are_classes(value: object) -> bool:
-    """None for numbers, else how many classes there are."""
+    """Returns whether `value` is None (numeric targets) or a number of classes."""
     return value is None or (type(value) is int and 2 <= value <= _MOST_CLASSES)
 
 
@@ -78,7 +78,7 @@ def _is_shape(value: object) -> TypeGuard[list[int]]:
 
 
 def answer(saved: SavedModel, rows: Rows) -> torch.Tensor:
-    """What the model answers to rows (n, ...): logits (n, k) or (n, 1), or numbers (n,) or (n, 1)."""
+    """Returns the outputs for rows (n, ...): logits (n, k) or (n, 1), or numbers (n,) or (n, 1)."""
     try:
         with torch.inference_mode():
             outputs = torch.cat([saved.model(batch) for batch in rows.x.split(_AT_ONCE)])
@@ -89,7 +89,7 @@ def answer(saved: SavedModel, rows: Rows) -> torch.Tensor:
 
 
 def _check_answer(saved: SavedModel, count: int, shape: tuple[int, ...]) -> None:
-    """ConfigError for what can be neither classes nor numbers of `count` rows: see docs/models.md."""
+    """Raises ConfigError if `shape` fits neither classes nor numbers of `count` rows; see docs/models.md."""
     single = shape in {(count,), (count, 1)}
     named = saved.classes is not None and len(shape) == 2 and shape[0] == count and shape[1] >= saved.classes
     if not (named or (single and saved.classes in {None, 2})):
@@ -101,7 +101,7 @@ def _check_answer(saved: SavedModel, count: int, shape: tuple[int, ...]) -> None
 
 
 def figures(saved: SavedModel, outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, float | None]:
-    """Loss, accuracy and metrics of outputs (n, ...) against targets (n,), as summary.json has them."""
+    """Returns loss, accuracy and metrics of outputs (n, ...) for targets (n,), as in summary.json."""
     section = saved.task.train
     loss = make_loss(section, saved.classes, torch.device("cpu"))
     return {
@@ -112,14 +112,14 @@ def figures(saved: SavedModel, outputs: torch.Tensor, targets: torch.Tensor) -> 
 
 
 def class_names(saved: SavedModel, count: int) -> list[str]:
-    """What the `count` classes that the model answers for are called, as far as the task says."""
+    """Returns the names of the model's `count` classes; numbers for those that the task does not name."""
     schema = saved.task.data.schema
     known = schema.target.values if schema is not None and isinstance(schema.target, ClassTarget) else ()
     return [known[label] if label < len(known) else str(label) for label in range(count)]
 
 
 def in_own_units(saved: SavedModel, values: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Numbers (n,) as the data has them, not as they are learned."""
+    """Returns predictions (n,) in the units of the data instead of the scaled ones of training."""
     schema = saved.task.data.schema
     if schema is None or not isinstance(schema.target, NumberTarget):
         return values.astype(np.float64)
@@ -127,7 +127,7 @@ def in_own_units(saved: SavedModel, values: NDArray[np.float32]) -> NDArray[np.f
 
 
 def written(saved: SavedModel, outputs: torch.Tensor) -> bytes:
-    """A CSV of predictions: the row's number from 1, the prediction, and of classes all probabilities."""
+    """Returns a CSV of predictions: row number from 1, prediction, and for classes all probabilities."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(_lines(saved, outputs))
     return text.getvalue().encode()

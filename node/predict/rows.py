@@ -1,4 +1,4 @@
-"""Rows for a model that is there already: with targets, if the file has them, or without."""
+"""Reads rows for a trained model, with targets if the file has them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Found = tuple[NDArray[np.float32], NDArray[np.int64] | NDArray[np.float32] | Non
 
 @dataclass(frozen=True)
 class Rows:
-    """`x` (n, ...) float32; `y` (n,) int64 labels or float32 numbers, None where the file has none."""
+    """`x` (n, ...) float32; `y` (n,) int64 labels or float32 numbers, None if the file has no targets."""
 
     x: torch.Tensor
     y: torch.Tensor | None
 
 
 def read_rows(path: Path, task: Task, classes: int | None, row: tuple[int, ...]) -> Rows:
-    """The rows in `path` as the task reads its own data, one row of shape `row`; raises ConfigError.
+    """Reads the rows in `path` as the task reads its data; raises ConfigError unless they have shape `row`.
 
-    A file without the target's column, or array, has rows without targets.
+    If the file lacks the target's column, or array, the rows have no targets.
     """
     x, y = _read(path, task, classes, row)
     if x.shape[1:] != row:
@@ -54,7 +54,7 @@ Read = tuple[NDArray[np.float32], NDArray[np.float64] | None]
 
 
 def _columns(path: Path, task: Task, row: tuple[int, ...]) -> Read:
-    """Of a table: the task's columns; where these do not come to a row, all of them if they do."""
+    """Reads a table's feature and target columns; if these do not give a row, all columns are features."""
     try:
         table = read_table(path, task.data.features, task.data.target)
         if table.x.shape[1:] == row:
@@ -67,7 +67,7 @@ def _columns(path: Path, task: Task, row: tuple[int, ...]) -> Read:
 
 
 def _all_columns(path: Path, task: Task) -> NDArray[np.float32]:
-    """The task's features, or all columns; the reader's last one is asked for as if it were a target."""
+    """Returns the task's features, or all columns; it reads the last one as if it were the target."""
     names = task.data.features
     if names is not None and len(names) > 1:
         table = read_table(path, names[:-1], names[-1])

@@ -1,1 +1,1 @@
-"""`python -m node.rejoin`: who decides on the next model, and who is gone for good."""
+"""`python -m node.rejoin`: the electors of the next model, and those that are gone for good."""

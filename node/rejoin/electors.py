@@ -1,7 +1,7 @@
-"""Who decides on the next model, as a folder knows it, and who of them is gone for good by its owner's word.
+"""The electors of the next model that a folder knows, and those that its owner declared gone for good.
 
-The word is a fact of `state.db` (`gone`): read when the node starts, shown to the others with each READY, and
-of no use any more once there is a base with another anchor.
+The declaration is a fact of `state.db` (`gone`): the node reads it at its start and sends it to the others
+with each READY. It has no effect any more once there is a base with another anchor.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ KEY_DIGITS = 16
 
 @dataclass(frozen=True)
 class KnownElectors:
-    """As a folder knows them. `electorate`: None where its anchor is a first base.
+    """The electors that a folder knows. `electorate`: None if the anchor is a first base.
 
-    `endpoints`: where those listened that this node was in a session with.
+    `endpoints`: the listening addresses of members of this node's sessions.
     """
 
     key: Key
@@ -39,12 +39,15 @@ class KnownElectors:
     endpoints: Mapping[Key, str]
 
     def named(self, elector: bytes) -> str:
-        """For people."""
+        """Returns an elector's name for display."""
         return elector_name(elector, self.endpoints)
 
 
 def elector_name(elector: bytes, endpoints: Mapping[Key, str]) -> str:
-    """An elector for people: its key's first digits, and where it listened; of a first base its endpoint."""
+    """Returns an elector's name for display: its key's first digits and endpoint, or its endpoint alone.
+
+    An elector of a first base is named by its endpoint.
+    """
     text = elector.decode("ascii", "replace")
     if is_canonical(text):
         return text
@@ -53,13 +56,13 @@ def elector_name(elector: bytes, endpoints: Mapping[Key, str]) -> str:
 
 
 def endpoints_of(groups: Iterable[Group]) -> dict[Key, str]:
-    """Where their members listened; the last group that names one counts."""
+    """Returns the endpoints of the groups' members; the last group that has a member is decisive."""
     return {ready.key: ready.announce.endpoint for group in groups for ready in group.readys}
 
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Database]:
-    """The database of a folder that no node uses. ConfigError for one that nothing can be read from."""
+    """Opens the database of a folder that no node uses. Raises ConfigError if it has no base to read."""
     database = Database(folder / STATE)
     try:
         if database.is_older or database.fact("base") is None:
@@ -72,7 +75,7 @@ def opened(folder: Path) -> Iterator[Database]:
 
 
 def read_electors(database: Database) -> KnownElectors:
-    """What the folder knows."""
+    """Returns the electors that the folder's database knows."""
     line, before = (line_in(database.fact(name)) for name in ("line", "previous_line"))
     rows = database.rows("select frame from session order by number")
     votes = database.rows("select frame from vote where frame is not null")
@@ -89,14 +92,14 @@ def read_electors(database: Database) -> KnownElectors:
 
 
 def store_gone(database: Database, gone: Iterable[bytes]) -> None:
-    """Who is gone from now on, in place of who was: on the disk when this is over."""
+    """Stores the electors that are gone, in place of those stored before; durable on return."""
     named = sorted(gone)
     with database.step():
         database.set_facts(gone=bytes(msgpack.packb(named)) if named else None)
 
 
 def quorum_words(electorate: Electorate, without: frozenset[bytes]) -> str:
-    """How many of those that are left make a quorum."""
+    """Returns, in words, how many of the remaining electors make a quorum."""
     left = [member for member in electorate.members if member not in without]
     first = electorate.members[0]
     more = len(left) // 2 + 1
@@ -107,7 +110,7 @@ def quorum_words(electorate: Electorate, without: frozenset[bytes]) -> str:
 
 
 def find(written: str, known: KnownElectors) -> bytes:
-    """The elector that is meant. ConfigError, which says who there is."""
+    """Returns the elector that `written` names. Raises ConfigError, which lists the electors."""
     electorate = known.electorate
     refused = _refused(written, known)
     if electorate is None:

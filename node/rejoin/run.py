@@ -1,4 +1,4 @@
-"""What `python -m node.rejoin` shows of a stopped node's folder, and stores in it."""
+"""Shows the electors in a stopped node's folder and stores who is gone, for `python -m node.rejoin`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ The owner of every node that is to go on has to say the same, each with this com
 
 
 def rejoin(out: Path, written: Sequence[str], is_sure: Callable[[], bool]) -> None:
-    """Show who decides; where names are `written`, store that these are gone, once the owner `is_sure`.
+    """Shows the electors; if names are `written`, stores that these are gone, once the owner `is_sure`.
 
-    UserError where a node runs in the folder; ConfigError for a folder without a node, and for wrong names.
+    Raises UserError if a node runs in the folder; ConfigError for a folder without a node, and wrong names.
     """
     _check(out)
     lock = _locked(out)
@@ -57,7 +57,7 @@ def rejoin(out: Path, written: Sequence[str], is_sure: Callable[[], bool]) -> No
 
 
 def _check(out: Path) -> None:
-    """ConfigError where no node has ever used this folder."""
+    """Raises ConfigError if no node has ever used this folder."""
     if not reachable_path(str(out / STATE), "--out").is_file():
         raise ConfigError(f"--out {out} has no {STATE}; allowed: the --out of a node that has run")
 
@@ -74,7 +74,7 @@ def _locked(out: Path) -> Lock:
 
 
 def _state(out: Path, known: KnownElectors) -> list[str]:
-    """What the folder knows."""
+    """Returns the lines on the folder's model and electors."""
     lines = [f"folder: {out}", f"key: {known.key.hex()[:KEY_DIGITS]}", f"model: {_model(known.base)}"]
     electorate = known.electorate
     if electorate is None:
@@ -118,7 +118,7 @@ def _advice(out: Path, known: KnownElectors) -> str:
 
 
 def _meant(written: Sequence[str], known: KnownElectors) -> frozenset[bytes]:
-    """Who is named. ConfigError."""
+    """Returns the electors that `written` names; nobody for "none". Raises ConfigError."""
     if NONE not in written:
         return frozenset(find(one, known) for one in written)
     if len(set(written)) > 1:
@@ -127,7 +127,7 @@ def _meant(written: Sequence[str], known: KnownElectors) -> frozenset[bytes]:
 
 
 def _outcome(known: KnownElectors, gone: frozenset[bytes]) -> list[str]:
-    """What it comes to."""
+    """Returns the lines on the consequences: who is gone, and what then makes a quorum."""
     lines = [f"gone for good: {', '.join(map(known.named, sorted(gone)))}"]
     return lines if known.electorate is None else [*lines, f"then {quorum_words(known.electorate, gone)}"]
 

@@ -1,4 +1,4 @@
-"""What the values of a task can not mean together, though each is fine by itself."""
+"""Checks combinations of a task's values that contradict each other although each is valid by itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_combinations(task: Task, table: Mapping[str, object]) -> None:
-    """Refuse values that can not mean anything together; `table` is the TOML they were read from."""
+    """Raises ConfigError for contradictory values; `table` is the TOML from which `task` was read."""
     _check_schema(task.data)
     if task.data.target is not None and task.data.target in (task.data.features or ()):
         raise ConfigError(
@@ -27,7 +27,7 @@ def check_combinations(task: Task, table: Mapping[str, object]) -> None:
 
 
 def _check_training(task: Task) -> None:
-    """Arguments that would not arrive where they are meant to."""
+    """Refuses arguments that would have no effect or the wrong one."""
     section = task.train
     if ":" in section.optimizer and section.weight_decay:
         raise ConfigError(
@@ -48,7 +48,7 @@ def _check_training(task: Task) -> None:
 
 
 def _check_schema(section: DataSection) -> None:
-    """A schema names target and columns, so that nothing else may."""
+    """Refuses other keys for target and features beside a schema, which names them."""
     for name, value in (("target", section.target), ("features", section.features)):
         if section.schema is not None and value is not None:
             raise ConfigError(
@@ -67,7 +67,7 @@ def _check_privacy(privacy: object) -> None:
 
 
 def _check_protocol(section: AggregationSection) -> None:
-    """Masked sums have one arithmetic, that of the seed shares; dropouts are what they alone tolerate."""
+    """Refuses other shares than seeds for masked sums, and dropouts for additive ones."""
     if section.protocol == "masked" and section.shares != "seed":
         raise ConfigError(
             f"aggregation.shares = {section.shares!r} is refused with aggregation.protocol = 'masked', which "
@@ -81,7 +81,7 @@ def _check_protocol(section: AggregationSection) -> None:
 
 
 def _check_weighting(section: AggregationSection) -> None:
-    """The keys of weighting = "samples", all of them or none."""
+    """Requires the keys of weighting = "samples" with it, and refuses them without it."""
     if section.weighting == "uniform":
         _refuse_without_weights("sample_cap", section.sample_cap)
         _refuse_without_weights("public_weights", section.public_weights or None)
@@ -106,7 +106,7 @@ def _refuse_without_weights(name: str, value: object) -> None:
 
 
 def _check_public_weights(task: Task) -> None:
-    """No noise covers a weight: with a mechanism it must be said to be public."""
+    """Requires that weights are declared public if there is a mechanism, as no noise covers them."""
     section, mechanism = task.aggregation, task.privacy.mechanism
     if section.weighting == "samples" and mechanism != "none" and not section.public_weights:
         raise ConfigError(

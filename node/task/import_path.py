@@ -1,4 +1,4 @@
-"""What a task names by import path, "package.module:Name"."""
+"""Imports the objects that a task names by import path, "package.module:Name"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from node.errors import ConfigError, reason, shown
 
 
 def import_object(path: str) -> object:
-    """Whatever `path`, "package.module:Name", names; raises ConfigError."""
+    """Returns the object that `path`, "package.module:Name", names; raises ConfigError."""
     module_name, _, name = path.partition(":")
     try:
         found: object = reduce(getattr, name.split("."), importlib.import_module(module_name))
@@ -19,7 +19,7 @@ def import_object(path: str) -> object:
 
 
 def import_class(path: str) -> type:
-    """The class that `path` names; raises ConfigError."""
+    """Returns the class that `path` names; raises ConfigError."""
     found = import_object(path)
     if not isinstance(found, type):
         raise ConfigError(f"{shown(path)} is not a class; allowed: 'package.module:Class'")
@@ -27,5 +27,5 @@ def import_class(path: str) -> type:
 
 
 def told(error: Exception) -> str:
-    """The kind of `error` and what it says."""
+    """Returns the type and the message of `error`."""
     return f"{type(error).__name__}: {reason(error)}"

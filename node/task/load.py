@@ -1,4 +1,4 @@
-"""Reading a task: a built-in one or a file, with what the command line changes."""
+"""Reads a task, built-in or from a file, and applies the overrides of the command line."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ from node.task.sections import BUILT_IN_SOURCES, Task
 
 
 def built_in_tasks() -> dict[str, Traversable]:
-    """The task files that come with the package, by name."""
+    """Returns the task files of the package, by name."""
     folder = importlib.resources.files("node").joinpath("tasks")
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     return {file.name.removesuffix(".toml"): file for file in files if file.name.endswith(".toml")}
 
 
 def load_task(name_or_path: str, overrides: Sequence[str]) -> Task:
-    """The task called `name_or_path` (a built-in name or FILE.toml) with `overrides` applied.
+    """Returns the task `name_or_path` (a built-in name or FILE.toml) with `overrides` applied.
 
-    Overrides are `section.key=value`, the value in TOML syntax or a bare word. A relative
-    `data.source` is relative to the file that names it, in an override to the working
-    directory. Raises ConfigError.
+    Overrides are `section.key=value`, the value in TOML syntax or a bare word. A relative `data.source` is
+    relative to the task file, in an override to the working directory. Raises ConfigError.
     """
     return load_changed_task(name_or_path, [parse_override(override, "--set") for override in overrides])
 
 
 def load_changed_task(name_or_path: str, overrides: Sequence[Override]) -> Task:
-    """The same with overrides from several places, the later ones stronger; an error names the place."""
+    """Does the same with overrides from several places; later ones win, and an error names the place."""
     table = _read_table(name_or_path)
     try:
         return read_task(_changed(table, overrides))
@@ -48,7 +47,7 @@ def load_changed_task(name_or_path: str, overrides: Sequence[Override]) -> Task:
 
 
 def _changed(table: Mapping[str, Any], overrides: Sequence[Override]) -> dict[str, Any]:
-    """A copy of `table` with the overrides set in it."""
+    """Returns a copy of `table` with the overrides applied."""
     changed = copy.deepcopy(dict(table))
     for override in overrides:
         apply_override(changed, override)
@@ -56,9 +55,9 @@ def _changed(table: Mapping[str, Any], overrides: Sequence[Override]) -> dict[st
 
 
 def _to_blame(table: Mapping[str, Any], overrides: Sequence[Override], complaint: str) -> str | None:
-    """Where the first override stands from which on `complaint` is made; None for the task itself."""
+    """Returns the place of the first override that leads to `complaint`; None for the task itself."""
     if complaint.startswith(tuple(override.where for override in overrides)):
-        return None  # it names its place already
+        return None  # the complaint names its place already
     blamed: str | None = None
     for count in range(len(overrides), -1, -1):
         try:
@@ -72,14 +71,14 @@ def _to_blame(table: Mapping[str, Any], overrides: Sequence[Override], complaint
 
 
 def overridden(table: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """`table` with every `section.key=value` set in it. Raises ConfigError for one that is not so written."""
+    """Applies every `section.key=value` to `table`, returns it. ConfigError for a malformed override."""
     for override in overrides:
         apply_override(table, parse_override(override, "--set"))
     return table
 
 
 def read_task(table: Mapping[str, object]) -> Task:
-    """The Task that a parsed TOML `table` describes; raises ConfigError."""
+    """Returns the Task that a parsed TOML `table` describes; raises ConfigError."""
     sections = get_type_hints(Task)
     for given in table:
         if given not in sections:
@@ -91,7 +90,7 @@ def read_task(table: Mapping[str, object]) -> Task:
 
 
 def _read_table(name_or_path: str) -> dict[str, Any]:
-    """The parsed TOML of a built-in task or of a file."""
+    """Returns the parsed TOML of a built-in task or of a file."""
     built_in = built_in_tasks()
     if name_or_path in built_in:
         return tomllib.loads(built_in[name_or_path].read_text("utf-8"))
@@ -106,7 +105,7 @@ def _read_table(name_or_path: str) -> dict[str, Any]:
 
 
 def _read_file(path: Path) -> dict[str, Any]:
-    """The parsed TOML of `path`; ConfigError if it can not be read or is not TOML."""
+    """Returns the parsed TOML of `path`; raises ConfigError if it cannot be read or is not TOML."""
     try:
         check_regular(path)
         return tomllib.loads(path.read_bytes().decode("utf-8"))
@@ -117,7 +116,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def _anchor(table: dict[str, Any], section: str, name: str, folder: Path) -> None:
-    """Make a relative path in a task file relative to that file's folder."""
+    """Resolves a relative path in a task file against that file's folder."""
     values = table.get(section)
     path = values.get(name) if isinstance(values, dict) else None
     if isinstance(path, str) and path and path not in BUILT_IN_SOURCES:

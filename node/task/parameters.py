@@ -1,4 +1,4 @@
-"""What all peers of a swarm must have in common, as one canonical text; and how two such texts differ."""
+"""The parameters that all peers of a swarm must share, as canonical text, and their differences in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from node.task.sections import Task
 
 NOTHING_FIXED: Mapping[str, str] = MappingProxyType({})
 _MOST_DIFFERENCES = 3
-_LISTS = ("shapes", "data.schema.columns")  # their items are compared one by one
+_LISTS = ("shapes", "data.schema.columns")  # lists that are compared item by item
 _LONGEST_PARAMETERS = 1 << 18  # characters; a few thousand shared tensors
 
 
@@ -25,12 +25,12 @@ def canonical_parameters(
     bound: float,
     digests: Mapping[str, str] = NOTHING_FIXED,
 ) -> str:
-    """Canonical JSON of all that must be equal in a swarm: sorted keys, no spaces, ASCII.
+    """Returns canonical JSON of all values that must be equal in a swarm: sorted keys, no spaces, ASCII.
 
-    `shapes` are the names and shapes of the shared parameters, in the vector's order; `bound` is what no
-    coordinate of an offer exceeds; `digests` are of what a model has beside them that all must have alike.
-    What a node may choose for itself (its data, its timeouts) is left out, and so is what was before: how
-    scales were agreed on.
+    `shapes` are the names and shapes of the shared parameters, in the vector's order; `bound` is the limit of
+    an offer's coordinates; `digests` are those of initial tensors that must be equal. The JSON
+    leaves out what a node may choose for itself (its data, its timeouts) and the agreement on scales, which
+    is over.
     """
     agreed: dict[str, Any] = {entry.name: shared_values(getattr(task, entry.name)) for entry in fields(task)}
     del agreed["agreement"]
@@ -44,9 +44,9 @@ def canonical_parameters(
 
 
 def describe_difference(mine: str, theirs: str) -> str:
-    """Why two nodes do not fit: the first dotted keys that differ, with both values.
+    """Returns why two nodes do not fit: the first dotted keys that differ, with both values.
 
-    Both are `canonical_parameters`; `theirs` may be anything, the answer is one bounded line.
+    Both are `canonical_parameters`, but `theirs` may be any text; the result is one line of bounded length.
     """
     try:
         here, there = _flat(json.loads(mine)), _flat(_parsed(theirs))
@@ -61,7 +61,7 @@ def describe_difference(mine: str, theirs: str) -> str:
 
 
 def _parsed(theirs: str) -> dict[str, Any]:
-    """The JSON object that `theirs` is; ValueError if it is too long or something else."""
+    """Returns the JSON object in `theirs`; raises ValueError if it is too long or not an object."""
     if len(theirs) > _LONGEST_PARAMETERS:
         raise ValueError
     table = json.loads(theirs)
@@ -71,7 +71,7 @@ def _parsed(theirs: str) -> dict[str, Any]:
 
 
 def _flat(value: object, name: str = "") -> dict[str, str]:
-    """The leaves of tables by dotted key, and of the lists of shapes and columns by number, as JSON."""
+    """Returns leaves as JSON: of tables by dotted key, of the lists of shapes and columns by number."""
     match value:
         case dict() if value:
             items = [(str(part), item) for part, item in value.items()]
@@ -86,12 +86,12 @@ def _flat(value: object, name: str = "") -> dict[str, str]:
 
 
 def _both(name: str, here: Mapping[str, str], there: Mapping[str, str]) -> str:
-    """`name` with its value here and there, each bounded."""
+    """Returns `name` with its value here and there, each of bounded length."""
     values = (_clipped(side.get(name, "absent")) for side in (here, there))
     return f"{_clipped(name)} is {next(values)} here and {next(values)} there"
 
 
 def _clipped(text: str) -> str:
-    """`text` on one line, at most 48 characters."""
+    """Returns `text` on one line of at most 48 characters."""
     line = one_line(text)
     return line if len(line) <= 48 else line[:45] + "..."

@@ -1,7 +1,6 @@
 """The rules for the values of a task file, and the one function that reads a section.
 
-A section is a frozen dataclass; each field carries its rule as metadata, so that adding
-a key is adding a line.
+A section is a frozen dataclass; each field carries its rule as metadata, so a new key takes one line.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ _KEY = "node.task.sections.key"
 
 @dataclass(frozen=True)
 class Rule:
-    """What one key accepts.
+    """The rule for the values of one key.
 
-    `accept` returns the value as it is kept, or raises ValueError or ArithmeticError;
-    `allowed` says in words what it takes.
+    `accept` returns the value to store, or raises ValueError or ArithmeticError; `allowed` describes the
+    allowed values in words.
     """
 
     allowed: str
@@ -38,7 +37,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class _Key:
-    """Metadata of a field: its rule, its name in TOML, whether the swarm must agree on it."""
+    """The metadata of a field: its rule, its name in TOML, and whether the swarm must share the value."""
 
     rule: Rule
     name: str | None
@@ -53,10 +52,10 @@ def key(
     name: str | None = None,
     shared: bool = True,
 ) -> Any:
-    """A dataclass field for one key; with neither `default` nor `factory` it is required.
+    """Returns a dataclass field for one key; without `default` and `factory` the key is required.
 
-    `name` is the key in TOML where the field can not be called so; `shared` keys enter
-    the parameters that a whole swarm must have in common.
+    `name` is the key in TOML if the field cannot have this name; `shared` keys are part of the parameters
+    that a whole swarm must have in common.
     """
     return field(default=default, default_factory=factory, metadata={_KEY: _Key(rule, name, shared)})
 
@@ -78,18 +77,18 @@ def rule_of(entry: Field[Any]) -> Rule:
 
 
 def is_shared(entry: Field[Any]) -> bool:
-    """Whether a swarm must have in common the value of `entry`, a field made by `key`."""
+    """Returns whether a swarm must share the value of `entry`, a field made by `key`."""
     shared: bool = entry.metadata[_KEY].shared
     return shared
 
 
 def shared_values(section: Any) -> dict[str, Any]:
-    """The values of `section` that a swarm must agree on, by their names in TOML."""
+    """Returns the values of `section` that a swarm must share, by their names in TOML."""
     return {key_name(entry): getattr(section, entry.name) for entry in fields(section) if is_shared(entry)}
 
 
 def whole(low: int, high: int, *, because: str = "") -> Rule:
-    """A whole number from `low` to `high`; `because` is the reason of the bound, if told."""
+    """A whole number from `low` to `high`; `because` adds the reason for the bound to the message."""
 
     def accept(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
@@ -106,7 +105,7 @@ def real(
     below: float | None = None,
     at_most: float | None = None,
 ) -> Rule:
-    """A finite number within the given bounds; whole numbers are taken as floats."""
+    """A finite number within the given bounds; whole numbers become floats."""
     bounds = (
         ("above", operator.gt, above),
         ("at least", operator.ge, at_least),
@@ -162,7 +161,7 @@ def boolean() -> Rule:
 
 
 def text(allowed: str, pattern: str = r".+") -> Rule:
-    """A string that `pattern` matches as a whole; `allowed` says it in words."""
+    """A string that `pattern` matches completely; `allowed` describes it in words."""
 
     def accept(value: object) -> str:
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
@@ -213,7 +212,7 @@ def numbers(least: int, most: int, each: Rule) -> Rule:
 
 
 def plain_table(allowed: str) -> Rule:
-    """A table of text, finite numbers, booleans, lists and tables, all fit for JSON."""
+    """A table of text, finite numbers, booleans, lists and tables that JSON can represent."""
 
     def accept(value: object) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -224,7 +223,7 @@ def plain_table(allowed: str) -> Rule:
 
 
 def _plain(value: object) -> Any:
-    """`value` if it is fit for JSON, tables and lists copied; else ValueError."""
+    """Returns `value`, with copied tables and lists; raises ValueError if JSON cannot represent it."""
     match value:
         case dict():
             return {name: _plain(item) for name, item in value.items()}
@@ -238,7 +237,7 @@ def _plain(value: object) -> Any:
 
 
 def read_section(section: type[_Section], name: str, table: object) -> _Section:
-    """The dataclass `section` from its TOML `table`; `name` is the section's own name.
+    """Returns the dataclass `section` from its TOML `table`; `name` is the section's name.
 
     Raises ConfigError for an unknown or missing key and for a value that its rule refuses.
     """
@@ -255,7 +254,7 @@ def read_section(section: type[_Section], name: str, table: object) -> _Section:
 
 
 def _read(entry: Field[Any], section: str, table: Mapping[str, object]) -> Any:
-    """The value of the key that `entry` holds; ConfigError if its rule refuses it."""
+    """Returns the value of the key of `entry`; raises ConfigError if its rule refuses it."""
     name, rule = key_name(entry), rule_of(entry)
     try:
         return rule.accept(table[name])
@@ -265,7 +264,7 @@ def _read(entry: Field[Any], section: str, table: Mapping[str, object]) -> Any:
 
 
 def unknown_name(kind: str, dotted: str, name: str, allowed: list[str]) -> ConfigError:
-    """The error for an unknown section or key, with the nearest allowed name as a hint."""
+    """Returns the error for an unknown section or key, with the nearest allowed name as a hint."""
     near = difflib.get_close_matches(name, allowed, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     return ConfigError(f"{shown(dotted)} is not a known {kind}{hint}; allowed: {', '.join(allowed)}")

@@ -1,7 +1,7 @@
-"""The public schema of a task's data: what every peer's rows are turned into, so that all encode alike.
+"""The public schema of a task's data, by which every peer encodes its rows in the same way.
 
-It stands in the task file under [data.schema] and is part of the parameters that a swarm must share. Nothing
-in it is worked out from a peer's own rows at the start of a run: scales and category lists are values of the
+The task file holds it under [data.schema], and it is part of the parameters that a swarm must share. No part
+of it is computed from a peer's own rows at the start of a run: scales and category lists are values of the
 task, wherever they came from.
 """
 
@@ -21,9 +21,9 @@ MOST_COLUMNS = 2000
 MOST_VALUES = 1000
 MOST_CLASSES = 10_000
 MOST_FEATURES = 50_000_000
-"""Numbers in one encoded row."""
+"""The most numbers in one encoded row."""
 _LONGEST_NAME = 200  # characters, of a column or a category
-_LONGEST_TOLD = 6000  # characters of a schema that nodes tell each other in full; their hellos have 16 Ki
+_LONGEST_TOLD = 6000  # characters of a schema that nodes send in full; a hello has at most 16 Ki
 _HERE = "data.schema"
 
 _name = text(f"a column's name, at most {_LONGEST_NAME} characters", rf"(?s).{{1,{_LONGEST_NAME}}}")
@@ -36,8 +36,8 @@ _edge = real(at_least=-1e30, at_most=1e30)
 class NumberColumn:
     """A number, or a date as days since 1970-01-01: one feature, (value - mean) / std.
 
-    With `missing` a second feature is 1 where there is no value. `low` and `high`: a public range; what lies
-    outside is cut to it.
+    With `missing` a second feature is 1 for a missing value. `low` and `high`: a public range, to which
+    values are clipped.
     """
 
     name: str = key(_name)
@@ -50,13 +50,13 @@ class NumberColumn:
 
     @property
     def width(self) -> int:
-        """Features that it makes."""
+        """The number of features."""
         return 1 + self.missing
 
 
 @dataclass(frozen=True)
 class BooleanColumn:
-    """Yes or no: one feature, 1 or -1. With `missing` a second one is 1 where there is no value."""
+    """Yes or no: one feature, 1 or -1. With `missing` a second one is 1 for a missing value."""
 
     name: str = key(_name)
     kind: Literal["boolean"] = key(choice("boolean"))
@@ -64,13 +64,13 @@ class BooleanColumn:
 
     @property
     def width(self) -> int:
-        """Features that it makes."""
+        """The number of features."""
         return 1 + self.missing
 
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """One of `values`: a feature for each, in that order, and a last one for any other value."""
+    """One of `values`: one feature for each, in this order, and a last one for any other value."""
 
     name: str = key(_name)
     kind: Literal["category"] = key(choice("category"))
@@ -78,7 +78,7 @@ class CategoryColumn:
 
     @property
     def width(self) -> int:
-        """Features that it makes."""
+        """The number of features."""
         return len(self.values) + 1
 
 
@@ -96,7 +96,7 @@ class ClassTarget:
 
 @dataclass(frozen=True)
 class NumberTarget:
-    """A number to be regressed on, learned as (value - mean) / std. `low` and `high`: as of a column."""
+    """A numeric target, learned as (value - mean) / std. `low` and `high`: as for a column."""
 
     kind: Literal["number"] = key(choice("number"))
     mean: float = key(_mean)
@@ -127,8 +127,8 @@ class TableSchema:
 class ArraySchema:
     """An npz ("array") or a folder of images, channels first, pixels from 0 to 1 ("images").
 
-    Scaled to (value - mean) / std; `mean` and `std` are one number, or one for each of shape[0], and so are
-    `low` and `high`, a public range that values are cut to; None: none.
+    Values are scaled to (value - mean) / std. `mean` and `std` are one number or one for each of shape[0],
+    and so are `low` and `high`, a public range to which values are clipped; None: no range.
     """
 
     kind: Literal["array", "images"]
@@ -145,7 +145,7 @@ Schema = TableSchema | ArraySchema
 
 @dataclass(frozen=True)
 class _Array:
-    """The keys of an array's or of images' schema, but for kind and target."""
+    """The keys of an array's or of images' schema, except kind and target."""
 
     shape: tuple[float, ...] = key(numbers(1, 8, real(at_least=1, at_most=1e8)))
     mean: tuple[float, ...] = key(numbers(1, 1_000_000, _mean))
@@ -155,7 +155,7 @@ class _Array:
 
 
 def schema_rule() -> Rule:
-    """The rule for data.schema; it names the very column that is wrong."""
+    """The rule for data.schema; its errors name the wrong column."""
     return Rule("a table with kind, target and columns", _schema)
 
 
@@ -182,7 +182,7 @@ def _only(given: Mapping[str, object], allowed: set[str]) -> None:
 
 
 def _kind(where: str, value: object, kinds: Mapping[str, type]) -> type:
-    """The dataclass for the table `value`, by its kind."""
+    """Returns the dataclass for the table `value`, by its kind."""
     if not isinstance(value, dict):
         raise ConfigError(f"{where} = {shown(value)} is refused; allowed: a table with a kind")
     kind = value.get("kind")
@@ -226,7 +226,7 @@ def _column(number: int, item: object) -> Column:
 
 
 def _check_range(where: str, low: float | None, high: float | None) -> None:
-    """ConfigError for half a range, or an empty one."""
+    """Raises ConfigError for half a range, or an empty one."""
     if (low is None) != (high is None):
         name, other = ("low", "high") if high is None else ("high", "low")
         raise ConfigError(f"{where}.{name} is given without {other}; allowed: both, or none")
@@ -254,7 +254,7 @@ def _array(kind: Literal["array", "images"], target: Target, rest: Mapping[str, 
 
 
 def _check_scale(read: _Array, shape: tuple[int, ...]) -> None:
-    """ConfigError for a list that is too short or too long, or a range that is none."""
+    """Raises ConfigError for a list of the wrong length or an invalid range."""
     named = {"mean": read.mean, "std": read.std, "low": read.low, "high": read.high}
     for name, values in named.items():
         if values is not None and len(values) not in (1, shape[0]):
@@ -274,7 +274,7 @@ def _check_scale(read: _Array, shape: tuple[int, ...]) -> None:
 
 
 def agreed_schema(schema: Schema) -> dict[str, Any]:
-    """What nodes compare: the schema in full, or where that is long a SHA-256 of it."""
+    """Returns what nodes compare: the full schema, or its SHA-256 if it is long."""
     plain: dict[str, Any] = json.loads(json.dumps(_given(asdict(schema)), allow_nan=False))
     written = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     if len(written) <= _LONGEST_TOLD:
@@ -283,7 +283,7 @@ def agreed_schema(schema: Schema) -> dict[str, Any]:
 
 
 def _given(value: Any) -> Any:
-    """`value` without keys that have none."""
+    """Returns `value` without the keys whose value is None."""
     match value:
         case dict():
             return {name: _given(item) for name, item in value.items() if item is not None}

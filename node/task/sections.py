@@ -1,4 +1,4 @@
-"""The sections of a task file, as values: what each key may hold, and what it is without being given."""
+"""The sections of a task file as values: the rule and the default of each key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _arguments = plain_table("a table of text, numbers, booleans, lists")
 
 @dataclass(frozen=True)
 class TaskSection:
-    """What the swarm learns. `seed` fixes initial model, test split and partition."""
+    """The task's name and seed. `seed` determines the initial model, the test split and the partition."""
 
     name: str = key(text("letters, digits, '.', '_' and '-', at most 64", _TASK_NAME))
     seed: int = key(whole(0, _LARGEST_SEED), 0)
@@ -36,7 +36,7 @@ class TaskSection:
 class ModelSection:
     """The model: an import path (`class` in TOML) and its keyword arguments.
 
-    `weights` is a file of tensors that it begins with; not the path is agreed on, but what was in it.
+    `weights` is a file of initial tensors; the peers agree on its content, not on its path.
     """
 
     cls: str = key(text("'package.module:Class'", _PATH), name="class")
@@ -46,9 +46,9 @@ class ModelSection:
 
 @dataclass(frozen=True)
 class DataSection:
-    """Where the rows come from; `source` is a built-in set, a file or a folder, None needs --data.
+    """The source of the rows: a built-in set, a file or a folder; without a `source`, --data is required.
 
-    With a `schema` it says what is a row and how it is encoded, without one all values are plain numbers.
+    A `schema` says what a row is and how it is encoded; without one all values are plain numbers.
     """
 
     source: str | None = key(text("'digits', or a file or folder of data"), None, shared=False)
@@ -60,11 +60,12 @@ class DataSection:
 
 @dataclass(frozen=True)
 class TrainSection:
-    """Local training. `momentum` is the first moment's decay where `optimizer` is Adam.
+    """Local training. For Adam, `momentum` is the decay of the first moment.
 
-    An optimiser by import path is given `learning_rate` and `optimizer_args` alone. `parameters` are trained
-    and aggregated, `local` ones trained and kept by the node, all others stay as they began. `schedule` is a
-    factor of the learning rate by round. `metrics`, `device` and `threads` are each node's own matter.
+    An optimiser by import path receives only `learning_rate` and `optimizer_args`. The node trains and shares
+    `parameters`, trains `local` ones without sharing them, and keeps all others at their initial values.
+    `schedule` multiplies the learning rate by a factor per round. Each node chooses its own `metrics`,
+    `device` and `threads`.
     """
 
     rounds: int = key(whole(1, 1_000_000), 20)
@@ -97,7 +98,7 @@ class TrainSection:
 
     @property
     def plain(self) -> bool:
-        """Whether all parameters are trained by SGD at one rate, and by the loss that the targets suggest."""
+        """Whether SGD trains all parameters at one rate, with the loss that the targets imply."""
         chosen = (self.optimizer, self.schedule, self.loss, self.parameters)
         return chosen == ("sgd", "constant", "auto", "*") and not (
             self.optimizer_args or self.schedule_args or self.loss_args
@@ -106,7 +107,7 @@ class TrainSection:
 
 @dataclass(frozen=True)
 class PrivacySection:
-    """Noise. `epsilon` and `delta` are totals over `train.rounds`; with "none" they have no effect."""
+    """Privacy. `epsilon` and `delta` are totals over `train.rounds`; with "none" they have no effect."""
 
     mechanism: str = key(
         text("'none', 'ldp', 'aldp', 'dp-sgd' or 'package.module:Class'", _MECHANISM), "none"
@@ -121,14 +122,14 @@ class PrivacySection:
 
 @dataclass(frozen=True)
 class AggregationSection:
-    """Secure aggregation. The three timeouts are caps; they and the gate are each node's own matter.
+    """Secure aggregation. Each node chooses its own three timeouts, which are caps, and its own loss gate.
 
     `dropouts`: how many members of a masked sum may fall silent; None: a fifth of them. With `weighting`
-    "samples" a peer's update weighs min(rows / `sample_cap`, 1). `loss_gate`: how much the mean loss on this
-    node's own training rows may rise above its lowest. `quorum`: the first model is made by so many nodes,
-    whoever they are; None: by the peers that are named. `weak`: whether to go on, after a while, without a
-    quorum of those who made the last model; `amnesty_s`: when those of them that are silent count as gone for
-    good; None: when the owner says so.
+    "samples" a peer's update has the weight min(rows / `sample_cap`, 1). `loss_gate`: how far the mean loss
+    on this node's own training rows may rise above its lowest value. `quorum`: the number of nodes, of any
+    identity, that make the first base; None: the named peers make it. `weak`: whether the node continues,
+    after a while, without a quorum of the electors of the last base. `amnesty_s`: the time after which silent
+    electors count as gone for good; None: only the owner declares them gone.
     """
 
     protocol: str = key(choice("masked", "additive"), "masked")
@@ -158,11 +159,11 @@ class AggregationSection:
 
 @dataclass(frozen=True)
 class AgreementSection:
-    """How peers agree on scales and lists before they learn (python -m node.agree); else without effect.
+    """The agreement on scales and lists before learning (python -m node.agree); otherwise without effect.
 
-    `share`: of privacy.epsilon and privacy.delta. `records`: what no peer has more of. `least_records`: a
-    category with fewer, in all, is counted as "other". `tries`: how often sums may be released, the share
-    covers all of them.
+    `share`: the part of privacy.epsilon and privacy.delta that it may spend. `records`: the most records of
+    any peer. `least_records`: a category with fewer records in total counts as "other". `tries`: how often
+    sums may be released; the share covers all releases.
     """
 
     share: float = key(real(at_least=0.001, at_most=0.999), 0.1)
@@ -173,7 +174,7 @@ class AgreementSection:
 
 @dataclass(frozen=True)
 class Task:
-    """A task file, validated; every value is within the rule of its key."""
+    """A validated task file; every value obeys the rule of its key."""
 
     task: TaskSection
     model: ModelSection

@@ -1,13 +1,13 @@
-"""Batch normalisation between peers: its running statistics are of a node's own rows, and stay with it.
+"""Batch normalisation between peers: a node computes running statistics from its own rows and keeps them.
 
-    training     batch norm normalises by the batch, as ever; running statistics have no part in it
-    evaluation   they are estimated anew, for the very parameters that are evaluated, from the training rows
-    fixed        a layer whose parameters are not trained keeps the statistics that it began with
+    training     batch norm normalises by the batch, as usual; running statistics are not used
+    evaluation   the node estimates them from the training rows for exactly the evaluated parameters
+    fixed        a layer whose parameters are not trained keeps its initial statistics
 
-What training leaves behind in them is of other parameters than those of a mean, so that it is estimated
-again (Izmailov et al. 2018, "Averaging Weights Leads to Wider Optima", section 3.1). Nothing of it leaves the
-node: a mean of the peers' statistics would have to be noised like an update, and would still be wrong where
-their rows differ.
+The statistics after training belong to other parameters than those of a mean, so the node estimates them
+again (Izmailov et al. 2018, "Averaging Weights Leads to Wider Optima", section 3.1). They never leave the
+node: a mean of the peers' statistics would need noise like an update, and would still be wrong if their rows
+differ.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
-_ESTIMATED_ROWS = 16_384  # at most; further ones would change nothing that can be seen
+_ESTIMATED_ROWS = 16_384  # at most; more rows make no visible difference
 _AT_ONCE = 1024
 
 
 class BatchNorms:
-    """The layers of a model that keep running statistics, told apart by what is trained.
+    """The layers of a model that keep running statistics, divided into trained and fixed ones.
 
-    Made when it is decided what is trained (`requires_grad`), and for good.
+    The division is final: create it once `requires_grad` is set for all parameters.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -40,24 +40,24 @@ class BatchNorms:
 
     @property
     def fixed_statistics(self) -> frozenset[str]:
-        """Names of the buffers of layers that keep what they began with."""
+        """The names of the buffers of layers that keep their initial statistics."""
         return frozenset(_buffers(self._fixed))
 
     @property
     def estimated_statistics(self) -> frozenset[str]:
-        """Names of the buffers that are estimated anew for whatever is evaluated."""
+        """The names of the buffers that are estimated again for each evaluated vector."""
         return frozenset(_buffers(self._estimated))
 
     def begin_training(self) -> None:
-        """Put the model in training mode, but for layers that are not trained."""
+        """Puts the model in training mode, except the layers that are not trained."""
         self._model.train()
         for layer in self._fixed.values():
             layer.eval()
 
     def estimate(self, rows: torch.Tensor) -> None:
-        """Work out running statistics for the model as it is from `rows` (n, ...); it ends in eval mode.
+        """Estimates running statistics of the current model from `rows` (n, ...), leaves it in eval mode.
 
-        The mean over batches of nearly the same size. A single row has no variance: they stay as they are.
+        They are means over batches of nearly equal size. A single row has no variance: it changes nothing.
         """
         self._model.eval()
         if not self._estimated or len(rows) < 2:
@@ -66,7 +66,7 @@ class BatchNorms:
         try:
             for layer in self._estimated.values():
                 layer.reset_running_stats()
-                layer.momentum = None  # the mean of all batches, instead of mostly the last
+                layer.momentum = None  # the mean of all batches, instead of a mean dominated by the last
                 layer.train()
             with torch.no_grad():
                 for batch in _batches(rows):
@@ -82,7 +82,7 @@ def _keeps_statistics(layer: nn.Module) -> bool:
 
 
 def _is_trained(model: nn.Module, name: str) -> bool:
-    """Whether the layer's own parameters are; of a layer without any, whether anything beside it is."""
+    """Returns whether the layer's parameters are trained, or without any, its parent module's."""
     layer = model.get_submodule(name)
     beside = layer if any(True for _ in layer.parameters()) else model.get_submodule(name.rpartition(".")[0])
     return any(parameter.requires_grad for parameter in beside.parameters())
@@ -94,7 +94,7 @@ def _buffers(layers: Mapping[str, nn.Module]) -> list[str]:
 
 
 def _batches(rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """At most _ESTIMATED_ROWS of `rows`, evenly over all of them, in batches of two rows or more."""
+    """Returns at most _ESTIMATED_ROWS of `rows`, evenly spaced, in batches of two rows or more."""
     if len(rows) > _ESTIMATED_ROWS:
         places = torch.arange(_ESTIMATED_ROWS, device=rows.device) * len(rows) // _ESTIMATED_ROWS
         rows = rows[places]

@@ -1,4 +1,4 @@
-"""What a task names, built: its model, checked against the data."""
+"""Builds a task's model and checks it against the data."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from node.task.sections import ModelSection, Task
 from node.training.initial_weights import load_weights
 from node.training.parameter_scope import plain_tensors
 
-_initialising = threading.Lock()  # torch's initialisers know one generator, the process's
-_KINDS = (  # of buffers: what numpy and a model file know as well
+_initialising = threading.Lock()  # torch's initialisers use the global generator of the process
+_KINDS = (  # types of buffers that numpy and a model file support too
     *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
     *(torch.float16, torch.float32, torch.float64),
 )
 
 
 def import_class(path: str) -> type:
-    """The class that `path`, "package.module:Class", names; raises ConfigError."""
+    """Returns the class that `path`, "package.module:Class", names; raises ConfigError."""
     return import_path.import_class(path)
 
 
 def build_model(task: Task, dataset: Dataset) -> nn.Module:
-    """The task's model, as `make` makes it under task.seed; ConfigError where it does not fit the dataset."""
+    """Returns the task's model, made with task.seed; raises ConfigError if it does not fit the dataset."""
     model = make(task.model, task.task.seed)
     _check_fit(model, task.model, dataset, task.train.loss)
     return model
 
 
 def build(section: ModelSection, seed: int, dataset: Dataset) -> nn.Module:
-    """A section's model on the CPU for targets of the usual loss, its parameters drawn under `seed`.
+    """Returns a section's model on the CPU, for the default loss, with parameters drawn from `seed`.
 
-    The caller's global generator of torch is left as it was. Raises ConfigError if there is no
-    such module, the arguments do not suit it, or it does not take or answer the dataset's rows.
+    Torch's global generator keeps its state. Raises ConfigError if there is no such module, the arguments do
+    not suit it, or its inputs or outputs do not fit the dataset's rows.
     """
     model = make(section, seed)
     _check_fit(model, section, dataset, "auto")
@@ -49,7 +49,7 @@ def build(section: ModelSection, seed: int, dataset: Dataset) -> nn.Module:
 
 
 def make(section: ModelSection, seed: int) -> nn.Module:
-    """A section's model on the CPU, drawn under `seed`, with its file of weights; raises ConfigError."""
+    """Returns a section's model on the CPU, from `seed` and its file of weights; raises ConfigError."""
     cls = import_class(section.cls)
     if not issubclass(cls, nn.Module):
         raise ConfigError(f"model.class = {shown(section.cls)} is refused; allowed: a torch.nn.Module")
@@ -61,7 +61,7 @@ def make(section: ModelSection, seed: int) -> nn.Module:
 
 
 def _check_tensors(model: nn.Module, section: ModelSection) -> None:
-    """ConfigError for parameters and buffers that can not be added up, kept or drawn alike everywhere."""
+    """Raises ConfigError for tensors that nodes cannot sum, store or reproduce from a seed."""
     for name, tensor in plain_tensors(model).items():
         if isinstance(tensor, UninitializedParameter | UninitializedBuffer):
             raise ConfigError(
@@ -78,7 +78,7 @@ def _check_tensors(model: nn.Module, section: ModelSection) -> None:
 
 
 def _initialised(cls: type[nn.Module], section: ModelSection, seed: int) -> nn.Module:
-    """An instance of `cls`; the same on every node that has the same task and seed."""
+    """Returns an instance of `cls`, the same on every node with the same task and seed."""
     arguments: dict[str, Any] = dict(section.args)
     with _initialising, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
@@ -91,7 +91,7 @@ def _initialised(cls: type[nn.Module], section: ModelSection, seed: int) -> nn.M
 
 
 def _check_fit(model: nn.Module, section: ModelSection, dataset: Dataset, loss: str) -> None:
-    """ConfigError if `model` does not take the rows or answers in the wrong shape for train.loss."""
+    """Raises ConfigError if `model` does not accept the rows or its outputs do not fit train.loss."""
     rows = dataset.train_x[:2]  # (2, ...)
     shape = " x ".join(map(str, rows.shape[1:]))
     try:
@@ -105,7 +105,7 @@ def _check_fit(model: nn.Module, section: ModelSection, dataset: Dataset, loss: 
 
 
 def _check_outputs(outputs: object, section: ModelSection, classes: int | None, loss: str, rows: int) -> None:
-    """ConfigError if `outputs` of `rows` rows are not logits or numbers as targets and loss need them."""
+    """Raises ConfigError unless `outputs` for `rows` rows are logits or numbers that fit targets and loss."""
     got = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else ()
     one_each = got in {(rows,), (rows, 1)}
     if classes is None:
@@ -124,7 +124,7 @@ def _check_outputs(outputs: object, section: ModelSection, classes: int | None, 
 
 
 def _answer(model: nn.Module, rows: torch.Tensor) -> object:
-    """What `model` answers, untrained and undisturbed."""
+    """Returns the outputs of `model` in eval mode, and restores its mode."""
     training = model.training
     model.eval()
     with torch.inference_mode():

@@ -1,6 +1,6 @@
-"""Where a node trains, and on how many threads: its owner's choice, which no peer learns.
+"""The device and the number of threads of training: the owner's choice, which no peer learns.
 
-Vectors stay on the CPU whatever the device: what is agreed on, masked and stored is the same for all.
+Vectors stay on the CPU for every device: what nodes agree on, mask and store is the same for all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from node.errors import ConfigError, UserError, reason
 
 
 def find_device(asked: str) -> torch.device:
-    """The device that train.device asks for; ConfigError if this machine's torch has none such."""
+    """Returns the device that train.device requests; ConfigError if torch does not find it here."""
     there = _there()
     if asked == "auto":
         return tried(torch.device(there[0]))
@@ -29,10 +29,10 @@ def find_device(asked: str) -> torch.device:
 
 
 def tried(device: torch.device) -> torch.device:
-    """`device`, once it has added two numbers; ConfigError for one that torch finds but can not use."""
+    """Returns `device` after a trial addition; ConfigError for one that torch finds but cannot use."""
     try:
         float(torch.ones(2, device=device).sum())
-    except (RuntimeError, AssertionError) as error:  # no kernels for this card, a driver too old, taken away
+    except (RuntimeError, AssertionError) as error:  # no kernels for this card, an old driver, a lost device
         raise ConfigError(
             f"train.device = {str(device)!r} is there and does not work: {reason(error)}; set another, or "
             "'cpu'"
@@ -42,7 +42,7 @@ def tried(device: torch.device) -> torch.device:
 
 @contextmanager
 def within_memory(device: str, batch_size: int) -> Iterator[None]:
-    """UserError where a device runs out of memory; each kind of device raises an error of its own."""
+    """Raises UserError if a device runs out of memory, for which each kind of device has its own error."""
     try:
         yield
     except RuntimeError as error:
@@ -55,7 +55,7 @@ def within_memory(device: str, batch_size: int) -> Iterator[None]:
 
 
 def _there() -> list[str]:
-    """The names of what there is, the fastest first."""
+    """Returns the names of the available devices, the fastest first."""
     found = ["mps"] if torch.backends.mps.is_available() else []
     if torch.cuda.is_available():
         found = ["cuda", *(f"cuda:{number}" for number in range(torch.cuda.device_count())), *found]
@@ -63,10 +63,10 @@ def _there() -> list[str]:
 
 
 def thread_count(asked: int | None, listen: str | None, peers: Iterable[str], tracker: str | None) -> int:
-    """Torch's threads: `asked`, or this node's share of the cores that it may use.
+    """Returns torch's number of threads: `asked`, or this node's share of the cores that it may use.
 
-    Peers on loopback, or on the host that this node listens at, are taken to be here. A tracker on
-    loopback is reached from here alone: all of its peers are here, and nobody knows how many.
+    Peers on loopback, or on the host on which this node listens, count as local. A tracker on loopback is
+    reachable only from this machine: all of its peers are local, in unknown number, so the result is 1.
     """
     if asked is not None:
         return asked
@@ -78,7 +78,7 @@ def thread_count(asked: int | None, listen: str | None, peers: Iterable[str], tr
 
 
 def usable_cores() -> int:
-    """The cores that this process may run on: `taskset` and the like leave it fewer than there are."""
+    """Returns the number of cores that this process may use, which `taskset` and the like restrict."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,7 +1,7 @@
-"""How a node's gradient steps are made: which rows are in a batch, and what gradient it gives.
+"""A node's gradient steps: the rows of a batch, and its gradient.
 
-Plain steps go through all rows in a new order; private ones sample rows and noise the gradient, as
-`privacy.mechanism = "dp-sgd"` asks. The optimiser does not know which.
+Plain steps use all rows in a new order each epoch; private steps sample rows and noise the gradient, for
+`privacy.mechanism = "dp-sgd"`. The optimiser does not depend on the kind of step.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class GradientSteps(Protocol):
-    """An epoch's batches, and the gradient of one."""
+    """The batches of an epoch, and the gradient of a batch."""
 
     def batches(self, rng: np.random.Generator) -> Iterator[torch.Tensor]:
-        """Row numbers (n,) int64 of each batch of an epoch; n may be 0."""
+        """Yields the row numbers (n,) int64 of each batch of an epoch; n may be 0."""
 
     def backward(self, rows: torch.Tensor) -> float:
-        """Set the parameters' gradients for these rows; their mean loss, which never leaves the node."""
+        """Sets the parameters' gradients for these rows; returns their mean loss, which stays on the node."""
 
 
 class PlainSteps:
-    """Every row once an epoch, `batch_size` at a time."""
+    """Uses every row once per epoch, `batch_size` at a time."""
 
     def __init__(self, model: nn.Module, loss: Loss, dataset: Dataset, batch_size: int) -> None:
         self._model = model
@@ -45,7 +45,7 @@ class PlainSteps:
         self._batch_size = batch_size
 
     def batches(self, rng: np.random.Generator) -> Iterator[torch.Tensor]:
-        """In the order that `rng` gives; a last single row joins the batch before, for batch norm's sake."""
+        """Yields batches in random order; a single last row joins the batch before, for batch norm."""
         rows = len(self._dataset.train_y)
         order = torch.from_numpy(rng.permutation(rows))
         starts = range(0, rows, self._batch_size)
@@ -55,18 +55,18 @@ class PlainSteps:
         return (order[start:end] for start, end in zip(starts, ends, strict=True))
 
     def backward(self, rows: torch.Tensor) -> float:
-        """Of the mean loss."""
+        """Sets the gradients of the mean loss; returns this loss."""
         loss = self._loss(self._model(self._dataset.train_x[rows]), self._dataset.train_y[rows])
         loss.backward()
         return loss.item()
 
 
 class PrivateSteps:
-    """As many steps an epoch, each on a Poisson sample of `batch_size` rows on average, by `rule`.
+    """As many steps per epoch, each by `rule` on a Poisson sample of `batch_size` rows on average.
 
-    All trainable parameters are noised, also those that are not shared: what they learn of one row would
-    show in the others' gradients. `words`: secret, for samples and noise; the run's seed has no part in it.
-    ConfigError for a model that has no gradient of a single row.
+    All trainable parameters get noise, even those that are not shared: what they learn of one row would
+    affect the others' gradients. `words`: secret, for samples and noise, independent of the run's seed.
+    Raises ConfigError for a model without gradients of single rows.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class PrivateSteps:
         self._try()
 
     def _try(self) -> None:
-        """One row's gradient, thrown away: what can not be trained so is found before anything is written."""
+        """Computes and discards one row's gradient, to refuse an unsuitable model before writing any file."""
         x, y = self._dataset.train_x[:1], self._dataset.train_y[:1]
         try:
             BatchNorms(self._model).begin_training()
@@ -99,13 +99,13 @@ class PrivateSteps:
             ) from error
 
     def batches(self, rng: np.random.Generator) -> Iterator[torch.Tensor]:
-        """Independent samples; a row may be in none of them, or in several."""
+        """Yields independent samples; a row may be in none of them, or in several."""
         rows, probability = len(self._dataset.train_y), self._rule.sampling_probability
         for _ in range(self._steps):
             yield torch.from_numpy(poisson_rows(rows, probability, self._words))
 
     def backward(self, rows: torch.Tensor) -> float:
-        """Of clipped and noised gradients."""
+        """Sets clipped and noised gradients; returns the mean loss."""
         x, y = self._dataset.train_x[rows], self._dataset.train_y[rows]
         expected = self._rule.sampling_probability * len(self._dataset.train_y)
         return private_gradient(
@@ -114,8 +114,8 @@ class PrivateSteps:
 
 
 def _cross_entropy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Torch's, of logits (n, k) and labels (n,); of one row the same to the bit, and so is its gradient.
+    """Cross-entropy of logits (n, k) and labels (n,); for one row bit-identical to torch's, as its gradient.
 
-    Under vmap torch's own is taken apart in Python, which loads sympy first: most of a second for each peer.
+    Under vmap torch decomposes its own function in Python, which imports sympy: most of a second per peer.
     """
     return -torch.log_softmax(outputs, 1).gather(1, targets.unsqueeze(1)).mean()

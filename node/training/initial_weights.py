@@ -1,6 +1,6 @@
-"""What a model begins with, where it is not drawn: a file of tensors that all peers have.
+"""Initial weights from a file of tensors that all peers have, instead of random ones.
 
-It may hold a part of the model, such as a body that was trained before; the rest is drawn under task.seed.
+The file may hold a part of the model, such as a pretrained body; task.seed determines the other tensors.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from node.training.parameter_scope import plain_tensors
 
 
 def load_weights(model: nn.Module, path: Path, asked: str) -> tuple[str, ...]:
-    """Copy the tensors of `path`, which `asked` named, into `model`; their names. Nothing is unpickled.
+    """Copies the tensors of `path` into `model` without unpickling; returns their names.
 
-    Raises ConfigError for a file that can not be read, and for a tensor that the model does not have, or has
-    in another shape or kind, or that is not finite.
+    `asked` names the option in errors. Raises ConfigError for a file that cannot be read, and for a tensor
+    that the model does not have, or has in another shape or type, or that is not finite.
     """
     there, where = plain_tensors(model), f"{asked}: {shown(str(path))}"
     try:
@@ -40,7 +40,7 @@ def load_weights(model: nn.Module, path: Path, asked: str) -> tuple[str, ...]:
 
 
 def loaded_names(section: ModelSection) -> tuple[str, ...]:
-    """Names of the tensors in a section's file, which `load_weights` took; none where there is no file."""
+    """Returns the names of the tensors in a section's file, as `load_weights` does; none without a file."""
     if section.weights is None:
         return ()
     with safe_open(Path(section.weights), "pt") as file:

@@ -1,7 +1,7 @@
-"""What a model keeps for itself beside the parameters that are shared: local parameters, and buffers.
+"""The local tensors, which a node does not share: local parameters, and buffers.
 
-They go on from round to round, and over restarts with private.safetensors. A training that is broken off
-leaves nothing in them: what it cost was never written down.
+They persist from round to round, and over restarts in private.safetensors. An interrupted training does not
+change them, as its cost was never recorded.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class LocalTensors:
         self._kept = tuple(name for name in self.names if name not in norms.estimated_statistics)
 
     def snapshot(self) -> Snapshot:
-        """Copies of what goes on from round to round."""
+        """Returns copies of the tensors that persist from round to round."""
         tensors = plain_tensors(self._model)
         return {name: tensors[name].detach().clone() for name in self._kept}
 
     def restore(self, snapshot: Snapshot) -> None:
-        """As it was when the snapshot was taken."""
+        """Restores the values of the snapshot."""
         tensors = plain_tensors(self._model)
         for name, value in snapshot.items():
             tensors[name].detach().copy_(value)
 
     def resume(self, stored: Mapping[str, Array]) -> None:
-        """Go on with what a file has of them; what it has not, or in another shape, stays as it began."""
+        """Takes the values from a file; tensors that it lacks or has in another shape stay unchanged."""
         tensors = plain_tensors(self._model)
         for name in self._kept:
             if name in stored and stored[name].shape == tuple(tensors[name].shape):
@@ -51,7 +51,7 @@ class LocalTensors:
 
 
 def own_words(names: Sequence[str], device: str) -> dict[str, str]:
-    """What the owner reads at the start about tensors that stay here, and a device; mostly nothing."""
+    """Returns the lines at the start on tensors that stay on this node and on the device; often none."""
     words = {} if device == "cpu" else {"device": device}
     if names:
         words["stays here"] = (
@@ -62,9 +62,9 @@ def own_words(names: Sequence[str], device: str) -> dict[str, str]:
 
 
 def whole_model(model: nn.Module, parts: Mapping[str, Array]) -> dict[str, Array]:
-    """All parameters and buffers of `model` by name, those in `parts` from there, the others copied.
+    """Returns all parameters and buffers of `model` by name, from `parts` if there, else copied.
 
-    A parameter that the model has under two names is written under both.
+    A parameter that the model has under two names appears under both.
     """
     by_identity = {id(value): parts[name] for name, value in model.named_parameters() if name in parts}
     return {

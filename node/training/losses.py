@@ -1,6 +1,6 @@
-"""What training makes small: torch's losses by the names of a task file, or one's own by import path.
+"""The losses of training: torch's by their names in a task file, or a user's own by import path.
 
-Every loss is a mean over the rows of a batch. Under `dp-sgd` it is called with batches of one row.
+Every loss is a mean over the rows of a batch. Under `dp-sgd` training calls it with batches of one row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from node.task.import_path import import_object, told
 from node.task.sections import TrainSection
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-"""Outputs (n, ...) and targets (n,) to a scalar."""
+"""Maps outputs (n, ...) and targets (n,) to a scalar."""
 
 _FOR_CLASSES: Mapping[str, type[nn.Module]] = {
     "cross-entropy": nn.CrossEntropyLoss,
@@ -32,10 +32,10 @@ _FOR_NUMBERS: Mapping[str, type[nn.Module]] = {
 
 
 def make_loss(section: TrainSection, classes: int | None, device: torch.device) -> Loss:
-    """The loss that train.loss names, for targets of so many classes, or numbers where that is None.
+    """Returns the loss that train.loss names, for targets of `classes` classes, or numeric ones if None.
 
-    Outputs for numbers, and for "bce", may be (n,) or (n, 1); they are brought to the targets' shape. A loss
-    for classes by import path gets what the model answers. Raises ConfigError.
+    Outputs for numbers, and for "bce", may be (n,) or (n, 1) and are reshaped to the targets' shape. A loss
+    for classes by import path receives the model's outputs unchanged. Raises ConfigError.
     """
     if section.loss == "auto":
         return functional.cross_entropy if classes is not None else partial(_shaped, functional.mse_loss)
@@ -48,12 +48,12 @@ def make_loss(section: TrainSection, classes: int | None, device: torch.device) 
 
 
 def _shaped(loss: Loss, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """`loss` of outputs (n,) or (n, 1) and targets (n,), both as floats of one shape."""
+    """Returns `loss` of outputs (n,) or (n, 1) and targets (n,), both as floats of one shape."""
     return loss(outputs.reshape(targets.shape), targets.to(outputs.dtype))
 
 
 def _check_kind(name: str, classes: int | None) -> None:
-    """Losses for numbers are not for classes, nor the other way round; "bce" is for two."""
+    """Raises ConfigError unless the loss suits the kind of targets; "bce" requires two classes."""
     fitting = _FOR_NUMBERS if classes is None else _FOR_CLASSES
     if name not in fitting:
         kind = "numbers" if classes is None else f"classes 0 to {classes - 1}"
@@ -69,7 +69,7 @@ def _check_kind(name: str, classes: int | None) -> None:
 
 
 def _made(name: str, arguments: Mapping[str, Any], device: torch.device) -> Loss:
-    """Torch's loss with `arguments`; lists are tensors."""
+    """Returns torch's loss with `arguments`; lists become tensors."""
     if "reduction" in arguments:
         raise ConfigError(
             f"train.loss_args.reduction = {shown(arguments['reduction'])} is refused: every loss is a mean "
@@ -79,7 +79,7 @@ def _made(name: str, arguments: Mapping[str, Any], device: torch.device) -> Loss
 
 
 def _called(name: str, found: object, arguments: Mapping[str, Any], device: torch.device) -> Loss:
-    """A class is called with `arguments`, a function is given them each time; tensors are on `device`."""
+    """Instantiates a class with `arguments` or binds them to a function; lists become tensors on `device`."""
     given = {
         key: torch.tensor(item, device=device) if isinstance(item, list) else item
         for key, item in arguments.items()
@@ -102,7 +102,7 @@ def _called(name: str, found: object, arguments: Mapping[str, Any], device: torc
 
 
 def check_loss(name: str, loss: Loss, outputs: torch.Tensor, targets: torch.Tensor) -> None:
-    """ConfigError where `loss` of outputs (n, ...) and targets (n,) is not a scalar with a gradient."""
+    """Raises ConfigError unless `loss` of outputs (n, ...) and targets (n,) is a scalar with a gradient."""
     tried = outputs.detach().clone().requires_grad_()
     try:
         value: object = loss(tried, targets)

@@ -1,6 +1,6 @@
-"""How good answers are: what `history.jsonl` and `summary.json` have as `metrics`, and node.predict as well.
+"""The metrics of predictions, for the `metrics` of `history.jsonl` and `summary.json`, and for node.predict.
 
-Nothing of it is trained on, and none of it leaves a node.
+Training does not use them, and they never leave a node.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from node.errors import ConfigError
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-_MOST_CLASSES = 100  # whose AUC is worked out unasked: it sorts all rows once for each
+_MOST_CLASSES = 100  # up to which AUC is a default metric: it sorts all rows once for each class
 
 _FOR_CLASSES = ("accuracy", "balanced-accuracy", "auc")
 _FOR_NUMBERS = ("r2", "mae")
 
 
 def chosen_metrics(asked: Sequence[str] | None, classes: int | None) -> tuple[str, ...]:
-    """The metrics that train.metrics names, or all for this kind of target; ConfigError for another's."""
+    """Returns the metrics in train.metrics, or all for this kind of target; ConfigError for others."""
     fitting = _FOR_NUMBERS if classes is None else _FOR_CLASSES
     if asked is None:
         return fitting if classes is None or classes <= _MOST_CLASSES else fitting[:2]
@@ -40,7 +40,7 @@ def chosen_metrics(asked: Sequence[str] | None, classes: int | None) -> tuple[st
 def measured(
     names: Sequence[str], outputs: torch.Tensor, targets: torch.Tensor
 ) -> Mapping[str, float | None]:
-    """Each metric of outputs (n, ...) against targets (n,), labels or floats; None: not defined here."""
+    """Returns the metrics of outputs (n, ...) for targets (n,), labels or floats; None if undefined."""
     if not torch.isfinite(outputs).all():
         return dict.fromkeys(names)
     if targets.is_floating_point():
@@ -51,7 +51,7 @@ def measured(
 
 
 def accuracy_of(outputs: torch.Tensor, targets: torch.Tensor) -> float:
-    """The share of rows that are right, or R^2 for targets that are numbers."""
+    """Returns the share of correct rows, or R^2 for numeric targets."""
     if not targets.is_floating_point():
         return float((chosen_labels(outputs) == targets).float().mean())
     spread = float(((targets - targets.mean()) ** 2).mean())
@@ -60,19 +60,19 @@ def accuracy_of(outputs: torch.Tensor, targets: torch.Tensor) -> float:
 
 
 def is_one_logit(outputs: torch.Tensor) -> bool:
-    """Whether there is one logit a row, for the second of two classes: (n,) or (n, 1)."""
+    """Returns whether there is one logit per row, for the second of two classes: (n,) or (n, 1)."""
     return outputs.dim() == 1 or outputs.shape[1] == 1
 
 
 def chosen_labels(outputs: torch.Tensor) -> torch.Tensor:
-    """(n,) int64: the class with the largest logit."""
+    """Returns (n,) int64: the class with the largest logit."""
     if is_one_logit(outputs):
         return (outputs.reshape(-1) > 0).long()
     return outputs.argmax(1)
 
 
 def probabilities(outputs: torch.Tensor) -> Array:
-    """(n, k) of logits (n, k), or (n, 2) of one logit a row."""
+    """Returns probabilities (n, k) for logits (n, k), or (n, 2) for one logit per row."""
     if is_one_logit(outputs):
         second = torch.sigmoid(outputs.reshape(-1).double())
         return torch.stack([1 - second, second], 1).numpy()
@@ -80,21 +80,21 @@ def probabilities(outputs: torch.Tensor) -> Array:
 
 
 def accuracy(chances: Array, labels: Labels) -> float:
-    """The share of rows (n, k) whose likeliest class is theirs."""
+    """Returns the share of rows (n, k) whose most probable class is correct."""
     return float((chances.argmax(1) == labels).mean())
 
 
 def balanced_accuracy(chances: Array, labels: Labels) -> float:
-    """The mean over the classes that there are of the share of their rows that is right."""
+    """Returns the mean recall over the classes that have rows."""
     right = chances.argmax(1) == labels
     return float(np.mean([right[labels == label].mean() for label in np.unique(labels)]))
 
 
 def auc(chances: Array, labels: Labels) -> float | None:
-    """The area under the ROC curve: how often a row of a class scores above one that is not, ties for half.
+    """The area under the ROC curve: how often a row of a class scores above one of another; ties count half.
 
-    Of two classes the second's. Of more the mean over those that some rows have and some have not, each
-    against the rest. None where all rows are of one class.
+    For two classes it is the second's. For more it is the mean, each class against the rest, over the classes
+    that some rows have and some do not. None if all rows have one class.
     """
     classes = [1] if chances.shape[1] == 2 else range(chances.shape[1])
     areas = [_area(chances[:, label], labels == label) for label in classes]
@@ -103,7 +103,7 @@ def auc(chances: Array, labels: Labels) -> float | None:
 
 
 def _area(scores: Array, positive: NDArray[np.bool_]) -> float | None:
-    """By ranks (Mann & Whitney 1947), equal scores with their mean rank."""
+    """The area by ranks (Mann & Whitney 1947); equal scores have their mean rank. None without both kinds."""
     ups, downs = int(positive.sum()), int((~positive).sum())
     if not ups or not downs:
         return None
@@ -113,13 +113,13 @@ def _area(scores: Array, positive: NDArray[np.bool_]) -> float | None:
 
 
 def r_squared(answers: Array, wanted: Array) -> float | None:
-    """1 less the squared error over that of the mean; None where all targets are equal."""
+    """1 minus the squared error divided by that of the mean; None if all targets are equal."""
     spread = float(((wanted - wanted.mean()) ** 2).sum())
     return None if spread == 0 else 1 - float(((answers - wanted) ** 2).sum()) / spread
 
 
 def mean_absolute_error(answers: Array, wanted: Array) -> float:
-    """In the units of the targets."""
+    """The mean absolute error, in the unit of the targets."""
     return float(np.abs(answers - wanted).mean())
 
 

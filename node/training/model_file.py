@@ -1,7 +1,7 @@
-"""A model as a file: all of its tensors, and what is needed to make it again and to use it.
+"""A model as a file: all of its tensors, and the metadata to rebuild and use it.
 
-The metadata is one key, `murmuration`, with JSON whose keys are sorted: several would be written in a random
-order, and equal models would be different files.
+The metadata is one key, `murmuration`, with JSON whose keys are sorted: several keys would be written in
+random order, and equal models would give different files.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Tensors = Mapping[str, NDArray[np.generic]]
 
 KEY = "murmuration"
 LOCAL_PATHS = (("data", "source"), ("model", "weights"))
-"""Keys of a task that are paths on one machine: a model file may be given away."""
+"""Keys of a task that are paths on one machine; a model file leaves them out, as owners may share it."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """What a run's model files say of themselves.
+    """The constant part of the metadata in a run's model files.
 
-    `task` is a table that `node.task.load.read_task` takes; `classes` as in `node.data.dataset.Dataset`;
-    `row` the shape of one row. `own` are the names of tensors that are the node's own: equal bases may differ
-    in them.
+    `task` is a table for `node.task.load.read_task`; `classes` is as in `node.data.dataset.Dataset`; `row` is
+    the shape of one row. `own` are the names of the node's own tensors, in which files of equal bases may
+    differ.
     """
 
     task: Mapping[str, Any]
@@ -46,7 +46,10 @@ class Card:
     own: tuple[str, ...]
 
     def filled(self, holds: str, base: Base, privacy: Mapping[str, object] | None) -> dict[str, object]:
-        """With what a round changes. `participants`: updates in the last mean; `privacy`: the ledger."""
+        """Returns the metadata with the values of a round.
+
+        `participants` is the number of updates in the last mean, `privacy` the ledger.
+        """
         return {
             "holds": holds,
             "base_digest": base.digest.hex(),
@@ -61,7 +64,7 @@ class Card:
 
 
 def task_table(task: Task) -> dict[str, Any]:
-    """`task` as the TOML that it came from would be parsed, without paths and without what is not set."""
+    """Returns `task` as a parsed TOML table, without paths and without keys that are not set."""
     table: dict[str, Any] = _plain(task)
     for section, name in LOCAL_PATHS:
         table[section].pop(name, None)
@@ -78,7 +81,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_model(path: Path, tensors: Tensors, about: Mapping[str, object]) -> None:
-    """Write a model file whole or not at all; UserError where there is no room for it."""
+    """Writes a model file atomically; raises UserError if there is no room for it."""
     written = json.dumps(about, sort_keys=True, allow_nan=False)
     arrays = {name: np.asarray(part, order="C") for name, part in tensors.items()}
     try:
@@ -89,7 +92,7 @@ def write_model(path: Path, tensors: Tensors, about: Mapping[str, object]) -> No
 
 
 def read_tensors(path: Path) -> dict[str, NDArray[np.generic]]:
-    """All tensors of a model file; UserError if it can not be read."""
+    """Returns all tensors of a model file; raises UserError if it cannot be read."""
     try:
         check_regular(path)
         with safe_open(path, "np") as file:
@@ -99,7 +102,7 @@ def read_tensors(path: Path) -> dict[str, NDArray[np.generic]]:
 
 
 def read_about(path: Path) -> dict[str, Any]:
-    """What a model file says of itself; ConfigError if it is none of a node's."""
+    """Returns the metadata of a model file; raises ConfigError if no node wrote it."""
     try:
         check_regular(path)
         with safe_open(path, "np") as file:

@@ -1,4 +1,4 @@
-"""Torch's optimisers by the names of a task file, or any other by import path; made afresh each round."""
+"""Torch's optimisers by their names in a task file, or any other by import path; a new one each round."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ _SECOND_MOMENT_DECAY = 0.999
 
 
 class Stepping(Protocol):
-    """What training asks of an optimiser: torch.optim.Optimizer has it."""
+    """The methods of an optimiser that training uses; torch.optim.Optimizer has them."""
 
     def step(self) -> object:
-        """Move the parameters by what their gradients say."""
+        """Updates the parameters from their gradients."""
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Clears the gradients."""
 
 
 class GradientDescent:
-    """`torch.optim.SGD(parameters, learning_rate, momentum, weight_decay=weight_decay)`, ready at once.
+    """`torch.optim.SGD(parameters, learning_rate, momentum, weight_decay=weight_decay)` with a fast start.
 
-    The first object of a class of torch.optim loads torch's compiler, which takes each peer more than a
-    second, and nothing is compiled here. This class calls torch's own function instead: the result is the
-    same to the bit.
+    The first object of a class in torch.optim imports torch's compiler, which takes more than a second per
+    peer and is not needed. This class calls torch's own function instead: the result is bit-identical.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class GradientDescent:
         self._weight_decay = weight_decay
 
     def step(self) -> None:
-        """Move each parameter that has a gradient."""
+        """Updates each parameter that has a gradient."""
         moved = [place for place, value in enumerate(self._parameters) if value.grad is not None]
         gradients = [gradient for value in self._parameters if (gradient := value.grad) is not None]
         velocities = [self._velocities[place] for place in moved]
@@ -66,7 +65,7 @@ class GradientDescent:
             self._velocities[place] = velocity
 
     def zero_grad(self) -> None:
-        """No parameter has a gradient any more."""
+        """Clears the gradients of all parameters."""
         for value in self._parameters:
             value.grad = None
 
@@ -74,9 +73,9 @@ class GradientDescent:
 def make_optimizer(
     parameters: Sequence[nn.Parameter], section: TrainSection, learning_rate: float
 ) -> Stepping:
-    """The optimiser that train.optimizer names, without any state of earlier rounds.
+    """Returns the optimiser that train.optimizer names, without state from earlier rounds.
 
-    For Adam and AdamW train.momentum is beta1. An import path is called as
+    For Adam and AdamW train.momentum is beta1. A class by import path is called as
     `Class(parameters, lr=learning_rate, **train.optimizer_args)`.
     """
     arguments = dict(section.optimizer_args)
@@ -98,9 +97,9 @@ def make_optimizer(
 
 
 def check_optimizer(section: TrainSection) -> None:
-    """ConfigError where a step of the optimiser, on a parameter made for it, does not work.
+    """Raises ConfigError if a trial step of the optimiser, on a small parameter, fails.
 
-    The built-in ones without arguments do work, and are not loaded before they are needed.
+    Built-in optimisers without arguments always work and are not loaded before they are needed.
     """
     if ":" not in section.optimizer and not section.optimizer_args:
         return

@@ -1,8 +1,8 @@
-"""What of a model is trained, what of that is aggregated, and what stays as it began.
+"""Which parameters of a model are trained, which of these are aggregated, and which stay fixed.
 
 shared   trained and aggregated: the parameters that train.parameters matches
-local    trained, and kept by the node: others that train.local matches
-fixed    everything else: as task.seed or model.weights has it, the same with all peers
+local    trained and kept by the node: others that train.local matches
+fixed    all others: their values come from task.seed or model.weights and are the same at all peers
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from node.errors import ConfigError, shown
 
 
 def matching(model: nn.Module, pattern: str) -> list[tuple[str, nn.Parameter]]:
-    """Trainable parameters whose names `pattern` matches; ConfigError if there is none.
+    """Returns the trainable parameters whose names `pattern` matches; raises ConfigError if there is none.
 
-    What the model's author has frozen is alike everywhere and is not sent.
+    Parameters that the model's author froze are the same at all peers and are not sent.
     """
     trainable = _trainable(model)
     found = [(name, value) for name, value in trainable.items() if fnmatchcase(name, pattern)]
@@ -33,9 +33,9 @@ def matching(model: nn.Module, pattern: str) -> list[tuple[str, nn.Parameter]]:
 
 
 def choose_trained(model: nn.Module, pattern: str, local: str | None) -> tuple[str, ...]:
-    """Freeze all that neither `pattern` nor `local` matches; the names of the local parameters.
+    """Freezes parameters that neither `pattern` nor `local` matches; returns the names of the local ones.
 
-    A parameter that both match is shared. Raises ConfigError where `local` matches none of the others.
+    A parameter that both match is shared. Raises ConfigError if `local` matches none of the others.
     """
     shared = {name for name, _ in matching(model, pattern)}
     others = {name: value for name, value in _trainable(model).items() if name not in shared}
@@ -56,18 +56,18 @@ def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def fixed_parameters(model: nn.Module) -> list[str]:
-    """Names of the parameters that are not trained, after `choose_trained`."""
+    """Returns the names of the parameters that are not trained, after `choose_trained`."""
     return [name for name, value in model.named_parameters() if not value.requires_grad]
 
 
 def plain_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
-    """All parameters and buffers of the model by name, as they are and not copied."""
+    """Returns all parameters and buffers of the model by name, without copying them."""
     state: Mapping[str, object] = model.state_dict(keep_vars=True)
     return {name: value for name, value in state.items() if isinstance(value, torch.Tensor)}
 
 
 def digest_of(model: nn.Module, names: Iterable[str]) -> str:
-    """A SHA-256, in hex, of the tensors called `names`, with their names and shapes."""
+    """Returns the SHA-256, in hex, of the tensors called `names`, with their names, types and shapes."""
     tensors, digest = plain_tensors(model), hashlib.sha256()
     for name in sorted(names):
         array = tensors[name].detach().cpu().contiguous().numpy()

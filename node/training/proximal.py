@@ -1,4 +1,4 @@
-"""What holds a server's client to the model that it started from, beside plain training."""
+"""The proximal term, which pulls a server's client towards the model from which it started."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch import nn
 
 @dataclass(frozen=True)
 class ProximalTerm:
-    """The part of local training that a server's mechanism asks for; see `ServerMechanism`.
+    """The part of local training that a server's mechanism requires; see `ServerMechanism`.
 
-    proximal_mu: of the term (mu/2) ||w - w0||^2 in the loss, w0 being the start (Li et al. 2020, "Federated
+    proximal_mu: mu of the term (mu/2) ||w - w0||^2 in the loss, with w0 the start (Li et al. 2020, "Federated
     Optimization in Heterogeneous Networks", section 3.2).
-    after_batch: after every step, weights (1, d) and the start (d,) to the weights (1, d) to go on with.
+    after_batch: maps, after every step, the weights (1, d) and the start (d,) to the next weights (1, d).
     """
 
     proximal_mu: float
@@ -23,7 +23,7 @@ class ProximalTerm:
 
 
 class Held:
-    """A proximal term at work on parameters that stand at the start of a round's training."""
+    """Applies a proximal term to `parameters`, whose values at construction are the start w0."""
 
     def __init__(self, proximal: ProximalTerm, parameters: Sequence[nn.Parameter]) -> None:
         self._proximal = proximal
@@ -32,7 +32,7 @@ class Held:
         self._starts = self._start.split([parameter.numel() for parameter in parameters])
 
     def pull(self) -> None:
-        """Add mu (w - w0) to the gradient."""
+        """Adds mu (w - w0) to the gradient."""
         if self._proximal.proximal_mu == 0:
             return
         with torch.no_grad():
@@ -43,7 +43,7 @@ class Held:
                 parameter.grad.add_(away, alpha=self._proximal.proximal_mu)
 
     def settle(self) -> None:
-        """Go on with what `after_batch` makes of the weights."""
+        """Replaces the weights with the result of `after_batch`."""
         weights = _flat(self._parameters)[None]  # (1, d)
         settled = self._proximal.after_batch(weights, self._start)
         if settled is weights:
@@ -55,5 +55,5 @@ class Held:
 
 
 def _flat(parameters: Sequence[nn.Parameter]) -> torch.Tensor:
-    """A copy of all of them, (d,)."""
+    """Returns a copy of all parameters as one vector (d,)."""
     return torch.cat([parameter.detach().reshape(-1) for parameter in parameters])

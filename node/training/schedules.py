@@ -1,7 +1,7 @@
-"""The learning rate over rounds: a factor of train.learning_rate for each round.
+"""Schedules of the learning rate: a factor of train.learning_rate for each round.
 
-It goes by rounds, since an optimiser begins afresh with each of them. Rounds are counted from 1; beyond
-train.rounds, where --rounds asks for more, the factor stays that of the last one.
+The factor changes by rounds, since each round uses a new optimiser. Rounds are counted from 1; beyond
+train.rounds, if --rounds is larger, the factor stays that of the last one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def constant(round: int, rounds: int) -> float:
 
 
 def linear(round: int, rounds: int, final: float = 0.0) -> float:
-    """From 1 in the first round straight towards `final`, which the round after the last would have."""
+    """Linear from 1 in the first round to `final`, which the round after the last would have."""
     return _share("final", final) + (1 - final) * (1 - (round - 1) / rounds)
 
 
@@ -33,7 +33,7 @@ def cosine(round: int, rounds: int, final: float = 0.0) -> float:
 
 
 def step(round: int, rounds: int, *, every: int, factor: float = 0.1) -> float:
-    """Times `factor` after every so many rounds."""
+    """Multiplies by `factor` after every `every` rounds."""
     if type(every) is not int or every < 1:
         raise ValueError(f"every = {every!r}; allowed: a whole number of rounds, at least 1")
     return float(_share("factor", factor) ** ((round - 1) // every))
@@ -54,10 +54,10 @@ def _share(name: str, value: Any) -> float:
 
 
 def make_schedule(section: TrainSection) -> Schedule:
-    """From a round's number to the factor, by train.schedule; ConfigError for one that gives none.
+    """Returns the function from a round's number to the factor, by train.schedule.
 
-    An import path is called as `function(round, rounds, **train.schedule_args)`. What it gives is looked at
-    for the first and the last round here, and for every round again when its turn comes.
+    A function by import path is called as `function(round, rounds, **train.schedule_args)`. Its values are
+    checked here for the first and the last round, which may raise ConfigError, and later in every round.
     """
     name, arguments = section.schedule, dict(section.schedule_args)
     function = BUILT_IN[name] if name in BUILT_IN else import_object(name)

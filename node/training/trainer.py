@@ -1,4 +1,4 @@
-"""Local training in torch, between flat vectors."""
+"""Local training in torch, from one flat vector of parameters to the next."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from node.training.schedules import make_schedule
 Vector = NDArray[np.float32]
 Shapes = list[tuple[str, tuple[int, ...]]]
 
-_EVALUATED_ROWS = 4096  # at once, to bound memory
+_EVALUATED_ROWS = 4096  # per batch, to bound memory
 
 
 class Interrupted(Exception):
-    """Training was asked to stop before its end; what it had learnt is dropped."""
+    """Training stopped early on request; its result is discarded."""
 
 
 class Diverged(UserError):
-    """Training left the finite numbers."""
+    """Training produced values that are not finite."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A round's training: the new working model (d,), mean loss of the last epoch, seconds."""
+    """The result of a round's training: the new working model (d,), mean loss of the last epoch, seconds."""
 
     vector: Vector
     loss: float
@@ -59,10 +59,10 @@ class Trained:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """On the test rows: the mean loss, the share of rows that were right, and whatever else was asked for.
+    """The results on the test rows: accuracy (share of correct rows), mean loss, and the requested metrics.
 
-    For targets that are numbers accuracy is the coefficient of determination, R^2. A metric that these rows
-    do not define is None.
+    For numeric targets accuracy is the coefficient of determination, R^2. A metric that is undefined for
+    these rows is None.
     """
 
     accuracy: float
@@ -71,53 +71,53 @@ class Evaluation:
 
 
 class Learner(Protocol):
-    """What a node's life asks of whoever looks at its rows: from the working vector (d,) to the next one."""
+    """The part of a node that reads its rows: it turns the working vector (d,) into the next one."""
 
     once: bool
-    """Whether what was learned and not offered yet is offered as it is, rather than learned on."""
+    """Whether the node offers progress that was not offered yet unchanged, instead of training further."""
 
     def vector(self) -> Vector:
-        """Where everybody begins, (d,)."""
+        """Returns the common initial vector (d,)."""
 
     def train(self, working: Vector, round_number: int, stop: threading.Event) -> Trained:
-        """The next working vector (d,); raises Interrupted soon after `stop`, or a UserError."""
+        """Returns the next working vector (d,); raises Interrupted soon after `stop`, or a UserError."""
 
     def evaluate(self, vector: Vector) -> Evaluation:
-        """How `vector` (d,) does."""
+        """Evaluates `vector` (d,)."""
 
     def own_loss(self, vector: Vector) -> float:
-        """The mean loss of `vector` (d,) on this node's own rows."""
+        """Returns the mean loss of `vector` (d,) on this node's own rows."""
 
     def tensors(self, vector: Vector) -> dict[str, Array]:
-        """What is written of `vector` (d,), by name."""
+        """Returns the tensors to write for `vector` (d,), by name."""
 
     def module(self, vector: Vector) -> nn.Module:
-        """`vector` (d,) for use."""
+        """Returns a model with `vector` (d,), for inference."""
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """Names of the tensors that other peers may have otherwise."""
+        """The names of the tensors that may differ between peers."""
 
     def resume(self, stored: Mapping[str, Array]) -> None:
-        """Go on with those of an earlier start."""
+        """Restores the own tensors of an earlier start."""
 
 
 def shapes(model: nn.Module, pattern: str) -> Shapes:
-    """Names and shapes of the trainable parameters that `pattern` matches, in the vector's order.
+    """Returns names and shapes of the trainable parameters that `pattern` matches, in the vector's order.
 
-    `pattern` is a shell-style one such as "*" or "layers.0.*". Raises ConfigError if none matches.
+    `pattern` is a shell-style pattern such as "*" or "layers.0.*". Raises ConfigError if none matches.
     """
     return [(name, tuple(parameter.shape)) for name, parameter in matching(model, pattern)]
 
 
 def read_vector(model: nn.Module, pattern: str) -> Vector:
-    """A copy of the parameters that `pattern` matches, as one vector (d,)."""
+    """Returns a copy of the parameters that `pattern` matches, as one vector (d,)."""
     parts = [parameter.detach().cpu().numpy().ravel() for _, parameter in matching(model, pattern)]
     return np.concatenate(parts).astype(np.float32, copy=False)
 
 
 def write_vector(model: nn.Module, vector: Vector, pattern: str) -> None:
-    """Copy `vector` (d,) into the parameters that `pattern` matches."""
+    """Copies `vector` (d,) into the parameters that `pattern` matches."""
     parts = split_vector(vector, shapes(model, pattern))
     for name, parameter in matching(model, pattern):
         part = parts[name]
@@ -125,7 +125,7 @@ def write_vector(model: nn.Module, vector: Vector, pattern: str) -> None:
 
 
 def split_vector(vector: Vector, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> dict[str, Vector]:
-    """Views of `vector` (d,) as named arrays of the given `shapes`; ValueError if d is not theirs."""
+    """Returns views of `vector` (d,) as named arrays of `shapes`; raises ValueError if d does not fit."""
     sizes = [prod(shape) for _, shape in shapes]
     if vector.shape != (sum(sizes),):
         raise ValueError(f"a vector of shape {vector.shape} for {sum(sizes)} parameters")
@@ -134,10 +134,10 @@ def split_vector(vector: Vector, shapes: Sequence[tuple[str, tuple[int, ...]]]) 
 
 
 class Trainer:
-    """Trains one model on one node's rows; one call at a time, further ones wait.
+    """Trains one model on one node's rows; calls run one at a time, further ones wait.
 
-    What is trained and what of it is shared says `parameter_scope`; what the model keeps beside that,
-    `local_tensors`. Torch's own generator is not drawn from here; layers such as dropout do so.
+    `parameter_scope` decides which parameters are trained and which of them are shared, `local_tensors` which
+    other tensors the node keeps. The trainer does not use torch's generator; layers such as dropout do.
     """
 
     once = False
@@ -152,10 +152,10 @@ class Trainer:
         words: Words,
         proximal: ProximalTerm | None = None,
     ) -> None:
-        """`gradient`: how private steps are made, with noise and samples from `words`; None: plain ones.
+        """`gradient`: the rule for private steps, with noise and samples from `words`; None: plain steps.
 
-        `proximal`: what a server's mechanism asks of its clients; None: nothing. Parameters that are not to
-        be trained are frozen, and the model goes to the section's device. Raises ConfigError.
+        `proximal`: the proximal term that a server's mechanism requires; None: no term. The constructor
+        freezes all other parameters and moves the model to the section's device. Raises ConfigError.
         """
         device = find_device(section.device)
         local = choose_trained(model, section.parameters, section.local)
@@ -179,19 +179,19 @@ class Trainer:
         )
 
     def _check_loss(self) -> None:
-        """A loss of the user's own is tried on two rows."""
+        """Tries a user-defined loss on two rows."""
         if self._section.loss != "auto":
             outputs = self._outputs(self._dataset.train_x[:2])
             check_loss(self._section.loss, self._loss, outputs, self._dataset.train_y[:2])
 
     def vector(self) -> Vector:
-        """A copy of the model's parameters (d,) as they are."""
+        """Returns a copy of the model's current parameters (d,)."""
         return read_vector(self._model, self._section.parameters)
 
     def digests(self, loaded: Iterable[str]) -> dict[str, str]:
-        """SHA-256 of what all peers must have alike beside what they train, by the key of `[model]`.
+        """Returns SHA-256 digests of the initial tensors that all peers must share, by key of `[model]`.
 
-        `loaded`: the names of tensors that came from a file. Statistics that are estimated are left out.
+        `loaded`: the names of tensors that came from a file. Estimated statistics are left out.
         """
         weights = set(loaded) - self._norms.estimated_statistics
         fixed = {*fixed_parameters(self._model), *self._norms.fixed_statistics}
@@ -199,10 +199,10 @@ class Trainer:
         return {key: digest_of(self._model, names) for key, names in named.items() if names}
 
     def train(self, working: Vector, round_number: int, stop: threading.Event) -> Trained:
-        """Train `working` (d,) for the section's epochs, with a fresh optimiser.
+        """Trains `working` (d,) for the section's epochs, with a new optimiser.
 
-        The order of the rows follows from (seed, round_number). Raises Interrupted soon after `stop`
-        is set, Diverged when the result is not finite; the node's own tensors are then as they were.
+        (seed, round_number) determines the order of the rows. Raises Interrupted soon after `stop` is set,
+        Diverged if the result is not finite; the node's own tensors then keep their previous values.
         """
         with self._busy:
             begun, before = time.perf_counter(), self._local.snapshot()
@@ -227,7 +227,7 @@ class Trainer:
         return Trained(vector, loss, time.perf_counter() - begun)
 
     def evaluate(self, vector: Vector) -> Evaluation:
-        """How `vector` (d,) does on the dataset's test rows."""
+        """Evaluates `vector` (d,) on the dataset's test rows."""
         with self._busy, self._within_memory():
             self._put(vector)
             targets = self._dataset.test_y
@@ -237,19 +237,19 @@ class Trainer:
         return Evaluation(accuracy_of(answers, wanted), loss, measured(self._metrics, answers, wanted))
 
     def own_loss(self, vector: Vector) -> float:
-        """The mean loss of `vector` (d,) on the training rows, which are all this node's own."""
+        """Returns the mean loss of `vector` (d,) on the training rows, which all belong to this node."""
         with self._busy, self._within_memory():
             self._put(vector)
             return float(self._loss(self._outputs(self._dataset.train_x), self._dataset.train_y))
 
     def module(self, vector: Vector) -> nn.Module:
-        """A copy of the model with `vector` (d,) in it, for use; what is not shared is this node's own."""
+        """Returns a copy of the model with `vector` (d,), for inference; other tensors are the node's own."""
         with self._busy:
             self._put(vector)
             return copy.deepcopy(self._model).cpu().eval().requires_grad_(False)
 
     def tensors(self, vector: Vector) -> dict[str, Array]:
-        """All that the model consists of with `vector` (d,) in it, by name; shared ones are views of it."""
+        """Returns all tensors of the model with `vector` (d,), by name; the shared ones are views of it."""
         with self._busy:
             self._put(vector)
             named = shapes(self._model, self._section.parameters)
@@ -257,16 +257,16 @@ class Trainer:
 
     @property
     def device(self) -> str:
-        """Where it trains, such as "cpu" or "cuda:0"."""
+        """The device of the training, such as "cpu" or "cuda:0"."""
         return str(next(self._model.parameters()).device)
 
     @property
     def own_names(self) -> tuple[str, ...]:
-        """Names of the tensors that other peers may have otherwise."""
+        """The names of the tensors that may differ between peers."""
         return self._local.names
 
     def resume(self, stored: Mapping[str, Array]) -> None:
-        """Go on with the own tensors of an earlier start; what is not there stays as it began."""
+        """Restores the own tensors of an earlier start; tensors not in `stored` keep their initial values."""
         with self._busy:
             self._local.resume(stored)
 
@@ -274,12 +274,12 @@ class Trainer:
         return within_memory(self.device, self._section.batch_size)
 
     def _put(self, vector: Vector) -> None:
-        """Make the model answer as `vector` does."""
+        """Writes `vector` (d,) into the model and estimates its batch statistics."""
         write_vector(self._model, vector, self._section.parameters)
         self._norms.estimate(self._dataset.train_x)
 
     def _run_epochs(self, round_number: int, stop: threading.Event) -> float:
-        """Train the model in place; the mean loss of the last epoch."""
+        """Trains the model in place; returns the mean loss of the last epoch."""
         rng = np.random.default_rng([*self._seed, round_number])
         self._norms.begin_training()
         self._model.zero_grad()
@@ -300,7 +300,7 @@ class Trainer:
         rng: np.random.Generator,
         stop: threading.Event,
     ) -> float:
-        """One pass over the rows; their mean loss."""
+        """Makes one pass over the rows; returns their mean loss."""
         total, seen = 0.0, 0
         for rows in self._steps.batches(rng):
             if stop.is_set():
@@ -318,14 +318,14 @@ class Trainer:
         return total / max(1, seen)
 
     def _outputs(self, rows: torch.Tensor) -> torch.Tensor:
-        """What the model answers to `rows` (n, ...), batch by batch."""
+        """Returns the model's outputs for `rows` (n, ...), computed batch by batch."""
         self._model.eval()
         with torch.inference_mode():
             return torch.cat([self._model(batch) for batch in rows.split(_EVALUATED_ROWS)])
 
 
 def moved(model: nn.Module, dataset: Dataset, device: torch.device) -> tuple[nn.Module, Dataset]:
-    """Both on `device`; UserError where it has not the memory, or not the kind: MPS has no float64."""
+    """Moves both to `device`; raises UserError if it lacks the memory or a type (MPS has no float64)."""
     if device.type == "cpu":
         return model, dataset
     try:
