@@ -63,7 +63,7 @@ class Criteo:
 
 LEADER = (*range(7), *range(NUMBERS, NUMBERS + 13))
 FOLLOWER = (*range(7, NUMBERS), *range(NUMBERS + 13, NUMBERS + CATEGORIES))
-"""The split of MindSpore Federated's example: 7 numbers and 13 categories for the leader, 6 and 13 here."""
+"""Leader: 7 numbers and 13 categories; follower: 6 and 13. The split of MindSpore Federated's example."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ Rows = NDArray[np.int64]
 Parts = tuple[Rows, ...]
 
 LEAST_ALPHA, MOST_ALPHA = 1e-3, 1e6
-"""Below the least alpha one client gets all of a label; above the most, proportions are equal."""
+"""The bounds of alpha: below, one client gets all rows of a label; above, proportions are equal."""
 
 
 def iid(labels: NDArray, parts: int, rng: np.random.Generator) -> Parts:
