@@ -96,7 +96,7 @@ class Result:
 
     @property
     def bytes_sent(self) -> float:
-        """The median bytes over all peers and rounds, in frames."""
+        """The median bytes of frames that a peer sends in a round."""
         return median(self.of_peers(lambda sample: sample.bytes_sent))
 
     @property

@@ -36,7 +36,7 @@ _SERVER_PARTS = tuple(name for name in dir(ServerMechanism) if not name.startswi
 
 @dataclass(frozen=True)
 class Rows:
-    """The training rows that a cell uses: `most` of them, drawn under the seed; None: all.
+    """The training rows that a cell uses: `most` of them, drawn from the seed; None: all.
 
     row_norm: every row, test rows too, is scaled down to at most this L2 norm; None: rows stay as they are.
     """

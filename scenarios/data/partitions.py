@@ -57,7 +57,7 @@ def shards(
 def natural(keys: NDArray, parts: int, rng: np.random.Generator) -> Parts:
     """Parts by the owner of each row: `keys` (n,) are numbers or text; parts are in the order of the keys.
 
-    With fewer parts than owners, the owners are divided evenly and at random, each with all its rows.
+    With fewer parts than owners, owners are assigned to parts evenly and at random, each with all its rows.
     """
     owners, owner = np.unique(keys, return_inverse=True)
     if count("parts", parts) > len(owners):

@@ -51,7 +51,7 @@ def ranking(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
 
 
 def backdoor(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
-    """The share of test rows, with the attackers' trigger and another label, that is taken for its target."""
+    """The share of test rows with the trigger and another label that the model classifies as the target."""
     poison = work.cell.attackers.poison
     if not isinstance(poison, Backdoor):
         return {}

@@ -38,7 +38,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Summary:
-    """summary.json: one peer's run as a whole."""
+    """The contents of summary.json, on the whole run of one peer."""
 
     rounds: int
     aggregated: int

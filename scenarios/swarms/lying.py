@@ -57,7 +57,7 @@ class Lie:
     last: int = 1_000_000
 
     def liars(self, peers: int, seed: int) -> frozenset[int]:
-        """The peers that lie: round(share * peers) of them."""
+        """The round(share * peers) peers that lie. A larger share includes the liars of a smaller one."""
         drawn = np.random.default_rng([_LIARS, seed]).permutation(peers)
         return frozenset(drawn[: round(self.share * peers)].tolist())
 

@@ -14,7 +14,7 @@ from scenarios.study.sweep import Sweep
 DATA_SET = "mnist"
 ROWS_OF_A_USER = 60
 SAMPLED = 0.1
-"""q: each user is in a round with this probability, independently."""
+"""q: each user takes part in a round with this probability, independently."""
 DELTA = 1e-5
 
 NOISE = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)

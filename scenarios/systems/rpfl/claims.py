@@ -67,7 +67,7 @@ def _values(sweep: Sweep, arms: Iterable[str], fact: str = FINAL) -> Numbers:
 
 
 def falls_with_weight(sweep: Sweep) -> Verdict | None:
-    """Backdoor success falls in RPFL's weight, and is below FedAvg's at each."""
+    """Backdoor success falls as RPFL's weight rises, and is below that of FedAvg at every weight."""
     arms = [attacked(BACKDOOR, defence) for defence in (FEDAVG, *RPFLS)]
     if not sweep.has(*arms):
         return None
