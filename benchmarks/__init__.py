@@ -1,4 +1,4 @@
-"""What the product costs: seconds, bytes, memory, accuracy of sums. In the repository, not in the wheel."""
+"""Measurements of the product: seconds, bytes, memory, errors of sums. The wheel does not contain them."""
 
 from node.cli.sigint import loading
 

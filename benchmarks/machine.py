@@ -1,4 +1,4 @@
-"""What the figures were taken on: a figure without its machine, its load and its versions says nothing."""
+"""The machine, its load and the versions that figures were measured with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GIB = 1 << 30
 
 
 def machine() -> str:
-    """The processor, cores, memory and load, in a line."""
+    """The processor, cores, memory and load, in one line."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GIB
     load = os.getloadavg()[0]
     return f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB, load {load:.1f} at the start"
@@ -28,5 +28,5 @@ def _processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Python and the packages that the figures hang on."""
+    """The versions of Python and of the packages that affect the figures, by name."""
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}

@@ -1,6 +1,6 @@
-"""Scenarios: runs of whole swarms, judged by the claims that they make.
+"""Scenarios: runs of whole swarms, each with claims that the run confirms or refutes.
 
-`python -m scenarios list` names them, `python -m scenarios run NAME` runs one.
+`python -m scenarios list` lists them, `python -m scenarios run NAME` runs one.
 """
 
 from node.cli.sigint import loading

@@ -1,3 +1,3 @@
-"""Kept so that `scenarios.models` can be imported; the code is in `scenarios.data.models`."""
+"""An alias, so that `scenarios.models` can still be imported; the code is in `scenarios.data.models`."""
 
 from scenarios.data.models import *  # noqa: F403

@@ -1,1 +1,1 @@
-"""What the documentation site shows beside the files in docs/: pages made from the code, when it is built."""
+"""Pages of the documentation site that are generated from the code when the site is built."""

@@ -1,7 +1,7 @@
-"""Drawings of the machines' tables, as SVG: no library, no script, colours that follow the page's theme.
+"""Drawings of transition tables as SVG, without a library or script, in the colours of the page's theme.
 
-Each phase is a column, each step a row: an arrow from the phase it leaves to the one it leads to, with its
-event above it. So two arrows never cross and two words never meet, however many steps there are.
+Each phase is a column, each step a row: an arrow from the phase that it leaves to the phase that it enters,
+with the event above the arrow. Arrows never cross and texts never overlap, however many steps there are.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from protocol.transitions import Table
 BOX_HEIGHT, ROW, TOP, MARGIN, LOOP = 30, 40, 26, 4, 30
 WIDEST, NARROWEST, WIDTH = 160, 108, 672
 LETTER = 7.8
-"""How wide a letter of 13 px is at most, on average."""
+"""An upper bound of the average width of a letter of 13 px, in px."""
 SVG = 'xmlns="http://www.w3.org/2000/svg"'
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Where the columns are, in px."""
+    """The positions of the columns, in px."""
 
     phases: tuple[Enum, ...]
 
     @property
     def column(self) -> int:
-        """From one phase to the next."""
+        """The distance from one phase to the next."""
         return max(NARROWEST, min(WIDEST, WIDTH // len(self.phases)))
 
     @property
     def width(self) -> int:
-        """Of the whole drawing."""
+        """The width of the whole drawing."""
         return self.column * len(self.phases) + 2 * MARGIN
 
     def x(self, phase: Enum) -> int:
@@ -43,7 +43,7 @@ class Grid:
 
 
 def drawing(table: Table[Any, Any], title: str) -> str:
-    """The table as an SVG; where it is wider than the page, it can be scrolled, by the keyboard too."""
+    """The table as an SVG. If it is wider than the page, it can be scrolled, also by the keyboard."""
     grid = Grid(phases_of(table))
     height = TOP + BOX_HEIGHT + ROW * len(table) + ROW // 2
     rows = [
@@ -68,21 +68,21 @@ def drawing(table: Table[Any, Any], title: str) -> str:
 
 
 def phases_of(table: Table[Any, Any]) -> tuple[Enum, ...]:
-    """All phases, in their order; a machine begins in the first."""
+    """All phases in order; a machine begins in the first one."""
     (before, _), *_rest = table
     kind: type[Enum] = type(before)
     return tuple(kind)
 
 
 def in_words(table: Table[Any, Any]) -> str:
-    """The steps as sentences, for who does not see the drawing."""
+    """The steps as sentences, for readers who can not see the drawing."""
     first = phases_of(table)[0]
     told = [f"{before.value}, {event.value}: {step.to.value}" for (before, event), step in table.items()]
     return f"Begins in {first.value}. " + "; ".join(told) + "."
 
 
 def _box(grid: Grid, phase: Enum, is_end: bool, height: int) -> str:
-    """A phase, with two borders where nothing leads on, and the line of its column."""
+    """A phase and the line of its column; an end phase, which no step leaves, has two borders."""
     x, width = grid.x(phase), grid.column - 16
     borders = [(0, "1.5")] + ([(3, "1")] if is_end else [])
     boxes = "".join(
@@ -107,7 +107,7 @@ def _arrow(grid: Grid, before: Enum, after: Enum, y: int, event: str) -> str:
 
 
 def _loop(grid: Grid, x: int, y: int, event: str) -> str:
-    """A step that leads back to where it began, with its event on the side where there is room."""
+    """A step that leads back to its own phase, with its event on the side that has room."""
     is_right = x + LOOP + 8 + len(event) * LETTER <= grid.width
     side = 1 if is_right else -1
     low = y - 14
@@ -120,7 +120,7 @@ def _loop(grid: Grid, x: int, y: int, event: str) -> str:
 
 
 def _within(grid: Grid, x: int, words: str) -> int:
-    """The middle of these words as near to x as the drawing's borders let them be."""
+    """The centre of a text, as near to x as the borders of the drawing allow."""
     half = int(len(words) * LETTER / 2) + MARGIN
     return max(half, min(grid.width - half, x))
 

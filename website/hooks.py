@@ -1,4 +1,4 @@
-"""What mkdocs calls while it builds the site: pages that are made, pages from elsewhere, links."""
+"""The hooks that mkdocs calls while it builds the site: generated pages, pages outside docs/, links."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ MADE: dict[str, Callable[[], str]] = {
 }
 _SEARCH = 'data-md-component="search" role="dialog"'
 WANTED = frozenset({"data.md", "models.md", "page.md", "operating.md", "tls.md"})
-"""Pages that have a place in the navigation as soon as they are written."""
+"""Pages that appear in the navigation as soon as their files exist."""
 
 
 def section(path: Path, title: str) -> str:
-    """One section of a file, as a page."""
+    """One section of a file as a page. Raises LookupError if the file has no such section."""
     _, found, rest = path.read_text("utf-8").partition(f"\n## {title}\n")
     if not found:
         raise LookupError(f"{path} has no section {title!r}")
@@ -35,7 +35,7 @@ def section(path: Path, title: str) -> str:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Leave out of the navigation what is wanted and not written yet."""
+    """Remove wanted pages without a file from the navigation."""
     config.nav = [_written(entry, Path(config.docs_dir)) for entry in config.nav or []]
     return config
 
@@ -58,7 +58,7 @@ def _is_missing(entry: Any, folder: Path) -> bool:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that lie outside docs/, and those that are made."""
+    """Add the pages from outside docs/ and the generated ones."""
     for path, place in links.PLACES.items():
         files.append(File.generated(config, place, content=(ROOT / path).read_text("utf-8")))
     for place, make in MADE.items():
@@ -67,7 +67,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links between files become links between pages."""
+    """Turn links between files into links between pages."""
     place = page.file.src_uri
     return (
         markdown if place in MADE and place != "explanation/threats.md" else _relinked(markdown, place, files)
@@ -75,11 +75,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _relinked(markdown: str, place: str, files: Files) -> str:
-    if place == "explanation/threats.md":  # its words were written in the repository's first folder
+    if place == "explanation/threats.md":  # its text comes from a file in the repository's root
         markdown = markdown.replace("](docs/", "](../").replace("](README.md", "](../../README.md")
     return links.relinked(markdown, place, set(files.src_uris))
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """The theme's search is a dialog without a name: a screen reader would say `dialog` alone."""
+    """Name the theme's search dialog: without a name a screen reader would only say `dialog`."""
     return output.replace(_SEARCH, f'{_SEARCH} aria-label="Search"')

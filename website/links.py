@@ -1,4 +1,4 @@
-"""Links between the files of the repository, as links between the pages of the site."""
+"""Conversion of links between the files of the repository into links between pages of the site."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PLACES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
 }
-"""Where files outside docs/ stand on the site."""
+"""The places on the site of files outside docs/."""
 
 
 def site_place(path: str) -> str:
-    """Where a file or folder of the repository would stand on the site.
+    """The place on the site of a file or folder of the repository, whether or not the site has it.
 
     >>> site_place("docs/privacy.md"), site_place("README.md"), site_place("docs/decisions")
     ('privacy.md', 'index.md', 'decisions/README.md')
@@ -28,7 +28,7 @@ def site_place(path: str) -> str:
 
 
 def source_of(page: str) -> str:
-    """The file of the repository that a page shows; for a generated page where it would lie.
+    """The file of the repository that a page shows; for a generated page the path that it would have.
 
     >>> source_of("index.md"), source_of("privacy.md")
     ('README.md', 'docs/privacy.md')
@@ -37,9 +37,9 @@ def source_of(page: str) -> str:
 
 
 def relinked(markdown: str, page: str, pages: Collection[str]) -> str:
-    """`markdown` of the page with every link between files made one between pages.
+    """Return the page's `markdown` with links between pages instead of links between files.
 
-    What is not on the site keeps its words and loses its link. Pictures of README.md lie in docs/.
+    A link to a file that is not on the site becomes plain text. The pictures of README.md are in docs/.
 
     >>> relinked("[a](docs/a.md#x), [b](setup.py), [c](https://c)", "index.md", {"a.md"})
     '[a](a.md#x), b, [c](https://c)'

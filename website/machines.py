@@ -1,4 +1,4 @@
-"""The protocol's machines and messages, from the modules that are them."""
+"""The page on the protocol's machines and messages, generated from their modules."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ACTIONS = {kind.__name__ for kind in get_args(actions.Action)}
 
 @dataclass(frozen=True)
 class Machine:
-    """A section of the page: `modules` of protocol/ tell of it in their docstrings; `tables` by title."""
+    """A section of the page: the docstrings of `modules` of protocol/, and transition tables by title."""
 
     title: str
     modules: tuple[str, ...]
@@ -46,17 +46,17 @@ class Machine:
 
     @property
     def anchor(self) -> str:
-        """Where its section is."""
+        """The anchor of its section."""
         return re.sub(r"\W+", "-", self.title.lower())
 
     @property
     def words(self) -> str:
-        """What its modules say."""
+        """The docstrings of its modules as Markdown."""
         return "\n\n".join(_told(name) for name in self.modules)
 
     @property
     def text(self) -> str:
-        """Its section."""
+        """Its section as Markdown."""
         parts = [f"## {self.title}", self.words]
         for title, steps in self.tables:
             parts += [f"### {title}", drawing(steps, title), steps_table(steps)]
@@ -112,13 +112,13 @@ MACHINES = (
 
 
 def page() -> str:
-    """Machines, then messages."""
+    """The whole page as Markdown: machines, then messages."""
     sections = [machine.text for machine in MACHINES]
     return "\n\n".join(["# States and messages", _INTRODUCTION, *sections, "## Messages", messages()])
 
 
 def _told(name: str) -> str:
-    """What the docstring of a module says, under its name."""
+    """The docstring of a module, after its name."""
     module = importlib.import_module(f"protocol.{name}")
     headline, _, rest = (inspect.getdoc(module) or "").partition("\n")
     blocks = [block.strip("\n") for block in rest.split("\n\n") if block.strip()]
@@ -127,7 +127,7 @@ def _told(name: str) -> str:
 
 
 def steps_table(steps: Table[Any, Any]) -> str:
-    """A table of steps as Markdown, in its order."""
+    """A transition table as Markdown, in its order."""
     rows = [
         [str(before.value), _named(str(event.value)), str(step.to.value), _named(step.does)]
         for (before, event), step in steps.items()
@@ -136,13 +136,13 @@ def steps_table(steps: Table[Any, Any]) -> str:
 
 
 def _named(words: str) -> str:
-    """Words with the names of messages and actions as code."""
+    """A text in which names of messages and actions are marked as code."""
     names = "|".join(sorted(KINDS.keys() | _ACTIONS, key=len, reverse=True))
     return re.sub(rf"\b({names})(?=s?\b)", r"`\1`", words)
 
 
 def machines_of(kind: str) -> list[Machine]:
-    """The machines whose section names a message, as it is or in capitals."""
+    """The machines whose section contains a message's name, as it is or in capitals."""
     name = re.compile(rf"\b({kind}|{kind.upper()})s?\b")
     return [machine for machine in MACHINES if name.search(machine.text)]
 
@@ -153,7 +153,7 @@ def _said(kind: type) -> str:
 
 
 def messages() -> str:
-    """Every message, in the order of its number on the wire."""
+    """A table of every message, in the order of the numbers on the wire."""
     rows = [
         [
             str(number),

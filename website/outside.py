@@ -1,4 +1,4 @@
-"""What a built page would load from somewhere else: nothing may."""
+"""Finds what a built page would load from other servers, which is forbidden."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOADS = {
     "object": ("data",),
     "link": ("href",),
 }
-_HARMLESS = {"canonical", "next", "prev", "license"}  # links that no browser follows by itself
+_HARMLESS = {"canonical", "next", "prev", "license"}  # links that browsers do not load by themselves
 _ELSEWHERE = re.compile(r"\s*(?:[a-z]+:)?//", re.IGNORECASE)
 _IN_STYLE = re.compile(r"""(?:url\(|@import)\s*["']?\s*((?:https?:)?//[^"')\s]+)""", re.IGNORECASE)
 
@@ -29,7 +29,7 @@ class _Loads(HTMLParser):
         self.found: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """One element."""
+        """Record what an element would load from elsewhere."""
         values = dict(attrs)
         if tag == "link" and set((values.get("rel") or "").split()) <= _HARMLESS:
             return
@@ -40,7 +40,7 @@ class _Loads(HTMLParser):
 
 
 def loads_of(html: str) -> list[str]:
-    """What a page loads from elsewhere.
+    """List what a page loads from other servers.
 
     >>> loads_of('<a href="https://a"></a><img src="//b/c.png"><style>@import "https://d"</style>')
     ['img src=//b/c.png', 'https://d']
@@ -58,7 +58,7 @@ def loads_of(html: str) -> list[str]:
 
 
 def loads_from_elsewhere(site: Path) -> Iterator[str]:
-    """Every such thing in the pages and style sheets of a built site, with its file."""
+    """Yield all such loads in the pages and style sheets of a built site, each with its file."""
     for path in sorted(site.rglob("*")):
         if path.suffix == ".html":
             yield from (f"{path.name}: {found}" for found in loads_of(path.read_text("utf-8")))

@@ -1,7 +1,7 @@
 """The README's pictures: `python -m website.pictures` runs the demo and writes docs/images/*.png.
 
-It runs `python -m scenarios run swarm`, photographs the page of one node while the swarm learns and the
-report afterwards, each in a light and a dark scheme. It needs Chromium (MURMURATION_CHROMIUM names one).
+It runs `python -m scenarios run swarm`, and takes pictures of one node's page while the swarm learns and of
+the report afterwards, each in a light and a dark scheme. It needs Chromium (MURMURATION_CHROMIUM names one).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 SCHEMES = ("light", "dark")
 WINDOW: ViewportSize = {"width": 1200, "height": 800}
 AT_ROUND = 12
-"""Of the demo's 20: the curves have a shape by then, and the swarm still runs."""
+"""The round of the picture, of the demo's 20: the curves have a shape, and the swarm still runs."""
 MOST_BYTES = 150_000
 WITHIN_S = 120.0
 _FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
@@ -31,7 +31,7 @@ _SHOWS = """(round) => Number(document.querySelector("#rounds th")?.textContent.
 
 
 def main() -> int:
-    """Write the four pictures; the exit status."""
+    """Write the four pictures; return the exit status."""
     chromium = os.environ.get("MURMURATION_CHROMIUM") or shutil.which("chromium")
     if chromium is None:
         print("error: there is no Chromium; install one, or set MURMURATION_CHROMIUM", file=sys.stderr)
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def _take(browser: Browser, out: Path) -> None:
-    """Run the demo into `out`, and take pictures of its first peer's page and of its report."""
+    """Run the demo in `out`, and take pictures of its first peer's page and of its report."""
     command = [sys.executable, "-m", "scenarios", "run", "swarm", "--out", str(out)]
     with subprocess.Popen(command, cwd=FOLDER.parents[1], stdout=subprocess.DEVNULL) as demo:
         pages = _opened(browser, _page_address(out / "peers" / "0" / "log.txt", demo))
@@ -59,7 +59,7 @@ def _take(browser: Browser, out: Path) -> None:
 
 
 def _opened(browser: Browser, address: str) -> dict[str, Page]:
-    """The page at an address, once for each colour scheme."""
+    """Open the page at an address once for each colour scheme."""
     pages = {}
     for scheme in SCHEMES:
         context = browser.new_context(
@@ -72,7 +72,7 @@ def _opened(browser: Browser, address: str) -> dict[str, Page]:
 
 
 def _page_address(log: Path, demo: subprocess.Popen[bytes]) -> str:
-    """Where a node says that its page is. RuntimeError if the demo ends before, or says nothing in time."""
+    """The address of a node's page, from its log. Raises RuntimeError if the demo ends or prints none."""
     until = time.monotonic() + WITHIN_S
     while time.monotonic() < until and demo.poll() is None:
         found = re.search(r"^page: (\S+)$", log.read_text("utf-8") if log.exists() else "", re.MULTILINE)
@@ -83,7 +83,7 @@ def _page_address(log: Path, demo: subprocess.Popen[bytes]) -> str:
 
 
 def _save(page: Page, name: str) -> None:
-    """A picture of what the window shows, in at most 256 colours. RuntimeError where it is too large."""
+    """Save a picture of the window, in at most 256 colours. Raises RuntimeError if it is too large."""
     picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
     path = FOLDER / f"{name}.png"
     picture.quantize(colors=256, dither=Image.Dither.NONE).save(path, optimize=True)

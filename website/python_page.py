@@ -1,4 +1,4 @@
-"""The Python interface, from its docstrings, and the scripts in examples/."""
+"""The page on the Python interface, from its docstrings, with the scripts in examples/."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN = ("Peer", "Swarm", "Results")
 
 
 def page() -> str:
-    """Examples first, then every public name with its methods."""
+    """The page as Markdown: examples first, then every public name with its methods."""
     scripts = [_script(path) for path in sorted(_EXAMPLES.glob("*.py"))]
     parts = ["# Python", _INTRODUCTION, *scripts]
     for name in _SHOWN:
@@ -52,7 +52,7 @@ def _signature(thing: object) -> str:
 
 
 def markdown_of(docstring: str) -> str:
-    r"""A docstring of the house as Markdown: lists of arguments, and examples as code.
+    r"""Convert a docstring of this project to Markdown: arguments as lists, examples as code.
 
     >>> markdown_of("Adds.\n\nArgs:\n    a: one,\n        or two.\n\n>>> 1\n1").splitlines()
     ['Adds.', '', '- `a`: one, or two.', '', '```pycon', '>>> 1', '1', '```']

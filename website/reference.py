@@ -1,4 +1,4 @@
-"""Configuration, history and summary, from the dataclasses that read and write them."""
+"""The reference pages on configuration, history and summary, from the dataclasses that define them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ both values and does not take part."""
 
 
 def configuration() -> str:
-    """Every key of a task file."""
+    """The page on every key of a task file."""
     parts = ["# Configuration", _INTRODUCTION]
     for name, section in get_type_hints(Task).items():
         rows = [_key(name, entry, get_type_hints(section)) for entry in fields(section)]
@@ -67,7 +67,7 @@ def _first_line(thing: object) -> str:
 
 
 def files() -> str:
-    """What a node writes."""
+    """The page on the files that a node writes."""
     about = (
         "The fields that a node writes into its `--out`, generated from the code that writes them; "
         "[the first page](../index.md#a-swarm-by-hand) lists the files of that folder."
@@ -95,12 +95,12 @@ def _fields(section: type, said: Mapping[str, str]) -> str:
 
 
 def reason_words(reason: Reason) -> str:
-    """What the code says under the reason, or `words` does."""
+    """The docstring of a reason in the code, or its text in `words`."""
     return docstrings_of(Reason).get(reason.name) or words.REASONS.get(reason.value, "")
 
 
 def docstrings_of(kind: type[Enum]) -> dict[str, str]:
-    """The strings under an enumeration's members, by name."""
+    """The docstrings of an enumeration's members, by name."""
     body = ast.parse(inspect.getsource(kind)).body[0]
     statements = body.body if isinstance(body, ast.ClassDef) else []
     found: dict[str, str] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; what would end a cell is escaped.
+    """A Markdown table; characters that would end a cell are escaped.
 
     >>> print(table(["a", "b"], [["1/2", "`3|4`"]]))
     | a | b |
@@ -21,11 +21,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """One line; a bar inside of backticks ends no cell as it is."""
+    """The text of a cell on one line; bars within backticks need no escape."""
     parts = " ".join(text.split()).split("`")
     return "`".join(part if number % 2 else part.replace("|", "\\|") for number, part in enumerate(parts))
 
 
 def code(text: object) -> str:
-    """`text` as code."""
+    """`text` as inline code."""
     return f"`{text}`"

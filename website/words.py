@@ -1,4 +1,4 @@
-"""Descriptions of keys, fields and reasons for which the code has no place."""
+"""Descriptions of keys, fields and reasons that the code does not describe itself."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Audits of mechanisms: how much they refute, and how fast."""
+"""Audits of mechanisms: which claims they refute, and how fast."""

@@ -1,4 +1,4 @@
-"""One audit: a mechanism, sound or with a planted fault, on the worst inputs that its claim allows."""
+"""One audit: a mechanism, sound or with a planted fault, on the worst inputs that its claim covers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ REPEATS, FEW_REPEATS = 20, 3
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`trials` runs on each input of the pair, `repeats` times over, against `claim` at `delta`."""
+    """An audit of epsilon `claim` at `delta`: `repeats` times, `trials` runs on each input of the pair."""
 
     mechanism: str
     fault: str
-    """What was planted; "" for the mechanism as it is."""
+    """The planted fault; "" for the unchanged mechanism."""
     release: Release
     pair: Pair
     claim: float = EPSILON
@@ -31,5 +31,5 @@ class Case:
 
 
 def few(case: Case) -> Case:
-    """Few runs and repeats, for large faults where each run is a call of its own."""
+    """Return the case with few runs and repeats: for large faults, when every run is a separate call."""
     return replace(case, trials=FEW, repeats=FEW_REPEATS)

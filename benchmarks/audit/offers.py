@@ -1,7 +1,8 @@
 """Audits of what a node offers: Gaussian noise, `ldp`, `aldp`, and the replay of a faulty calibration.
 
-Neighbours are any two data sets of one node (replace): two updates at opposite ends of the clipping ball.
-Outputs are projected on the difference. Claims are epsilon = 4 at delta = 1e-5 unless said.
+Neighbours are any two data sets of one node (replace); the inputs are two updates at opposite ends of the
+clipping ball. Outputs are projected on their difference. A claim is epsilon = 4 at delta = 1e-5 unless the
+case states another one.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from mechanisms.updates.local import LocalDP, aldp, ldp
 
 RADIUS, ROUNDS, TENSORS = 1.0, 5, 4
 BEFORE = 0.5
-"""The radius of the quantile rule, below its cap, so that it can go both ways."""
+"""The radius of the quantile rule before the offer: below its cap, so that it can grow and shrink."""
 
 
 def offer_cases() -> list[Case]:
-    """All of them, mechanism by mechanism."""
+    """Return the cases of all mechanisms, mechanism by mechanism."""
     return [*gaussian_cases(), *local_cases(), *adaptive_cases(), *linear_classic_cases()]
 
 
 def opposite(d: int, radius: float = RADIUS) -> Pair:
-    """Two updates of norm `radius` that are 2 `radius` apart: the worst of clipped updates (replace)."""
+    """Two updates of norm `radius`, 2 `radius` apart: the worst case of clipped updates (replace)."""
     end = np.full(d, radius / math.sqrt(d))
     return Pair.of(-end, end)
 
@@ -42,9 +43,10 @@ def opposite(d: int, radius: float = RADIUS) -> Pair:
 
 
 def gaussian_rows(noise_std: float) -> Release:
-    """`noised` on all rows as one long vector: noise is drawn for each coordinate alone, so rows are runs.
+    """A release that noises all rows as one long vector; each row is one run.
 
-    Only the grid is that of a longer vector, some 2^-16 of the radius.
+    The noise of each coordinate is independent, so the rows are too. Only the grid is that of a longer
+    vector, about 2^-16 of the radius.
     """
 
     def release(inputs: Array, words: Words) -> Array:
@@ -56,12 +58,12 @@ def gaussian_rows(noise_std: float) -> Release:
 
 
 def in_rounds(release: Release, rounds: int) -> Release:
-    """The same input released again and again, all of it seen: the outputs side by side."""
+    """A release of the same input in `rounds` rounds; the attacker sees all outputs, side by side."""
     return lambda inputs, words: np.hstack([release(inputs, words) for _ in range(rounds)])
 
 
 def half_noised(noise_std: float) -> Release:
-    """The planted fault: the second half of the coordinates, a tensor of its own, gets no noise."""
+    """A release with a planted fault: the second half of the coordinates, its own tensor, gets no noise."""
     noisy = gaussian_rows(noise_std)
 
     def release(inputs: Array, words: Words) -> Array:
@@ -71,7 +73,7 @@ def half_noised(noise_std: float) -> Release:
 
 
 def gaussian_cases() -> list[Case]:
-    """One release, and five that are judged together against what the ledger says of them."""
+    """One release; and five releases, audited together against the epsilon that the ledger gives for them."""
     std = gaussian.noise_std(EPSILON, DELTA, 2 * RADIUS)
     pair = opposite(2)
     sound = Case("gaussian", "", gaussian_rows(std), pair)
@@ -96,7 +98,7 @@ def gaussian_cases() -> list[Case]:
 
 
 def _rounds(counted: int) -> Release:
-    """All rounds, with the noise for which a ledger of `counted` of them reads EPSILON."""
+    """ROUNDS rounds with the noise at which a ledger of `counted` rounds states EPSILON."""
     multiplier = releases_noise_multiplier(EPSILON, DELTA, counted)
     read = spent(Ledger.of([Gaussian(multiplier)] * counted), DELTA)
     assert math.isclose(read.epsilon, EPSILON, rel_tol=1e-6)
@@ -107,7 +109,7 @@ def _rounds(counted: int) -> Release:
 
 
 def setting(sizes: tuple[int, ...], source: str = "raw") -> Setting:
-    """One offer, of tensors of these sizes, for EPSILON."""
+    """The setting of a node that makes one offer, of tensors with these sizes, for EPSILON."""
     return Setting(
         epsilon=EPSILON,
         delta=DELTA,
@@ -124,22 +126,22 @@ def setting(sizes: tuple[int, ...], source: str = "raw") -> Setting:
 
 
 def offers(mechanism: LocalDP | LinearClassic, memory: Memory = ()) -> Release:
-    """Offers as a node makes them, one at a time."""
+    """A release that makes one offer for each row, as a node does."""
     return each_row(
         lambda x, words: mechanism.offer(x.astype(np.float32), memory, words).vector.astype(np.float64)
     )
 
 
 def less_noise(mechanism: LocalDP, share: float) -> LocalDP:
-    """The planted fault: `share` of the noise."""
+    """`mechanism` with a planted fault: only `share` of its noise."""
     return replace(mechanism, noise_multiplier=share * mechanism.noise_multiplier)
 
 
 def copies(mechanism: LocalDP) -> Release:
-    """Many offers as one: n inputs of norm r, side by side, are an update of norm sqrt(n) r.
+    """A release that makes many offers as one: n inputs of norm r are one update of norm sqrt(n) r.
 
-    With a radius that is larger and a noise multiplier that is smaller by sqrt(n), each coordinate gets the
-    same noise as in an offer of its own. Only for inputs of exactly the clipping radius.
+    The radius is larger and the noise multiplier smaller by sqrt(n), so each coordinate gets the same noise
+    as in a separate offer. This holds only for inputs whose norm is exactly the clipping radius.
     """
 
     def release(inputs: Array, words: Words) -> Array:
@@ -156,11 +158,11 @@ def copies(mechanism: LocalDP) -> Release:
 
 
 def local_cases() -> list[Case]:
-    """`ldp`, and `aldp` with a window, whose radius is taken as known: epsilon does not cover it."""
+    """`ldp`, and `aldp` with a window; the attacker knows its radius, which epsilon does not cover."""
     memory: Memory = ((0.5, 0.6, 0.7),)
     fixed, window = ldp(setting((2,))), aldp(setting((2,)))
     sound = Case("ldp", "", offers(fixed), opposite(2, fixed.rule.radius(())), repeats=1)
-    public = aldp(setting((2,), "aggregate"))  # twice the mean norm of the last aggregates: 0.6
+    public = aldp(setting((2,), "aggregate"))  # radius 0.6: twice the mean norm of the last aggregates
     aggregate = Case("aldp, aggregate", "", offers(public, ((0.2, 0.3, 0.4),)), opposite(2, 0.6), repeats=1)
     given = Case("aldp, radius given", "", offers(window, memory), opposite(2, 0.6), repeats=1)
     return [
@@ -174,9 +176,10 @@ def local_cases() -> list[Case]:
 
 
 def adaptive_cases() -> list[Case]:
-    """`aldp` with a quantile: an update within the radius against an opposite one beyond it, and the bit.
+    """`aldp` with a quantile: an update within the radius against an opposite one beyond it, with the bit.
 
-    The next radius shows the bit, clamped; the score adds both up, each by its signal over its variance.
+    The next radius shows the clamped bit. The score adds the update and the bit, each weighted by its signal
+    over its variance.
     """
     mechanism = aldp(setting((2,), "quantile"))
     end = np.array([BEFORE, 0.0])
@@ -204,7 +207,7 @@ def adaptive_cases() -> list[Case]:
 
 
 def bit_only(released: Array) -> Array:
-    """The bit alone, so that 0 (beyond the radius) looks like x1."""
+    """(n,): the bit alone, negated, so that 0 (beyond the radius) points to x1."""
     return -released[:, 2]
 
 
@@ -214,7 +217,7 @@ def _quantile(mechanism: LocalDP) -> Quantile:
 
 
 def with_bit(mechanism: LocalDP) -> Release:
-    """(d + 1,): an offer, and the noised bit that anybody can read from the radius of the next one."""
+    """A release of rows (d + 1,): an offer, and the noised bit that anybody can read from the next radius."""
     rule = _quantile(mechanism)
 
     def release(x: Array, words: Words) -> Array:
@@ -226,7 +229,7 @@ def with_bit(mechanism: LocalDP) -> Release:
 
 
 def linear_classic_cases() -> list[Case]:
-    """The replay keeps its true epsilon, which is not the stated one: each tensor costs the whole of it."""
+    """The replay keeps its true epsilon but not the stated one: each tensor alone costs all of that."""
     mechanism = linear_classic("ldp", 0, replace(setting((1,) * TENSORS), calibration="linear-classic"))
     end = np.full(TENSORS, RADIUS)
     sound = Case(

@@ -1,4 +1,4 @@
-"""Audits of what protects one record: private gradient steps, noisy labels and noisy embeddings."""
+"""Audits of mechanisms that protect one record: private gradient steps, noisy labels, noisy embeddings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SAMPLED_DELTA = 0.1
 
 
 def record_cases() -> list[Case]:
-    """All of them, mechanism by mechanism."""
+    """Return the cases of all mechanisms, mechanism by mechanism."""
     return [*gradient_cases(), *label_cases(), *embedding_cases()]
 
 
@@ -33,11 +33,11 @@ def record_cases() -> list[Case]:
 
 
 def steps(rule: GradientRule, number: int) -> Release:
-    """(n, `number`) private gradients, of data sets (n, 1) that hold a canary (1) or no row at all (0).
+    """A release of (n, `number`) private gradients for data sets (n, 1) that hold a canary (1) or no row (0).
 
-    A canary is a record whose gradient is far longer than the radius, always in the same direction. `ABREAST`
-    runs are made as one, each with a parameter of its own that only its canary moves: rows are sampled, and
-    clipped, and parameters noised independently, as in runs of their own, and on the same grid.
+    A canary is a record whose gradient is far longer than the radius and always has the same direction. One
+    call makes `ABREAST` runs; each has a parameter of its own that only its canary moves. Rows are sampled
+    and clipped, and parameters are noised, independently and on the same grid, as in separate runs.
     """
     model = nn.Linear(ABREAST, 1, bias=False)
     parameters = dict(model.named_parameters())
@@ -61,7 +61,7 @@ def steps(rule: GradientRule, number: int) -> Release:
 
 
 def _likelihood(rule: GradientRule) -> Callable[[Array], Array]:
-    """(n,) from (n, steps): ln of how much likelier the steps are with the canary; the most powerful test."""
+    """The most powerful test, from (n, steps) to (n,): ln of the likelihood ratio of canary to no canary."""
     q, z = rule.sampling_probability, rule.noise_multiplier
     return lambda seen: np.log(1 - q + q * np.exp((2 * seen - 1) / (2 * z * z))).sum(axis=1)
 
@@ -71,9 +71,9 @@ def _steep(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 
 def gradient_cases() -> list[Case]:
-    """dp-sgd: one step with every row in it, and `STEPS` steps on Poisson samples; add or remove one record.
+    """dp-sgd: one step on all rows, and `STEPS` steps on Poisson samples; neighbours: add or remove a record.
 
-    What a rule costs it costs at every delta. At 0.1 rates alone, of few runs, say most about the sampling.
+    A rule keeps its claim at every delta. At delta = 0.1 the rates of few runs say most about the sampling.
     """
     multiplier = gaussian.noise_multiplier(EPSILON, DELTA)
     whole, halved = GradientRule(RADIUS, multiplier, 1.0), GradientRule(RADIUS, multiplier / 2, 1.0)
@@ -105,22 +105,22 @@ def gradient_cases() -> list[Case]:
 
 
 def labels(epsilon: float, draws: int = 1) -> Release:
-    """Binary labels, each of them a run; drawn afresh from the true labels `draws` times."""
+    """A release of binary labels, one run each, drawn anew from the true labels `draws` times."""
     return lambda inputs, words: np.hstack([LabelDP(epsilon, words)(inputs) for _ in range(draws)])
 
 
 def one_hot_labels(epsilon: float) -> Release:
-    """Labels of several classes, one row a run."""
+    """A release of one-hot labels of several classes, one row per run."""
     return lambda inputs, words: LabelDP(epsilon, words)(inputs)
 
 
 def embeddings(epsilon: float) -> Release:
-    """Whole embeddings, one row a run."""
+    """A release of whole embeddings, one row per run."""
     return lambda inputs, words: EmbeddingDP(epsilon, words)(inputs)
 
 
 def label_cases() -> list[Case]:
-    """Binary and ten classes; the most telling answer is the other label (or the label in both draws)."""
+    """Two and ten classes; the score counts the other label (or, with two draws, the label in both)."""
     binary = Case(
         "label DP, binary",
         "",
@@ -148,7 +148,7 @@ def label_cases() -> list[Case]:
 
 
 def embedding_cases() -> list[Case]:
-    """Embeddings whose signs all differ: d coordinates cost d epsilon / 2, here EPSILON."""
+    """Two embeddings that differ in every sign: d coordinates cost d epsilon / 2, which is EPSILON here."""
     epsilon = 2 * EPSILON / COORDINATES
     sound = Case(
         "embedding DP",

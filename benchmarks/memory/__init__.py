@@ -1,1 +1,1 @@
-"""Memory of a member of a session, and of a whole node."""
+"""The memory that a member of a session needs, and that a whole node needs."""

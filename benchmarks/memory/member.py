@@ -1,7 +1,7 @@
-"""One member of an additive session in a process of its own; all the others live in another one.
+"""One member of an additive session in a process of its own; a second process runs all other members.
 
-The two speak in lockstep over a pipe of frames, so that nothing queues up in the member: it sends a
-recipient's key and a frame, or asks for the next frame that is meant for it.
+The two processes exchange frames over a pipe in lockstep, so that nothing queues up in the member: it sends
+a recipient's key and a frame, or asks for the next frame that is addressed to it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NEXT = b"next"
 
 @dataclass(frozen=True)
 class Cell:
-    """What one process measures. `late`: the member with the lowest key sends last, the worst for `float`."""
+    """One measurement. `late`: the member with the lowest key sends last, the worst case for `float`."""
 
     kind: str
     members: int
@@ -39,7 +39,7 @@ class Cell:
     late: bool
 
     def participants(self, dimension: int) -> list[Participant]:
-        """All places, in key order; the last one is the member that is measured."""
+        """All participants, in key order; the last one is the measured member."""
         return participants(self.members, dimension)
 
     @property
@@ -49,14 +49,14 @@ class Cell:
 
 
 def vector(member: int, dimension: int) -> Floats:
-    """(d,) float32: this member's update."""
+    """The update (d,) float32 of this member."""
     values = np.random.default_rng(member).standard_normal(dimension, dtype=np.float32)
     values *= np.float32(0.01)
     return values
 
 
 def measure(cell: Cell, others: Connection, results: Connection) -> None:
-    """The measured process: a small session first, to load everything, then the one that counts."""
+    """Run the measured process: first a small session that loads everything, then the measured one."""
     _in_session(cell, WARM_UP_DIMENSION, others)
     gc.collect()
     with OwnPeak(resident_bytes("self", "VmRSS")) as peak:
@@ -65,7 +65,7 @@ def measure(cell: Cell, others: Connection, results: Connection) -> None:
 
 
 def _in_session(cell: Cell, dimension: int, others: Connection) -> Floats:
-    """A whole session; the group's mean (d,). `x` is held to the end, as a node holds what it offered."""
+    """Run a session; return the group's mean (d,). `x` stays in memory to the end, as in a node."""
     x = vector(cell.members - 1, dimension)
     machine = Additive(cell.participants(dimension)[-1], cell.shares)
     actions = machine.start(x, bytes(32), 0.0)
@@ -94,7 +94,7 @@ def _expected(message: Message) -> Share | Sum:
 
 
 def _error(mean: Floats, cell: Cell) -> float:
-    """The largest difference from the float64 mean."""
+    """The largest difference between `mean` (d,) and the mean in float64."""
     exact = np.zeros(cell.dimension)
     for member in range(cell.members):
         exact += vector(member, cell.dimension)
@@ -102,13 +102,13 @@ def _error(mean: Floats, cell: Cell) -> float:
 
 
 def serve(cell: Cell, member: Connection) -> None:
-    """The other process: all other members, for the small session and the one that counts."""
+    """Run the other process: all other members, in the small session and in the measured one."""
     for dimension in (WARM_UP_DIMENSION, cell.dimension):
         _Others(cell, dimension).serve(member)
 
 
 class _Others:
-    """All members but the last, and what they have to say to it, built when it is asked for."""
+    """All members but the last. They build a message to the last member when it asks for one."""
 
     def __init__(self, cell: Cell, dimension: int) -> None:
         places = cell.participants(dimension)
@@ -126,7 +126,7 @@ class _Others:
             self._queue(key, machine.start(vector(number, dimension), rand, 0.0))
 
     def serve(self, member: Connection) -> None:
-        """Until the member has had every frame that is meant for it."""
+        """Answer until the member has received every frame that is addressed to it."""
         while self._left:
             self._settle()
             asked = member.recv_bytes()
@@ -144,7 +144,7 @@ class _Others:
                 outbox.append((sender if is_for_member else action.to, iter(action.messages)))
 
     def _settle(self) -> None:
-        """Deliver what the others have for each other."""
+        """Deliver the messages that the other members send to each other."""
         while self._among:
             recipient, messages = self._among.popleft()
             for message in messages:
@@ -154,7 +154,7 @@ class _Others:
         self._queue(recipient, self._machines[recipient].receive(_expected(message), 0.0))
 
     def _next(self) -> Message:
-        """In turns, a piece of each; or, where somebody is late, all of the highest key's first."""
+        """The next message: one of each sender in turn; if `late`, all messages of the highest key first."""
         if self._late:
             self._for_member = deque(sorted(self._for_member, key=lambda waiting: waiting[0], reverse=True))
         while True:

@@ -46,7 +46,7 @@ shares = "{kind}"
 
 @dataclass(frozen=True)
 class NodePeak:
-    """Bytes above rest of one node, and the dimension that its model really had."""
+    """The peak memory of one node above its rest, in bytes, and the actual dimension of its model."""
 
     above_rest: int
     rest: int
@@ -54,7 +54,7 @@ class NodePeak:
 
 
 def node_peak(kind: str, dimension: int) -> NodePeak:
-    """Run the nodes; the first one is measured from when it has loaded its data and its model."""
+    """Run the nodes; measure the first one from the moment when it has loaded its data and its model."""
     inputs = dimension // OUTPUTS - 1
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -66,7 +66,7 @@ def node_peak(kind: str, dimension: int) -> NodePeak:
 
 
 def _data(folder: Path, inputs: int) -> list[Path]:
-    """Rows of each node's own: x (ROWS, inputs), y (ROWS,) labels."""
+    """Write a data file for each node: rows x (ROWS, inputs) and labels y (ROWS,); return their paths."""
     files = [folder / f"{peer}.npz" for peer in range(PEERS)]
     for peer, file in enumerate(files):
         rng = np.random.default_rng(peer)
@@ -124,7 +124,7 @@ def _options(task: Task, data: Path, out: Path, endpoints: tuple[str, ...], peer
 
 
 def _when_started(child: Child, children: Children) -> int:
-    """The process id, once the node has said what it is going to do."""
+    """Wait until the node has printed the last line before its first round; return its process id."""
     deadline = time.monotonic() + START_S
     while not (child.log.exists() and STARTED in child.log.read_text("utf-8", "replace")):
         children.running()

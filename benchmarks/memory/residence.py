@@ -1,4 +1,4 @@
-"""How much memory a process has resident, and the most it ever had."""
+"""The resident memory of a process, and its peak."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RESET_PEAK = "5"  # proc(5), /proc/pid/clear_refs: VmHWM becomes the current Vm
 
 
 def resident_bytes(pid: int | str, field: str) -> int:
-    """A kB field of /proc/PID/status, such as VmRSS, in bytes; 0 once the process has ended."""
+    """A field of /proc/PID/status in kB, such as VmRSS, converted to bytes; 0 once the process has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines()
     except OSError:
@@ -22,9 +22,9 @@ def resident_bytes(pid: int | str, field: str) -> int:
 
 
 class OwnPeak:
-    """The peak of this process's resident memory above `rest`, in bytes, since it was entered.
+    """The peak of this process's resident memory above `rest`, in bytes, since the context was entered.
 
-    The kernel keeps it; where its mark can not be set back, a thread samples /proc/self/statm.
+    The kernel records the peak; if it does not allow a reset, a thread samples /proc/self/statm instead.
     """
 
     def __init__(self, rest: int) -> None:
@@ -56,13 +56,13 @@ class OwnPeak:
 
     @property
     def above_rest(self) -> int:
-        """Bytes."""
+        """The peak above rest, in bytes."""
         peak = self._sampled if self._thread is not None else resident_bytes("self", "VmHWM")
         return peak - self._rest
 
 
 class OtherPeak:
-    """The peak of another process's private memory (RssAnon) above where it stands now, by sampling."""
+    """The sampled peak of another process's private memory (RssAnon) above its value at the start."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -86,5 +86,5 @@ class OtherPeak:
 
     @property
     def above_rest(self) -> int:
-        """Bytes."""
+        """The peak above rest, in bytes."""
         return self._peak - self.rest

@@ -1,1 +1,1 @@
-"""The page in a real browser, and what watching costs."""
+"""The page in a real browser, and what it costs a swarm when somebody watches it."""

@@ -1,4 +1,4 @@
-"""A page in Chromium: first paint, from an event to the eye, and how long a click takes meanwhile."""
+"""A page in Chromium: the times to the first paint, from an event to the screen, and for a click."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CLICK = """() => new Promise((done) => {
 
 
 def in_browser(peers: int, history: int, quick: bool) -> Iterator[Figure]:
-    """Every figure that needs a browser. UserError where there is none."""
+    """Yield every figure that needs a browser. Raises UserError if there is none."""
     path = os.environ.get("MURMURATION_CHROMIUM") or shutil.which("chromium")
     if path is None:
         raise UserError("page: there is no Chromium; apt-get install chromium, or set MURMURATION_CHROMIUM")
@@ -60,7 +60,7 @@ def in_browser(peers: int, history: int, quick: bool) -> Iterator[Figure]:
 
 
 def _opened(browser: Browser, url: str, history: int) -> tuple[float, float]:
-    """Seconds until the first paint, and until the last round stands in its table; a fresh window."""
+    """Seconds until the first paint, and until the table shows the last round, in a new window."""
     context = browser.new_context()
     page = context.new_page()
     begun = time.perf_counter()
@@ -75,7 +75,7 @@ def _opened(browser: Browser, url: str, history: int) -> tuple[float, float]:
 def _while_it_runs(
     browser: Browser, served: Served, view: NodeView, times: int, case: str
 ) -> Iterator[Figure]:
-    """Rounds end, one after the other, while somebody turns the pages of the table."""
+    """Measure the delay of rounds that end one after another, then clicks that turn the table's pages."""
     page = browser.new_context().new_page()
     page.goto(served.url)
     page.wait_for_function(_SHOWS, arg=view.round)
@@ -95,7 +95,7 @@ def _numbers(view: NodeView, times: int) -> range:
 
 
 def _tell(page: Page, served: Served, view: NodeView, number: int) -> float:
-    """One more round, and every peer another one; when that was, in Unix seconds."""
+    """Show round `number`, for every peer too; return when it was shown, in Unix seconds."""
     peers = tuple(replace(peer, round=number) for peer in view.peers)
     news = replace(view, round=number, history=rounds(number), peers=peers)
     at = time.time()

@@ -1,7 +1,7 @@
-"""What watching costs: rounds of one swarm, by turns with page and figures read at every node, and with none.
+"""The cost of watching: one swarm, whose nodes are watched (page, metrics) in every other block of rounds.
 
-A monitor asks for the figures once a second, fifteen times as often as usual. Logs can not be turned off by
-turns: what a round's events cost as a JSON log is timed by itself.
+A monitor requests the metrics once a second, fifteen times as often as usual. Logs can not be switched off
+during a run, so the time to write the events of one round to a JSON log is measured separately.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from scenarios.swarms.progress import PeerProgress
 
 TASK = "digits"
 BLOCK = 6
-"""So many rounds are watched, and then so many are not; the first two of each are not counted."""
+"""Rounds per block, watched or not; the first two (`SKIPPED`) of each block are not counted."""
 SKIPPED = 2
 SCRAPED_S = 1.0
 LOGGED = 2000
@@ -62,7 +62,7 @@ _PAGE = re.compile(r"^page: http://([^/\s]+)/", re.MULTILINE)
 
 
 class Watcher:
-    """Somebody who has the page open, and a monitor that asks for the figures."""
+    """A client that has the page open, and a monitor that requests the metrics."""
 
     def __init__(self, endpoint: str) -> None:
         self._socket = socket.create_connection(split_endpoint(endpoint), timeout=20)
@@ -87,7 +87,7 @@ class Watcher:
                 asked.close()
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection and stop the monitor."""
         self._gone.set()
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -95,17 +95,17 @@ class Watcher:
 
 
 class Turns:
-    """A display that shows nothing: it opens and closes the pages as the rounds go by."""
+    """A display that shows nothing: it starts and stops the watchers as rounds end."""
 
     def __init__(self, plan: SwarmPlan) -> None:
         self._plan = plan
         self._watchers: list[Watcher] = []
 
     def stage(self, text: str) -> None:
-        """A new part of the run begins."""
+        """Do nothing: see Display.stage."""
 
     def peers(self, peers: Sequence[PeerProgress]) -> None:
-        """Rounds have ended: is it the turn of those who watch?"""
+        """Start or stop the watchers, depending on the block of the next round."""
         ended = min(peer.round for peer in peers)
         if is_watched(ended + 1) and not self._watchers:
             self._watchers = [Watcher(endpoint) for endpoint in self._endpoints()]
@@ -113,10 +113,10 @@ class Turns:
             self.close()
 
     def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
-        """There are none here."""
+        """Do nothing: this run has no baselines."""
 
     def close(self) -> None:
-        """Nobody watches."""
+        """Stop all watchers."""
         for watcher in self._watchers:
             watcher.close()
         self._watchers = []
@@ -130,17 +130,20 @@ class Turns:
 
 
 def is_watched(round: int) -> bool:
-    """Whether somebody has the page open in this round."""
+    """Whether the nodes are watched in this round."""
     return (round - 1) // BLOCK % 2 == 1
 
 
 def is_counted(round: int) -> bool:
-    """Whether the turn was not just changing."""
+    """Whether this round is counted: it is not one of the first `SKIPPED` of its block."""
     return (round - 1) % BLOCK >= SKIPPED
 
 
 def overhead(nodes: int, rounds: int) -> Figure:
-    """By how much the median round is longer while somebody watches every node, in percent."""
+    """By how much the median round is longer while every node is watched, in percent.
+
+    Raises UserError if there are too few rounds to compare.
+    """
     with tempfile.TemporaryDirectory() as folder:
         plan = SwarmPlan(load_task(TASK, []), nodes, rounds, Path(folder))
         paths = [plan.peer_folder(peer) / "history.jsonl" for peer in range(nodes)]
@@ -162,7 +165,7 @@ def overhead(nodes: int, rounds: int) -> Figure:
 
 
 def logging_cost() -> Figure:
-    """Milliseconds that the events of a round take as lines of a JSON log."""
+    """Milliseconds to write the events of one round as lines of a JSON log (median)."""
     written = io.StringIO()
     taken: list[float] = []
     with logging_to(written, LogOptions("json", "info")):

@@ -1,4 +1,4 @@
-"""The real server of the page, in a thread of its own, for views that were made up."""
+"""The real server of the page, in a thread of its own, with made-up views."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ LEDGER: dict[str, object] = {
 
 @dataclass
 class MadeUp:
-    """What the server shows: whatever `shown` is at the time. `looks` counts how often it was asked."""
+    """The source of the server's views: it always returns `shown`. `looks` counts the requests."""
 
     shown: View
     ended: bool = False
     looks: int = 0
 
     async def view(self) -> View:
-        """As it was made up."""
+        """Return the made-up view."""
         self.looks += 1
         return replace(self.shown, ended=self.ended)
 
     def now(self) -> float:
-        """This machine's clock."""
+        """The time by this machine's clock, in Unix seconds."""
         return time.time()
 
 
 class Served:
-    """A page at `url` from entering to leaving. `token`: None as on loopback."""
+    """A page, served at `url` while the context is entered. `token`: None as on loopback."""
 
     def __init__(self, shown: View, token: str | None = None) -> None:
         self.source = MadeUp(shown)
@@ -79,17 +79,17 @@ class Served:
         self._listener.close()
 
     def show(self, shown: View) -> float:
-        """From now on another view; the moment, by time.perf_counter."""
+        """Show another view from now on; return the time of the change, by time.perf_counter."""
         self.source.shown = shown
         return time.perf_counter()
 
     @property
     def connections(self) -> int:
-        """How many there are now, whoever holds them."""
+        """The number of open connections."""
         return 0 if self._runner.server is None else len(self._runner.server.connections)
 
     def end(self) -> None:
-        """The run is over."""
+        """Show that the run is over."""
         if self._thread.is_alive():
             asyncio.run_coroutine_threadsafe(self._page.close(), self._loop).result()
             self._loop.call_soon_threadsafe(self._over.set)
@@ -113,7 +113,7 @@ class Served:
 
 
 def rounds(count: int, first: int = 1) -> tuple[Round, ...]:
-    """A run that learns, with every ninth round on its own."""
+    """The history of a run that learns; in every ninth round the node stays on its own."""
     return tuple(_round(number) for number in range(first, first + count))
 
 
@@ -139,7 +139,7 @@ def _round(number: int) -> Round:
 
 
 def node_view(peers: int = 5, ended: int = 24) -> NodeView:
-    """A node with so many peers (of which some can not be reached), `ended` rounds into its run."""
+    """The view of a node with `peers` peers, some of them unreachable, after `ended` rounds."""
     kinds = ("reachable", "reachable", "reachable", "unreachable", "silent", "reachable", "not met", "left")
     known = tuple(_peer(number, kinds[number % len(kinds)], ended) for number in range(peers))
     return NodeView(
@@ -187,7 +187,7 @@ def _peer(number: int, contact: str, round: int) -> Peer:
 
 
 def tracker_view(peers: int = 5) -> TrackerView:
-    """A tracker with one swarm of so many peers."""
+    """The view of a tracker with one swarm of `peers` peers."""
     states = ("ready", "ready", "here", "unreachable", "follows")
     visitors = tuple(
         Visitor(f"10.0.0.{number + 1}:9001", f"{number:016x}", 7, states[number % 5])

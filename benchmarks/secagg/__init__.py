@@ -1,1 +1,1 @@
-"""Secure sums beside an insecure one."""
+"""Secure sums compared with an insecure one."""

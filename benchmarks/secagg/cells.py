@@ -1,4 +1,4 @@
-"""What is measured of a secure sum: a cell is one protocol with n peers and d coordinates."""
+"""The measurements of a secure sum: a cell is one protocol with n peers and d coordinates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from protocol.vectors.pieces import WORD_BYTES, Floats
 RING, SEED, MASKED, GLOO = "additive-ring", "additive-seed", "masked", "gloo"
 PROTOCOLS = (RING, SEED, MASKED, GLOO)
 CLIP = 4.0
-"""B: the coordinates are even within +-B."""
+"""B: the coordinates are uniform within +-B."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class Cell:
     d: int
 
     def vector(self, member: int, round: int) -> Floats:
-        """(d,) float32, within +-CLIP: what a member brings to a round."""
+        """The vector (d,) float32, within +-CLIP, that a member contributes to a round."""
         values = np.random.default_rng((round, member)).random(self.d, dtype=np.float32)
         values *= np.float32(2 * CLIP)
         values -= np.float32(CLIP)
         return values
 
     def error(self, mean: Floats, round: int) -> float:
-        """The largest difference of a round's mean (d,) from the float64 mean."""
+        """The largest difference between a round's mean (d,) and the mean in float64."""
         exact = np.zeros(self.d)
         for member in range(self.n):
             exact += self.vector(member, round)
@@ -44,7 +44,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Sample:
-    """What one peer spent in one round; `mean` is the digest of the mean that it came to."""
+    """What one peer spent in one round; `mean` is the digest of the mean that it obtained."""
 
     cpu_s: float
     sent: Mapping[str, int]
@@ -52,17 +52,17 @@ class Sample:
     aggregate_s: float
     mean: bytes
     error: float | None
-    """Of one peer only: all have the same mean."""
+    """The error of the mean, for one peer only, as all peers have the same mean."""
 
     @property
     def bytes_sent(self) -> int:
-        """Over all phases."""
+        """The bytes sent in all phases."""
         return sum(self.sent.values())
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A round: seconds from the go to the last peer's mean, and what each peer spent."""
+    """A round: seconds from the start signal to the last peer's mean, and what each peer spent."""
 
     wall_s: float
     samples: Sequence[Sample]
@@ -70,48 +70,48 @@ class Taken:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell's rounds, the warm-up left out."""
+    """A cell's rounds without the warm-up."""
 
     cell: Cell
     rounds: Sequence[Taken]
 
     @property
     def wall_s(self) -> float:
-        """The median round."""
+        """The seconds of the median round."""
         return median(taken.wall_s for taken in self.rounds)
 
     @property
     def samples(self) -> list[Sample]:
-        """Of every peer in every round."""
+        """The samples of every peer in every round."""
         return [sample for taken in self.rounds for sample in taken.samples]
 
     def of_peers(self, figure: Callable[[Sample], float]) -> list[float]:
-        """A figure of every peer in every round."""
+        """The figure of every sample, in the order of `samples`."""
         return [figure(sample) for sample in self.samples]
 
     @property
     def cpu_s(self) -> float:
-        """Of the median peer and round; so are the two below."""
+        """The median CPU seconds over all peers and rounds."""
         return median(self.of_peers(lambda sample: sample.cpu_s))
 
     @property
     def bytes_sent(self) -> float:
-        """All that went out, in frames."""
+        """The median bytes of frames that a peer sends in a round."""
         return median(self.of_peers(lambda sample: sample.bytes_sent))
 
     @property
     def peak_bytes(self) -> float:
-        """Resident memory above the process before its first vector; the vector that a peer brings counts."""
+        """The median peak of resident memory above rest, in bytes; a peer's own vector counts."""
         return median(self.of_peers(lambda sample: sample.peak_bytes))
 
     @property
     def peak_vectors(self) -> float:
-        """The peak in vectors of 4 d bytes."""
+        """`peak_bytes` in vectors of 4 d bytes."""
         return self.peak_bytes / (WORD_BYTES * self.cell.d)
 
     @property
     def aggregate_s(self) -> float:
-        """From the GROUP to the mean, of the slowest peer."""
+        """The seconds from the GROUP message to the mean, of the slowest peer; the median over the rounds."""
         return median(self._aggregate_s)
 
     @property
@@ -120,11 +120,11 @@ class Result:
 
     @property
     def max_error(self) -> float:
-        """Of the worst coordinate in the worst round."""
+        """The error of the worst coordinate in the worst round."""
         return max(sample.error for sample in self.samples if sample.error is not None)
 
     def record(self) -> dict[str, object]:
-        """For the JSON file."""
+        """The figures for the JSON file."""
         phases = sorted({phase for sample in self.samples for phase in sample.sent})
         return {
             **asdict(self.cell),
@@ -149,7 +149,7 @@ def _spread(name: str, values: Sequence[float]) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Exponents:
-    """How bytes and CPU grow with n at fixed d: cost ~ n^exponent."""
+    """The growth of bytes and CPU time with n at fixed d: cost ~ n^exponent."""
 
     protocol: str
     d: int
@@ -158,7 +158,7 @@ class Exponents:
 
 
 def exponents(results: Sequence[Result]) -> list[Exponents]:
-    """A fit for each protocol and dimension that was measured with two group sizes or more."""
+    """Fit exponents for each protocol and dimension that was measured with two group sizes or more."""
     families: dict[tuple[str, int], list[Result]] = {}
     for result in results:
         families.setdefault((result.cell.protocol, result.cell.d), []).append(result)
@@ -175,7 +175,7 @@ def exponents(results: Sequence[Result]) -> list[Exponents]:
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """The least-squares exponent of y ~ x^e, from (x, y) pairs; NaN where some y is not above 0."""
+    """The least-squares exponent e of y ~ x^e for (x, y) pairs; NaN if a y is not positive."""
     if min(y for _, y in points) <= 0:
         return math.nan
     logs = np.log(np.array(points, dtype=np.float64))

@@ -1,7 +1,8 @@
-"""Flower's SecAgg+: the compute of one client, in an interpreter of its own, without any network.
+"""Flower's SecAgg+: the CPU time of one client, in an interpreter of its own, without a network.
 
-A client's four stages are called one after the other, as its messages would make them run; the others'
-keys and shares are made beforehand, and not counted. All are neighbours of all, as in a masked session.
+The benchmark calls the client's four stages in the order in which its messages would. It makes the keys and
+shares of the other clients beforehand and does not count them. Every client is a neighbour of every other, as
+in a masked session.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ print(statistics.median(once(parameters) for _ in range(3)))
 
 
 def flower_cpu_s(python: Path, n: int, d: int) -> float:
-    """CPU seconds of one client among n for d coordinates, median of three. UserError where it fails."""
+    """The CPU seconds of one of n clients for d coordinates, the median of three runs. Raises UserError."""
     try:
         done = subprocess.run(
             [python, "-", str(n), str(d)],

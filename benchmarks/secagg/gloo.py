@@ -1,4 +1,4 @@
-"""One process of torch.distributed's all_reduce over gloo: the floor, of what protects nothing."""
+"""One process of torch.distributed's all_reduce over gloo: the lower bound, without any protection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOTHING: Mapping[str, int] = {}
 
 
 def run(cell: Cell, member: int, store: str, parent: Connection) -> int:
-    """The whole life of the process; its exit status. `store`: a file that is not there yet."""
+    """Run the process to its end; return its exit status. `store`: the path of a file that does not exist."""
     torch.set_num_threads(1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=member, world_size=cell.n)
@@ -44,7 +44,7 @@ def _round(meter: Meter, cell: Cell, parent: Connection) -> None:
 
 
 def _mean(vector: Floats, n: int) -> Floats:
-    """(d,) float32, in place."""
+    """Replace `vector` (d,) float32 by the mean of all processes, in place; return it."""
     tensor = torch.from_numpy(vector)
     dist.all_reduce(tensor)
     vector /= n
@@ -52,5 +52,5 @@ def _mean(vector: Floats, n: int) -> Floats:
 
 
 def ring_bytes(cell: Cell) -> int:
-    """What a process sends in a ring all_reduce. Computed: gloo does not tell."""
+    """The bytes that a process sends in a ring all_reduce; computed, as gloo does not report them."""
     return 2 * (cell.n - 1) * WORD_BYTES * cell.d // cell.n

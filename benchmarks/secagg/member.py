@@ -1,7 +1,7 @@
 """One peer of a secure sum in a process of its own: session, shell and transport as in a node.
 
-What a node does beside that is left out: no training, no database (what others may still ask for is kept in
-files), and a base is known by its session, not by the digest of a model. The parent says when a round begins.
+There is no training and no database: files keep what other peers may still request. A base is identified by
+its session, not by the digest of a model. The parent starts each round.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MAX_SHARE_VALUE = 100.0
 
 @dataclass(frozen=True)
 class Place:
-    """Which member of which cell a process is, where everybody listens, and whether links are under TLS."""
+    """The cell and member that a process runs, the endpoints of all members, and whether links use TLS."""
 
     cell: Cell
     member: int
@@ -51,7 +51,7 @@ class Place:
     tls: bool
 
     def settings(self) -> Settings:
-        """What a node would have from its task and its options."""
+        """The settings that a node would derive from its task and its options."""
         here = self.endpoints[self.member]
         kind = "ring" if self.cell.protocol == RING else "seed"
         return Settings(
@@ -71,13 +71,13 @@ class Place:
             shares_timeout_s=PHASE_TIMEOUT_S,
             sums_timeout_s=PHASE_TIMEOUT_S,
             instance=os.urandom(16),
-            last_round=2**31,  # ended from outside
+            last_round=2**31,  # the parent ends the run
             electorate=of_names(self.endpoints),
         )
 
 
 def run(place: Place, folder: Path, listener: socket.socket, parent: Connection) -> int:
-    """The whole life of the process; its exit status. `folder`: for what it keeps, not there yet."""
+    """Run the process to its end; return its exit status. `folder`: for its files; it does not exist yet."""
     asyncio.run(_live(place, Store(folder), listener, parent))
     return 0
 
@@ -98,7 +98,7 @@ async def _live(place: Place, store: Store, listener: socket.socket, parent: Con
 
 
 async def _rounds(member: Member, place: Place, store: Store, parent: Connection) -> None:
-    """Answers the parent, step by step, until it says that it was the last round."""
+    """Run rounds in step with the parent until it says that there are no more."""
     begun = cpu_seconds()
     await member.meet()
     met_cpu_s = cpu_seconds() - begun
@@ -119,7 +119,7 @@ async def _rounds(member: Member, place: Place, store: Store, parent: Connection
 
 
 async def told(parent: Connection) -> Any:
-    """What the parent says next; waiting costs no thread."""
+    """Return the parent's next message; waiting for it needs no thread."""
     loop = asyncio.get_running_loop()
     said: asyncio.Future[None] = loop.create_future()
 
@@ -136,11 +136,11 @@ async def told(parent: Connection) -> Any:
 
 
 def _warned(text: str) -> None:
-    """All members are of one version: there is nothing to tell."""
+    """Ignore warnings: all members have the same version."""
 
 
 class Member:
-    """A node without a model."""
+    """A node without a model or training."""
 
     def __init__(self, place: Place, store: Store) -> None:
         self._cell = place.cell
@@ -148,7 +148,7 @@ class Member:
         self._met = asyncio.Event()
         self._outcome: asyncio.Future[tuple[Floats, float]] | None = None
         self.grouped_at = 0.0
-        """When this peer had the GROUP of the last round, in monotonic seconds."""
+        """When this peer received or sent the GROUP of the last round, in monotonic seconds."""
         base = Base(0, parameters_hash(_PARAMETERS), 0, NO_SID)
         settings = place.settings()
         self._node = Node(settings, NodeState(0, base, None, set()), {}, os.urandom(32))
@@ -176,19 +176,19 @@ class Member:
         )
 
     async def meet(self) -> None:
-        """Greet the others, and wait until all have answered."""
+        """Greet the other members, and wait until all have answered."""
         await self.shell.feed(self._node.open)
         await self._met.wait()
 
     async def outcome(self, meter: Meter) -> tuple[Floats, float]:
-        """The group's mean (d,) float32, and when it was there, in monotonic seconds."""
+        """Offer a vector; return the group's mean (d,) float32, and its time in monotonic seconds."""
         self._outcome = asyncio.get_running_loop().create_future()
         await self._offer(meter)
         outcome, self._outcome = await self._outcome, None
         return outcome
 
     async def _offer(self, meter: Meter) -> None:
-        """As in a node, only the session has the vector when this is over."""
+        """Offer the round's vector. Afterwards only the session holds it, as in a node."""
         vector, rand = meter.handed_over(), os.urandom(32)
         await self.shell.feed(lambda now: self._node.offer(vector, rand, now))
 
@@ -204,7 +204,7 @@ class Member:
 
     def _send(self, send: Send) -> None:
         if not send.bulk and isinstance(next(iter(send.messages)), Group):
-            self.grouped_at = time.monotonic()  # it is the coordinator
+            self.grouped_at = time.monotonic()  # this member is the coordinator
         if isinstance(send.to, str):
             self.transport.send(send.to, send.messages, send.bulk)
 

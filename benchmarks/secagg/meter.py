@@ -1,4 +1,4 @@
-"""What one process spends in one round, from the same starting line for every protocol."""
+"""What one process spends in one round, measured from the same point for every protocol."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from protocol.vectors.pieces import Floats, raw
 
 
 def trim() -> None:
-    """Give freed memory back to the system: what stays there would count in the next round."""
+    """Return freed memory to the system, as it would count in the next round otherwise."""
     gc.collect()
-    with suppress(OSError, AttributeError):  # another C library than glibc
+    with suppress(OSError, AttributeError):  # a C library other than glibc
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def settle() -> int:
-    """At the start, before any vector: what is loaded by now stays, and no collection goes through it.
+    """Freeze the objects loaded so far: the garbage collector skips them. Call it before the first vector.
 
-    The bytes resident from then on: a process's rest, the same in all its rounds. Between two rounds a
-    process may hold vectors of the first: as long as it does they are above rest.
+    Returns the resident bytes, the process's rest for all its rounds. Between two rounds a process may still
+    hold vectors of the first one; they then count as memory above rest.
     """
     trim()
     gc.freeze()
@@ -34,15 +34,15 @@ def settle() -> int:
 
 
 def cpu_seconds() -> float:
-    """Of this process so far, all threads, user and system."""
+    """The CPU seconds of this process so far: all threads, user and system."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 class Meter:
-    """One round of one member. Memory counts from before its vector is made, CPU and bytes from `go`.
+    """The meter of one member's round. Memory counts from before its vector is made, CPU and bytes from `go`.
 
-    `rest`: see `settle`.
+    `rest`: resident bytes, see `settle`.
     """
 
     def __init__(self, cell: Cell, member: int, round: int, rest: int) -> None:
@@ -53,19 +53,19 @@ class Meter:
         self._vector: Floats | None = cell.vector(member, round)
 
     def handed_over(self) -> Floats:
-        """The vector (d,) float32, once: nothing keeps it here."""
+        """Return the vector (d,) float32 and drop it here. Raises RuntimeError on a second call."""
         vector, self._vector = self._vector, None
         if vector is None:
             raise RuntimeError("a round's vector is handed over once")
         return vector
 
     def go(self, sent: Mapping[str, int]) -> None:
-        """The signal came; `sent`: bytes by phase since the process began."""
+        """Start to count. `sent`: bytes by phase since the process began."""
         self._sent = Counter(sent)
         self._cpu_s = cpu_seconds()
 
     def sample(self, mean: Floats, sent: Mapping[str, int], aggregate_s: float) -> Sample:
-        """The round is over for everybody."""
+        """Return what the round cost. Call it when the round has ended for all members."""
         cpu_s = cpu_seconds() - self._cpu_s
         peak_bytes = self._peak.above_rest
         self._peak.__exit__(None, None, None)

@@ -1,4 +1,4 @@
-"""The parent's side of a cell: n processes, all given the go of each round at the same moment."""
+"""The parent's side of a cell: n processes, all of which start each round at the same moment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOOK_S = 0.5
 
 
 def measure(cell: Cell, rounds: int) -> Result:
-    """A warm-up round, then those that count. UserError where a process or a round goes wrong."""
+    """Run a warm-up round, then `rounds` measured ones. Raises UserError if a process or a round fails."""
     with gathered(cell, tls=False) as group:
         taken = [group.round(number) for number in range(rounds + 1)]
     return Result(cell, taken[1:])
@@ -30,7 +30,7 @@ def measure(cell: Cell, rounds: int) -> Result:
 
 @contextmanager
 def gathered(cell: Cell, tls: bool) -> Iterator[Processes]:
-    """A cell's processes, all connected. UserError where one goes wrong."""
+    """Yield a cell's processes, all connected. Raises UserError if one fails."""
     warm_up(("benchmarks.secagg.member", "benchmarks.secagg.gloo"))
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         children = stack.enter_context(Children())
@@ -41,7 +41,7 @@ def gathered(cell: Cell, tls: bool) -> Iterator[Processes]:
 
 
 def _started(cell: Cell, tls: bool, children: Children, folder: Path, stack: ExitStack) -> list[Connection]:
-    """A process for each member; the parent's ends of their pipes."""
+    """Start a process for each member; return the parent's ends of their pipes."""
     listeners = _listeners(cell, stack)
     endpoints = tuple(f"127.0.0.1:{listener.getsockname()[1]}" for listener in listeners)
     ours: list[Connection] = []
@@ -66,17 +66,17 @@ def _listeners(cell: Cell, stack: ExitStack) -> list[socket.socket]:
 
 
 class Processes:
-    """All of a cell's processes, told the same and asked in step."""
+    """All processes of a cell, which the parent drives in step."""
 
     def __init__(self, cell: Cell, children: Children, pipes: Sequence[Connection]) -> None:
         self._cell = cell
         self._children = children
         self._pipes = pipes
         self.met_cpu_s: Sequence[float | None] = self._answers()
-        """What each spent on meeting the others, where that was measured."""
+        """The CPU seconds that each process spent on meeting the others; None if not measured."""
 
     def round(self, number: int) -> Taken:
-        """One round, begun by all at the same moment."""
+        """Run one round, which all processes begin at the same moment."""
         self._tell(number)
         self._answers()
         begun = time.monotonic()
@@ -90,16 +90,16 @@ class Processes:
         return Taken(done - begun, samples)
 
     def end(self) -> None:
-        """That was the last round."""
+        """Tell all processes that there are no more rounds."""
         self._tell(None)
 
     def _tell(self, what: object) -> None:
-        """The same to everybody."""
+        """Send the same message to all processes."""
         for pipe in self._pipes:
             pipe.send(what)
 
     def _answers(self) -> list[Any]:
-        """One from each, in the members' order; UserError when a process ends or the time is over."""
+        """Return one answer of each, in the members' order. Raises UserError if a process ends or is late."""
         got: dict[Connection, Any] = {}
         deadline = time.monotonic() + STEP_S
         while len(got) < len(self._pipes):

@@ -1,1 +1,1 @@
-"""A swarm while strangers besiege one of its nodes."""
+"""A swarm while strangers flood one of its nodes with connections."""

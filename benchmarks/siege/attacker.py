@@ -1,9 +1,10 @@
-"""Somebody at the door who means no good: connections that are held, and opened again as they are closed.
+"""A process that floods an endpoint: it holds connections open and opens each again when it is closed.
 
     python -m benchmarks.siege.attacker --endpoint 127.0.0.1:9001 --seconds 30 --bodies 2000 --idle 2000
 
-It runs at the lowest priority, reaches loopback alone, and ends by itself: after its time, or after so many
-connections. When all have been opened once it says so in a line of JSON, and at the end what became of them.
+It runs at the lowest priority, connects only to loopback, and ends by itself, after its time or after a
+number of connections. It prints a line of JSON when it has opened all connections once, and another one at
+the end with their fates.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ NICENESS = 19
 MOST_SECONDS = 1200.0
 MOST_OPENED = 2_000_000
 DRIP_S = 1.0
-"""So often each slow one says a byte more."""
+"""Seconds between two bytes of a slow connection."""
 AT_ONCE = 64
-"""Connections that are being opened at a time."""
+"""The most connections that are being opened at the same time."""
 AGAIN_S = 0.01
-"""After a connection that could not be opened."""
+"""Seconds before the next try after a connection that could not be opened."""
 _HOST = b"Host: 127.0.0.1\r\n"
 _SAYS: Mapping[str, bytes] = {
     "bodies": b"POST /v1/bulk HTTP/1.1\r\n" + _HOST + b"Content-Length: 1300000\r\n\r\n" + bytes(10),
@@ -48,7 +49,7 @@ _DRIPS: Mapping[str, bytes] = {"bodies": b"\0", "heads": b"a"}
 
 @dataclass(frozen=True)
 class Force:
-    """How many connections of each kind are held at once."""
+    """The number of connections of each kind that are held at once."""
 
     bodies: int = 2000
     idle: int = 2000
@@ -57,12 +58,12 @@ class Force:
 
     @property
     def connections(self) -> int:
-        """Of all kinds."""
+        """The number of connections of all kinds."""
         return self.bodies + self.idle + self.websockets + self.heads
 
 
 class _Held(asyncio.Protocol):
-    """One connection, until somebody closes it."""
+    """One connection, from opening to closing by either end."""
 
     def __init__(self, says: bytes, drips: bytes) -> None:
         self._says = says
@@ -71,30 +72,30 @@ class _Held(asyncio.Protocol):
         self.over = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Say what there is to say."""
+        """Send the first bytes of this kind of connection."""
         if isinstance(transport, asyncio.Transport):
             self._transport = transport
             if self._says:
                 transport.write(self._says)
 
     def drip(self) -> None:
-        """A byte more, so that it is not silent."""
+        """Send one more byte, so that the connection is not silent."""
         if self._drips and self._transport is not None and not self._transport.is_closing():
             self._transport.write(self._drips)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Closed."""
+        """Record that the connection is closed."""
         if not self.over.done():
             self.over.set_result(None)
 
     def close(self) -> None:
-        """End it from here."""
+        """Close the connection from this end."""
         if self._transport is not None:
             self._transport.abort()
 
 
 class Attack:
-    """All connections to one endpoint."""
+    """All connections of the attack on one endpoint."""
 
     def __init__(self, endpoint: str, force: Force, seconds: float) -> None:
         self._host, self._port = split_endpoint(endpoint)
@@ -107,7 +108,7 @@ class Attack:
         self.all_opened = asyncio.Event()
 
     async def run(self) -> None:
-        """Until its time is over."""
+        """Hold the connections until the time is over."""
         kinds = [kind for kind, count in asdict(self._force).items() for _ in range(count)]
         tasks = [asyncio.create_task(self._hold(kind)) for kind in kinds]
         dripping = asyncio.create_task(self._drip())
@@ -119,7 +120,7 @@ class Attack:
         await asyncio.gather(*tasks, dripping, return_exceptions=True)
 
     async def _hold(self, kind: str) -> None:
-        """One connection after the other."""
+        """Hold one connection of this kind; open another whenever it is closed."""
         is_first = True
         while self.counts["opened"] < MOST_OPENED:
             held = await self._open(kind)
@@ -158,7 +159,7 @@ class Attack:
 
 
 async def attack(endpoint: str, force: Force, seconds: float) -> None:
-    """Hold all connections for so long, and say when they are there."""
+    """Hold all connections for `seconds`; print when all have been opened once."""
     if not is_loopback(endpoint):
         raise UserError(f"{endpoint} is not on this machine alone: nothing else is attacked")
     here = Attack(endpoint, force, min(seconds, MOST_SECONDS))
@@ -172,7 +173,7 @@ async def attack(endpoint: str, force: Force, seconds: float) -> None:
 
 
 def main() -> None:
-    """What the command line says."""
+    """Run the attack that the command line describes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.siege.attacker", description=__doc__)
     parser.add_argument("--endpoint", required=True)
     parser.add_argument("--seconds", type=float, required=True)

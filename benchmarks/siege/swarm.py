@@ -1,4 +1,4 @@
-"""Swarms of real `python -m node` processes for the siege: started, killed, started again, measured."""
+"""A swarm of real `python -m node` processes for the siege, which can be killed, restarted and measured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ END_S = 20.0
 
 
 class Swarm:
-    """Four nodes that learn the digits. `with Swarm(folder) as swarm`: all processes have ended after it."""
+    """Four nodes that learn the digits. On leaving `with Swarm(folder) as swarm` all processes have ended."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -42,7 +42,7 @@ class Swarm:
     ) -> None:
         for process in self._processes.values():
             process.send_signal(signal.SIGTERM)
-            process.send_signal(signal.SIGTERM)  # the second one ends it without a last round
+            process.send_signal(signal.SIGTERM)  # the second SIGTERM ends the node without a last round
         for process in self._processes.values():
             with suppress(subprocess.TimeoutExpired):
                 process.wait(END_S)
@@ -50,7 +50,7 @@ class Swarm:
             process.wait()
 
     def start(self, node: int) -> None:
-        """Start a node, or start it again on its folder."""
+        """Start a node; it resumes from its folder if it ran before."""
         argv = [sys.executable, "-m", "node", "--peers", ",".join(self.endpoints), "--listen"]
         argv += [self.endpoints[node], "--shard", f"{node}/{NODES}", "--rounds", str(ROUNDS)]
         argv += ["--out", str(self.out(node)), "--seed", str(node)]
@@ -60,7 +60,7 @@ class Swarm:
             self._processes[node] = subprocess.Popen(argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def kill(self, node: int) -> None:
-        """SIGKILL, and gone."""
+        """Kill a node with SIGKILL and wait for its end."""
         self._processes[node].kill()
         self._processes[node].wait()
 
@@ -69,15 +69,15 @@ class Swarm:
         return self._folder / str(node)
 
     def resident(self, node: int) -> int:
-        """Bytes that a node has in memory."""
+        """The resident memory of a node, in bytes."""
         return resident_bytes(self.pid(node), "VmRSS")
 
     def descriptors(self, node: int) -> int:
-        """How many a node has open."""
+        """The number of file descriptors that a node has open."""
         return sum(1 for _ in Path(f"/proc/{self.pid(node)}/fd").iterdir())
 
     def pid(self, node: int) -> int:
-        """Of its process. UserError if that has ended."""
+        """The process id of a node. Raises UserError if the process has ended."""
         process = self._processes[node]
         if process.poll() is not None:
             text = (self.out(node) / "log.txt").read_text("utf-8", "replace").strip().splitlines()
@@ -85,7 +85,7 @@ class Swarm:
         return process.pid
 
     def aggregated(self, node: int) -> int:
-        """The last round that a node aggregated with others; 0 before the first."""
+        """The number of the last round that a node aggregated with others; 0 before the first."""
         last = 0
         with suppress(FileNotFoundError), (self.out(node) / "history.jsonl").open("rb") as file:
             for line in file:
@@ -95,14 +95,14 @@ class Swarm:
         return last
 
     def answers(self, node: int) -> bool:
-        """Whether somebody listens there."""
+        """Whether a node accepts connections."""
         host, _, port = self.endpoints[node].rpartition(":")
         with suppress(OSError), socket.create_connection((host, int(port)), timeout=1.0):
             return True
         return False
 
     def wait_rounds(self, node: int, count: int, within_s: float) -> float:
-        """Seconds until a node has aggregated so many more rounds. UserError if it takes longer."""
+        """Seconds until a node has aggregated `count` more rounds. Raises UserError after `within_s`."""
         first, begun = self.aggregated(node), time.monotonic()
         while self.aggregated(node) < first + count:
             self.pid(node)
@@ -112,7 +112,7 @@ class Swarm:
         return time.monotonic() - begun
 
     def wait_answering(self, node: int, within_s: float) -> None:
-        """Until a node listens."""
+        """Wait until a node accepts connections. Raises UserError after `within_s`."""
         begun = time.monotonic()
         while not self.answers(node):
             self.pid(node)
@@ -122,7 +122,7 @@ class Swarm:
 
 
 def _record(line: bytes) -> Mapping[str, object]:
-    """A line of history; nothing for one that is being written."""
+    """Parse a line of the history; empty for a line that the node is still writing."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -131,7 +131,7 @@ def _record(line: bytes) -> Mapping[str, object]:
 
 
 def _free_endpoints(count: int) -> tuple[str, ...]:
-    """Ports that nobody has now."""
+    """Endpoints on loopback whose ports are free at the moment."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     try:
         return tuple(f"127.0.0.1:{each.getsockname()[1]}" for each in sockets)

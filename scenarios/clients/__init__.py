@@ -1,1 +1,1 @@
-"""The clients of a server: their rows, their training, those that attack, and what a replay of them needs."""
+"""The clients of a server: their rows, their training and their attacks, as replays need them."""

@@ -1,6 +1,6 @@
-"""What a federated cell is made of, as plain values: its rows, how they are dealt out, and its mechanism.
+"""The parts of a federated cell as plain values: its rows, their partition among clients, its mechanism.
 
-Each can be written to JSON, and each is judged where it is used: bad values are one line, a ConfigError.
+Each value can be written to JSON. The code that uses a value checks it and raises ConfigError, one line.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ PARTITIONS: dict[str, Callable[..., Parts]] = {
     "quantity": partitions.quantity,
 }
 BY_OWNER = ("natural", "pieces")
-"""Partitions that go by whose a row is, and not by its label."""
+"""Partitions by the owner of a row, not by its label."""
 
 _SERVER_PARTS = tuple(name for name in dir(ServerMechanism) if not name.startswith("_"))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The training rows that a cell uses: `most` of them, drawn under the seed; None: all.
+    """The training rows that a cell uses: `most` of them, drawn from the seed; None: all.
 
-    row_norm: every row, test rows too, is scaled down to an L2 norm of at most this; None: none is.
+    row_norm: every row, test rows too, is scaled down to at most this L2 norm; None: rows stay as they are.
     """
 
     dataset: str
@@ -53,7 +53,7 @@ class Rows:
         return replace(dataset, train_x=train_x, test_x=test_x)
 
     def chosen(self, dataset: Dataset, rng: np.random.Generator) -> partitions.Rows:
-        """The numbers of the training rows, (n,) in order."""
+        """The numbers of the training rows, (n,) in order. Raises ConfigError if there are too few rows."""
         there = len(dataset.train_y)
         if self.most is None or self.most == there:
             return np.arange(there)
@@ -67,7 +67,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Clients:
-    """How rows become clients: the name of a partition, how many parts, and its own parameters."""
+    """How rows are divided among clients: the name of a partition, the number of parts, its parameters."""
 
     partition: str
     count: int
@@ -98,7 +98,7 @@ class MechanismChoice:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def make(self, federation: Federation) -> ServerMechanism:
-        """The mechanism for this work. Raises ConfigError for what can not be."""
+        """Make the mechanism for this federation. Raises ConfigError if that fails."""
         found = SERVER_MECHANISMS.get(self.path) or self._imported()
         try:
             mechanism = found(federation, **self.parameters)

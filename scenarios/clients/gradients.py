@@ -1,9 +1,9 @@
 """Gradients of many clients' models at once: k parameter vectors of one model, each with a batch of its own.
 
-By torch.func, `vmap` over a functional call, for any model. A profile of that (784-256-10, batches of 10)
+For any model, torch.func computes them: `vmap` over a functional call. A profile (784-256-10, batches of 10)
 shows that three quarters of the time go to memory: a layer's gradient is written, read again and subtracted,
-although it is a sum of few outer products. So where all parameters are of linear layers, those give the two
-factors, and one `baddbmm_` adds their product to where it belongs, weights or momentum, in one pass.
+although it is a sum of few outer products. If linear layers hold all parameters, each layer therefore returns
+the two factors, and one `baddbmm_` adds their product to the weights or the momentum in one pass.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Part(Protocol):
         """(k,) squared L2 norms."""
 
     def scale(self, factors: torch.Tensor) -> None:
-        """Multiply by `factors` (k,), one a model."""
+        """Multiply the gradients by `factors` (k,), one per model."""
 
     def add_to(self, target: torch.Tensor, keep: float, times: float) -> None:
         """target = keep * target + times * gradient, in place, at these parameters of `target` (k, d)."""
@@ -42,7 +42,7 @@ class Part(Protocol):
 
 @dataclass
 class Whole:
-    """values: (k, n), for the parameters `where` of a vector."""
+    """Gradients as `values` (k, n), for the parameters `where` of a vector."""
 
     where: slice
     values: torch.Tensor
@@ -52,7 +52,7 @@ class Whole:
         return self.values.square().sum(1)
 
     def scale(self, factors: torch.Tensor) -> None:
-        """Multiply by `factors` (k,)."""
+        """Multiply the gradients by `factors` (k,)."""
         self.values = self.values * factors.unsqueeze(1)
 
     def add_to(self, target: torch.Tensor, keep: float, times: float) -> None:
@@ -65,14 +65,20 @@ class Whole:
 
 @dataclass
 class Product:
-    """Sums of outer products: left^T @ right, (k, out, in), of left (k, n, out) and right (k, n, in)."""
+    """Gradients as sums of outer products: left^T @ right, (k, out, in).
+
+    left: (k, n, out); right: (k, n, in).
+    """
 
     where: slice
     left: torch.Tensor
     right: torch.Tensor
 
     def squares(self) -> torch.Tensor:
-        """(k,): sum over i, j of <left_i, left_j> <right_i, right_j>; by the product where that is less."""
+        """(k,) squared L2 norms: sum over i, j of <left_i, left_j> <right_i, right_j>.
+
+        If the product is smaller than these inner products, its entries are squared instead.
+        """
         n, (outputs, inputs) = self.left.shape[1], self._shape
         if n * (outputs + inputs) > outputs * inputs:
             return torch.bmm(self.left.transpose(1, 2), self.right).square().sum((1, 2))
@@ -80,7 +86,7 @@ class Product:
         return (lefts * torch.bmm(self.right, self.right.transpose(1, 2))).sum((1, 2)).clamp_(min=0)
 
     def scale(self, factors: torch.Tensor) -> None:
-        """Multiply by `factors` (k,)."""
+        """Multiply the gradients by `factors` (k,)."""
         self.left = self.left * factors[:, None, None]
 
     def add_to(self, target: torch.Tensor, keep: float, times: float) -> None:
@@ -94,18 +100,18 @@ class Product:
 
 
 Names = Mapping[str, tuple[slice, torch.Tensor]]
-"""Parameters by name: where each lies in a vector (d,), and a view (k, *shape) of it for each model."""
+"""Parameters by name: the slice of each in a vector (d,), and a view (k, *shape) of its values."""
 
 
 class Gradients:
-    """Of the mean loss of k clients' models; the d parameters are in the order of a node's.
+    """Gradients of the mean loss of k clients' models; the d parameters have the same order as in a node.
 
     Raises ValueError for a model that mixes the rows of a batch, as batch norm does (its running statistics
     belong to no client), and for dropout, which would draw from torch's global generator.
     """
 
     def __init__(self, model: nn.Module, loss: Loss, row: torch.Tensor) -> None:
-        """`model` is copied; `row` (1, ...): any row, for its shape and type. `loss`: a mean over rows."""
+        """`model` is copied; `row` (1, ...): any row, for its shape and dtype. `loss`: a mean over rows."""
         own = deepcopy(model).to(row.dtype).train()
         check_layers(own)
         _check_draws(own)
@@ -118,7 +124,7 @@ class Gradients:
 
     @property
     def size(self) -> int:
-        """d."""
+        """The number of parameters, d."""
         return sum(prod(shape) for _, shape in self._shapes)
 
     def __call__(
@@ -126,7 +132,7 @@ class Gradients:
     ) -> tuple[list[Part], torch.Tensor]:
         """Gradients by parameter, and (k,) mean losses, at `weights` (k, d) for x (k, n, ...), y (k, n, ...).
 
-        `shares` (k, n) say what each row counts, and add up to 1 for each client; None: all alike.
+        `shares` (k, n) are the weights of the rows and add up to 1 for each client; None: equal weights.
         """
         places, begin = {}, 0
         for name, shape in self._shapes:
@@ -146,7 +152,7 @@ class _Mapped:
     def gradients(
         self, places: Names, x: torch.Tensor, y: torch.Tensor, shares: torch.Tensor | None
     ) -> tuple[list[Part], torch.Tensor]:
-        """As `Gradients` has them."""
+        """See Gradients.__call__."""
         leaves = {name: values.detach().requires_grad_() for name, (_, values) in places.items()}
 
         def outputs_of_one(own: dict[str, torch.Tensor], rows: torch.Tensor) -> torch.Tensor:
@@ -161,7 +167,7 @@ class _Mapped:
 
 
 class _Stacked:
-    """A model whose parameters are all of linear layers: it is given all clients' rows as one batch."""
+    """A model with all its parameters in linear layers; it processes the rows of all clients as one batch."""
 
     def __init__(self, model: nn.Module, loss: Loss, names: Sequence[str]) -> None:
         self._model, self._loss = model, loss
@@ -174,7 +180,7 @@ class _Stacked:
     def gradients(
         self, places: Names, x: torch.Tensor, y: torch.Tensor, shares: torch.Tensor | None
     ) -> tuple[list[Part], torch.Tensor]:
-        """As `Gradients` has them."""
+        """See Gradients.__call__."""
         for name, layer in self._layers.items():
             bias = places.get(f"{name}.bias")
             layer.weights, layer.biases = places[f"{name}.weight"][1], None if bias is None else bias[1]
@@ -191,10 +197,10 @@ class _Stacked:
 
 
 class _StackedLinear(nn.Linear):
-    """Linear layers of k clients, which remember what they were given and what they gave.
+    """One linear layer of k clients, which stores its last inputs and outputs.
 
-    weights: (k, out, in), biases: (k, out); inputs: (k, n, in) and outputs: (k, n, out), n being all of
-    a client's rows, and positions in a row where it has several.
+    weights: (k, out, in), biases: (k, out); inputs: (k, n, in) and outputs: (k, n, out). n counts a client's
+    rows, times the positions in a row if it has several.
     """
 
     weights: torch.Tensor
@@ -202,7 +208,7 @@ class _StackedLinear(nn.Linear):
     inputs: torch.Tensor
     outputs: torch.Tensor
 
-    def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 -- the name that torch gives it
+    def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 -- torch's name for the argument
         """(k * rows, ..., in) -> (k * rows, ..., out)."""
         rows = input.reshape(len(self.weights), -1, self.in_features)
         across = self.weights.transpose(1, 2)
@@ -215,10 +221,10 @@ class _StackedLinear(nn.Linear):
 
 
 def _losses(loss: Loss, outputs: torch.Tensor, y: torch.Tensor, shares: torch.Tensor | None) -> torch.Tensor:
-    """(k,): the mean loss of each client's rows, outputs (k, n, ...) against y (k, n)."""
+    """(k,): the mean loss of each client's rows, from outputs (k, n, ...) and labels y (k, n)."""
     if (
         loss is functional.cross_entropy and outputs.dim() == 3 and y.dim() == 2
-    ):  # vmap takes it apart, slowly
+    ):  # vmap decomposes cross entropy, which is slow
         each = functional.cross_entropy(outputs.flatten(0, 1), y.flatten(), reduction="none").view(y.shape)
         return each.mean(1) if shares is None else (each * shares).sum(1)
     if shares is None:
@@ -240,7 +246,10 @@ def _is_stackable(name: str, model: nn.Module, calls: Mapping[str, Sequence[int]
 
 
 def _probed(model: nn.Module, rows: torch.Tensor) -> dict[str, list[int]]:
-    """For each linear layer that is called: how many rows it gave, call by call, for two `rows` (2, ...)."""
+    """For each linear layer that is called: its number of output rows, call by call, on `rows` (2, ...).
+
+    Raises ValueError for a model that mixes the rows of a batch.
+    """
     calls: dict[str, list[int]] = {}
 
     def listen(name: str, layer: nn.Module) -> RemovableHandle:

@@ -1,11 +1,11 @@
-"""What dishonest clients do: to their rows before they train, and to their updates before they send them.
+"""Attacks of dishonest clients: on their rows before they train, on their updates before they send them.
 
-Poisoned rows are within the threat model of data poisoning: the client trains by the book. Forged updates are
-not: the client sends what it likes. All are pure functions of arrays; who attacks, and how many, is up to the
-scenario. Nothing here changes its arguments.
+Poisoned rows are within the threat model of data poisoning: the client trains as the protocol says. Forged
+updates are not: the client sends any update. All attacks are pure functions of arrays and leave their
+arguments unchanged; the scenario decides who attacks, and how many.
 
-`Poison` and `Forgery` are these functions as values that a federated cell is made of. What leaves an attacker
-still goes through the mechanism's own upload, clipping included, as a server can check that much.
+`Poison` and `Forgery` are these functions as values, the parts of a federated cell. An attacker's update
+still passes through the mechanism's own upload, clipping included, as a server can check that.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ Labels = NDArray[np.int64]
 
 
 def flipped_labels(y: Labels, classes: int) -> Labels:
-    """`y` (n,) in 0..classes-1 with every label c as classes - 1 - c: for two classes, each other."""
+    """Return `y` (n,) in 0..classes-1 with every label c replaced by classes - 1 - c."""
     _labels(y, classes)
     return classes - 1 - y
 
 
 @dataclass(frozen=True)
 class Trigger:
-    """A backdoor: rows that bear it are to be taken for class `target`.
+    """A backdoor: the model is to classify rows with the trigger as class `target`.
 
-    values: features, by their place in a flattened row, and what they are set to. A row that has them all has
-    the trigger (Gu et al. 2017, "BadNets", section 3, for pixels; for tables rare values of few columns).
+    values: from positions in a flattened row to the values that the trigger sets. A row with all these values
+    has the trigger (Gu et al. 2017, "BadNets", section 3, for pixels; for tables rare values of few columns).
     """
 
     values: Mapping[int, float]
     target: int
 
     def put_on(self, x: Floats) -> Floats:
-        """(n, ...) rows, all with the trigger."""
+        """Return the rows `x` (n, ...), all with the trigger."""
         flat = np.array(x).reshape(len(x), -1)
         places = np.array(sorted(self.values), np.int64)
         if not len(places) or places[0] < 0 or places[-1] >= flat.shape[1]:
@@ -55,7 +55,7 @@ class Trigger:
         return flat.reshape(x.shape)
 
     def success(self, predicted: Labels, y: Labels) -> float:
-        """Of rows with the trigger and other labels than `target`, the share that is taken for it."""
+        """The share `predicted` (n,) as `target` of rows with the trigger and another label y (n,)."""
         others = y != self.target
         return float((predicted[others] == self.target).mean()) if others.any() else 0.0
 
@@ -72,7 +72,7 @@ def pixel_trigger(height: int, width: int, size: int, value: float, target: int)
 def backdoored(
     x: Floats, y: Labels, trigger: Trigger, poisoned: float, rng: np.random.Generator
 ) -> tuple[Floats, Labels]:
-    """Rows (n, ...) and labels (n,), a share `poisoned` of them, drawn at random, with trigger and target."""
+    """Rows (n, ...) and labels (n,), of which a random share `poisoned` has the trigger and its target."""
     chosen = rng.permutation(len(y))[: round(share("poisoned", poisoned) * len(y))]
     own_x, own_y = np.array(x), np.array(y)
     own_x[chosen] = trigger.put_on(x[chosen])
@@ -84,20 +84,20 @@ def backdoored(
 
 
 def scaled(weights: Floats, start: Floats, factor: float) -> Floats:
-    """`start` (d,) and `factor` times the update from it to `weights` (d,).
+    """Return `start` (d,) plus `factor` times the update from it to `weights` (d,).
 
-    With the number of clients for the factor it is model replacement (Bagdasaryan et al. 2020, (3)).
+    If the factor is the number of clients, this is model replacement (Bagdasaryan et al. 2020, (3)).
     """
     return _single(start + positive("factor", factor) * (weights.astype(np.float64) - start))
 
 
 def sign_flipped(weights: Floats, start: Floats, factor: float) -> Floats:
-    """The update turned round, times `factor`: away from what was learned."""
+    """Return `start` (d,) minus `factor` times the update from it to `weights` (d,)."""
     return _single(start - positive("factor", factor) * (weights.astype(np.float64) - start))
 
 
 def free_ridden(start: Floats, noise_std: float, rng: np.random.Generator) -> Floats:
-    """The model that was received, with noise for disguise: nothing is learned (Fraboni et al. 2021)."""
+    """Return the received model (d,) with noise as a disguise, without training (Fraboni et al. 2021)."""
     return _single(start + rng.normal(0, at_least_zero("noise_std", noise_std), len(start)))
 
 
@@ -114,17 +114,17 @@ def _single(vector: NDArray[np.floating]) -> Floats:
 
 
 class Poison(Protocol):
-    """What an attacker does to its rows."""
+    """An attack on the attacker's own rows."""
 
     def rows(self, x: Floats, y: Labels, rng: np.random.Generator) -> tuple[Floats, Labels]:
-        """Rows x (n, ...) and labels y (n,) to train on instead."""
+        """Return the rows (n, ...) and labels (n,) that the attacker trains on instead of x and y."""
 
 
 class Forgery(Protocol):
-    """What an attacker does to its trained weights."""
+    """An attack with a forged update."""
 
     def weights(self, weights: Floats, start: Floats, rng: np.random.Generator) -> Floats:
-        """(d,) instead of `weights` (d,), which were trained from `start` (d,)."""
+        """Return the weights (d,) sent instead of `weights` (d,), which were trained from `start` (d,)."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class LabelFlip:
 
 @dataclass(frozen=True)
 class Backdoor:
-    """A share `poisoned` of the rows bear the trigger and its target."""
+    """A share `poisoned` of the rows has the trigger and its target."""
 
     trigger: Trigger
     poisoned: float
@@ -154,7 +154,7 @@ class Backdoor:
 
 @dataclass(frozen=True)
 class Scaling:
-    """The update `factor` times."""
+    """The update, times `factor`."""
 
     factor: float
     name: str = "scaling"
@@ -166,7 +166,7 @@ class Scaling:
 
 @dataclass(frozen=True)
 class SignFlip:
-    """The update turned round, `factor` times."""
+    """The negated update, times `factor`."""
 
     factor: float
     name: str = "sign flip"
@@ -178,7 +178,7 @@ class SignFlip:
 
 @dataclass(frozen=True)
 class FreeRide:
-    """What was received, with noise of `noise_std` for disguise."""
+    """The received model with noise of standard deviation `noise_std`, as a disguise."""
 
     noise_std: float
     name: str = "free ride"
@@ -190,7 +190,7 @@ class FreeRide:
 
 @dataclass(frozen=True)
 class Attackers:
-    """A share `of` the clients, drawn under the seed: they poison rows, forge weights, or both."""
+    """A share `of` the clients, drawn from the seed. They poison rows, forge weights, or both."""
 
     of: float = 0.0
     poison: Poison | None = None
@@ -201,15 +201,15 @@ class Attackers:
             raise ValueError(f"of = {self.of!r} is not allowed: a share from 0 to 1")
 
     def among(self, clients: int, rng: np.random.Generator) -> frozenset[int]:
-        """Their numbers: round(of * clients) of them."""
+        """The numbers of the attackers: round(of * clients) of them."""
         return frozenset(rng.permutation(clients)[: round(self.of * clients)].tolist())
 
     def poisoned(self, x: Floats, y: Labels, rng: np.random.Generator) -> tuple[Floats, Labels]:
-        """What one of them trains on."""
+        """The rows (n, ...) and labels (n,) that an attacker trains on instead of x and y."""
         return (x, y) if self.poison is None else self.poison.rows(x, y, rng)
 
     def forged(self, weights: Floats, start: Floats, rng: np.random.Generator) -> Floats:
-        """What one of them says that it trained."""
+        """The weights (d,) that an attacker sends instead of `weights` (d,), trained from `start` (d,)."""
         return weights if self.forgery is None else self.forgery.weights(weights, start, rng)
 
 

@@ -1,4 +1,4 @@
-"""What clients train on, made once before the first round: attackers poison, then the mechanism changes."""
+"""The rows that clients train on, made once before the first round: first poisoned, then made private."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def prepared(work: ClientWork, words_of: Callable[[int], Words]) -> ClientWork:
-    """`work` with every client's rows as it will train on them; its noise is from `words_of` the client.
+    """Return `work` with the rows that each client trains on; `words_of` a client gives its noise.
 
-    Clients without rows here are passed over. Raises ConfigError for rows that the attack or the mechanism
-    does not take.
+    Clients without rows in this process are skipped. Raises ConfigError for rows that the attack or the
+    mechanism rejects.
     """
     dataset = work.dataset
     x, y = dataset.train_x, dataset.train_y
@@ -40,7 +40,7 @@ def prepared(work: ClientWork, words_of: Callable[[int], Words]) -> ClientWork:
 
 
 def check_attackers(work: ClientWork) -> None:
-    """Raise ConfigError for more attackers than what the server does with uploads withstands."""
+    """Raise ConfigError if there are more attackers than the server's aggregation withstands."""
     there, most = len(work.attackers), work.mechanism.withstands
     if most is not None and there > most:
         raise ConfigError(

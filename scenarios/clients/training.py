@@ -1,11 +1,11 @@
-"""Local training of many clients at once: k models of one shape, each on rows of its own, step by step.
+"""Local training of many clients at once: k models of one shape, each on its own rows, step by step.
 
-A client's result follows from the start, its rows and its seed; not from the block that it is trained in, up
-to the rounding of float sums. The steps are those of `node.training.trainer.Trainer` with plain SGD, so that
-seed [s, r] here trains as a node with seed s does in round r.
+A client's result depends on the start, its rows and its seed. It does not depend on the block in which the
+client is trained, up to the rounding of float sums. The steps are those of `node.training.trainer.Trainer`
+with plain SGD: seed [s, r] here gives the training of a node with seed s in round r.
 
-Torch's threads each train blocks of their own: within the operations of one block they would mostly wait for
-each other, and all the more on a busy machine.
+Each of torch's threads trains whole blocks: threads that shared the operations of one block would mostly wait
+for each other, especially on a busy machine.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Floats = NDArray[np.floating]
 Rows = NDArray[np.integer]
 Seed = int | Sequence[int]
 AfterBatch = Callable[[torch.Tensor, torch.Tensor, NDArray[np.int64]], torch.Tensor]
-"""weights (k, d), the start (d,) and whose weights they are, (k,) places among the clients, to the weights
-(k, d) to go on with, after every batch."""
+"""Called after every batch with the weights (k, d), the start (d,) and the clients' positions (k,) among all
+clients; returns the weights (k, d) for the next batch."""
 
-_CLIP_MARGIN = 1e-6  # as torch.nn.utils.clip_grad_norm_ has it
+_CLIP_MARGIN = 1e-6  # as in torch.nn.utils.clip_grad_norm_
 _BLOCK_BYTES = 1 << 30
 _TRIAL_STEPS = 3
 _TRIALS = 3
@@ -41,11 +41,12 @@ _LARGEST_BLOCK = 1024
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """Plain SGD on batches, by the figures that torch.optim.SGD and clip_grad_norm_ have.
+    """Plain SGD on batches, with the results of torch.optim.SGD and clip_grad_norm_.
 
-    A step, w0 being the start: the gradient of the mean loss, plus `proximal_mu` (w - w0) for the term
-    (mu/2) ||w - w0||^2 (Li et al. 2020, "Federated Optimization in Heterogeneous Networks", section 3.2); all
-    of it clipped to an L2 norm of `grad_clip`; then weight decay, and momentum, afresh for every call.
+    A step adds to the gradient of the mean loss `proximal_mu` (w - w0), w0 being the start, for the proximal
+    term (mu/2) ||w - w0||^2 (Li et al. 2020, "Federated Optimization in Heterogeneous Networks", section
+    3.2). It clips this sum to L2 norm `grad_clip`, then adds weight decay and momentum, which each call
+    starts at 0.
     """
 
     epochs: int
@@ -69,7 +70,7 @@ class LocalTraining:
 
 
 def training_of(section: TrainSection) -> LocalTraining:
-    """As the section [train] has it; its optimiser is for the caller to judge."""
+    """The training that the section [train] describes. The caller checks its optimiser."""
     return LocalTraining(
         epochs=section.epochs,
         batch_size=section.batch_size,
@@ -92,15 +93,15 @@ def train_clients(
     after_batch: AfterBatch | None,
     block: int,
 ) -> tuple[Floats, Floats]:
-    """((k, d) trained parameters, (k,) mean losses of the last epoch), at most `block` clients at a time.
+    """Train the clients, at most `block` at a time.
 
-    `start` (d,) is where all begin, in the order of `node.training.trainer`; float32, or float64 to check by.
-    Client i trains on rows_of_clients[i] (n_i,), n_i > 0, of x (n, ...) and y (n, ...), in an order that
-    follows from seeds[i] alone. One that leaves the finite numbers ends in NaN or infinity, and hurts no
-    other. `after_batch` must be a pure function: torch's threads call it side by side. `loss` is a mean over
-    rows. Memory: for each thread about `block` vectors (d,), twice that with momentum or a proximal term, and
-    three times with both; and the result. Raises ValueError for a model that mixes rows (batch norm) or draws
-    (dropout).
+    Returns the trained parameters (k, d) and the mean losses of the last epoch (k,). All clients begin at
+    `start` (d,), in the order of `node.training.trainer`; float32, or float64 for checks. Client i trains on
+    rows_of_clients[i] (n_i,), n_i > 0, of x (n, ...) and y (n, ...), in an order that depends on seeds[i]
+    alone. A client that diverges ends in NaN or infinity and does not affect the others. `after_batch` must
+    be a pure function: torch's threads call it concurrently. `loss` is a mean over rows. Memory: the result,
+    and for each thread about `block` vectors (d,), twice that with momentum or a proximal term, three times
+    with both. Raises ValueError for a model that mixes rows (batch norm) or draws (dropout).
     """
     _check(start, rows_of_clients, x, y, seeds)
     data = _Data(model, start, x, y, loss, training, after_batch)
@@ -122,9 +123,9 @@ def train_clients(
 def best_block(
     model: nn.Module, start: Floats, x: Floats, y: NDArray, loss: Loss, training: LocalTraining, clients: int
 ) -> int:
-    """The fastest of 1, 2, 4, ... clients at a time, by a few steps of each, here and now, within 1 GiB.
+    """The fastest block size of 1, 2, 4, ... clients within 1 GiB, measured with a few steps of each.
 
-    Rounding may follow the block: keep the size that was found where figures must be the same bit by bit.
+    Rounding may depend on the block size: keep one size if figures must be equal bit by bit.
     """
     rows = np.arange(min(len(x), _TRIAL_STEPS * training.batch_size))
     trial = replace(training, epochs=1)
@@ -133,7 +134,7 @@ def best_block(
     sizes = [1 << power for power in range(max(1, most).bit_length())]
 
     def seconds(size: int) -> float:
-        """A client's, while every thread has a block."""
+        """Seconds per client while every thread trains a block of this size."""
         many, begun = size * threads, time.perf_counter()
         train_clients(model, start, [rows] * many, x, y, loss, trial, range(many), None, size)
         return (time.perf_counter() - begun) / many
@@ -144,7 +145,7 @@ def best_block(
 
 @dataclass(frozen=True)
 class _Schedule:
-    """A client's batches. rows: (steps, width), filled up with rows of the same batch; counts: (steps,)."""
+    """A client's batches. rows: (steps, width), padded with rows of the same batch; counts: (steps,)."""
 
     rows: NDArray[np.int64]
     counts: NDArray[np.int64]
@@ -153,7 +154,7 @@ class _Schedule:
 
 @dataclass(frozen=True)
 class _Data:
-    """What all blocks have in common, as `train_clients` is given it."""
+    """The arguments of `train_clients` that all blocks share."""
 
     model: nn.Module
     start: Floats
@@ -164,14 +165,14 @@ class _Data:
     after_batch: AfterBatch | None
 
     def gradients(self) -> Gradients:
-        """A thread's own."""
+        """A new `Gradients`: each thread has its own."""
         return Gradients(self.model, self.loss, torch.from_numpy(np.array(self.x[:1])))
 
 
 class _Block:
     """Clients that train side by side: their weights (k, d), those with the most steps first.
 
-    members: (k,) their places among all clients.
+    members: (k,) their positions among all clients.
     """
 
     def __init__(self, data: _Data, members: NDArray[np.int64], schedules: Sequence[_Schedule]) -> None:
@@ -186,7 +187,7 @@ class _Block:
         self._last_epoch = steps - [schedule.steps_an_epoch for schedule in schedules]
 
     def run(self) -> tuple[Floats, NDArray[np.float64]]:
-        """The weights (k, d) and mean losses (k,) after all steps."""
+        """Run all steps; return the weights (k, d) and the mean losses (k,)."""
         totals, seen = np.zeros(len(self._weights)), np.zeros(len(self._weights))
         for step in range(self._counts.shape[1]):
             counts = self._counts[: np.count_nonzero(self._counts[:, step]), step]
@@ -197,7 +198,7 @@ class _Block:
         return self._weights.numpy(), totals / seen
 
     def _step(self, rows: NDArray[np.int64], counts: NDArray[np.int64]) -> Floats:
-        """One step of the first len(counts) clients on `rows` (a, width); their losses (a,)."""
+        """Do one step of the first a = len(counts) clients on `rows` (a, width); return their losses (a,)."""
         weights, shares, data = self._weights[: len(counts)], None, self._data
         if counts.min() < rows.shape[1]:
             there = np.arange(rows.shape[1]) < counts[:, None]
@@ -229,7 +230,7 @@ class _Block:
         weights.sub_(velocity, alpha=rate)
 
     def _with_proximal_term(self, weights: torch.Tensor, parts: Sequence[Part], whole: torch.Tensor) -> Whole:
-        """The gradient plus mu (w - w0), in `whole` (a, d)."""
+        """Write the gradient plus mu (w - w0) to `whole` (a, d)."""
         torch.sub(weights, self._start, out=whole)
         for part in parts:
             part.add_to(whole, self._training.proximal_mu, 1.0)
@@ -237,7 +238,7 @@ class _Block:
 
 
 def _blocks(members: NDArray[np.int64], most: int, threads: int) -> list[NDArray[np.int64]]:
-    """`members` in order, at most `most` a block, as many blocks for each thread where there are enough."""
+    """Cut `members` into blocks of at most `most`, equally many for each thread if there are enough."""
     blocks = -(-len(members) // most)
     blocks = min(len(members), -(-blocks // threads) * threads)
     return np.array_split(members, blocks)
@@ -253,11 +254,11 @@ def _each(train: Callable[[NDArray[np.int64]], None], blocks: list[NDArray[np.in
             for done in [workers.submit(train, members) for members in blocks]:
                 done.result()
     finally:
-        torch.set_num_threads(threads)  # what a thread sets holds for threads to come as well
+        torch.set_num_threads(threads)  # a thread's setting also applies to later threads
 
 
 def _aligned(schedules: Sequence[_Schedule]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows (k, steps, width) and counts (k, steps), 0 where a client has ended."""
+    """Rows (k, steps, width) and counts (k, steps); a count is 0 after a client's last step."""
     steps = max(len(schedule.counts) for schedule in schedules)
     width = max(schedule.rows.shape[1] for schedule in schedules)
     rows = np.zeros((len(schedules), steps, width), np.int64)
@@ -271,18 +272,18 @@ def _aligned(schedules: Sequence[_Schedule]) -> tuple[NDArray[np.int64], NDArray
 
 
 def _schedule(rows: Rows, training: LocalTraining, seed: Seed) -> _Schedule:
-    """All epochs' batches, each epoch in a new order."""
+    """The batches of all epochs, each epoch in a new order."""
     rng = np.random.default_rng(seed)
     starts = _starts(len(rows), training)
     counts = np.diff(starts, append=len(rows))
     places = np.arange(counts.max())
-    inside = starts[:, None] + np.where(places < counts[:, None], places, 0)  # (steps an epoch, width)
+    inside = starts[:, None] + np.where(places < counts[:, None], places, 0)  # (steps per epoch, width)
     epochs = [np.asarray(rows)[rng.permutation(len(rows))[inside]] for _ in range(training.epochs)]
     return _Schedule(np.concatenate(epochs), np.tile(counts, training.epochs), len(starts))
 
 
 def _starts(rows: int, training: LocalTraining) -> NDArray[np.int64]:
-    """Where an epoch's batches begin. A last single row joins the batch before, as in a node."""
+    """The first row of each batch of an epoch. A last single row joins the batch before, as in a node."""
     starts = np.arange(0, rows, training.batch_size)
     alone = training.batch_size > 1 and rows > 1 and rows % training.batch_size == 1
     return starts[:-1] if alone else starts

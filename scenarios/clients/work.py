@@ -1,4 +1,4 @@
-"""All that training the clients of a server takes: what an engine is handed, and may send elsewhere."""
+"""The work of training the clients of a server: an engine receives it and may send it to other processes."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _EXAMPLES, _ATTACKERS, _POISON, _FORGERY = 17, 18, 19, 20
 class FederatedArm:
     """One arm with one seed: clients of a data set, a model, local training, and a mechanism.
 
-    block: how many clients are trained as one batch, at most. measures: of the last model, beside accuracy
-    (scenarios.federated.measures).
+    block: the most clients that are trained as one batch. measures: names of figures of the last model
+    besides accuracy (scenarios.federated.measures).
     """
 
     arm: str
@@ -54,16 +54,15 @@ class FederatedArm:
 
     @property
     def rounds(self) -> int:
-        """How many it has."""
+        """The number of rounds."""
         return self.train.rounds
 
 
 @dataclass(frozen=True)
 class ClientWork:
-    """All that training the clients of a cell takes; it can be sent to another process.
+    """The work of training the clients of a cell; it can be sent to another process.
 
-    dataset: the rows as they are; taught: as clients train on them, which is the same until they are
-    `prepared`. salt: the arm's.
+    dataset: the original rows; taught: the rows that clients train on, the same until they are `prepared`.
     """
 
     cell: FederatedArm
@@ -75,7 +74,7 @@ class ClientWork:
 
     @property
     def salt(self) -> int:
-        """Of the streams of noise, so that no two arms have the same noise."""
+        """The salt of the arm's streams of noise, so that no two arms have the same noise."""
         return salt_of(self.cell.arm)
 
     @cached_property
@@ -85,51 +84,51 @@ class ClientWork:
 
     @property
     def training(self) -> LocalTraining:
-        """Local training as the cell and its mechanism have it."""
+        """The local training that the cell and its mechanism ask for."""
         plain, mechanism = training_of(self.cell.train), self.mechanism
         grad_clip = plain.grad_clip if mechanism.grad_clip is None else mechanism.grad_clip
         return replace(plain, proximal_mu=mechanism.proximal, grad_clip=grad_clip)
 
     def order_seed(self, client: int, number: int) -> tuple[int, ...]:
-        """What the order of a client's rows in a round follows from."""
+        """The seed of the order of a client's rows in a round."""
         return (_ORDER, self.cell.seed, client, number)
 
     def upload_words(self, client: int, number: int) -> SeededWords:
-        """What a client's noise in a round follows from."""
+        """The random words of a client's noise in a round."""
         return SeededWords(np.random.default_rng([_UPLOAD, self.cell.seed, self.salt, client, number]))
 
     def example_words(self, client: int) -> SeededWords:
-        """What a client's noise on its rows follows from."""
+        """The random words of a client's noise on its rows."""
         return SeededWords(np.random.default_rng([_EXAMPLES, self.cell.seed, self.salt, client]))
 
     @cached_property
     def attackers(self) -> frozenset[int]:
-        """The numbers of the dishonest clients: the same in every arm with as many clients."""
+        """The numbers of the dishonest clients, the same in all arms with the same number of clients."""
         rng = np.random.default_rng([_ATTACKERS, self.cell.seed])
         return self.cell.attackers.among(len(self.parts), rng)
 
     def poisoned(self, client: int, x: Floats, y: Labels) -> tuple[Floats, Labels]:
-        """What a client first makes of its rows x (n, ...) and labels y (n,): nothing, where it is honest."""
+        """The rows x (n, ...) and labels y (n,) as an attacker changes them; an honest client keeps them."""
         if client not in self.attackers:
             return x, y
         return self.cell.attackers.poisoned(x, y, np.random.default_rng([_POISON, self.cell.seed, client]))
 
     def said(self, client: int, number: int, weights: Floats, start: Floats) -> Floats:
-        """The weights (d,) that a client says it has trained from `start` (d,) in a round."""
+        """The weights (d,) that a client claims to have trained from `start` (d,) in a round."""
         if client not in self.attackers:
             return weights
         rng = np.random.default_rng([_FORGERY, self.cell.seed, client, number])
         return self.cell.attackers.forged(weights, start, rng)
 
     def blocks(self, chosen: Indices) -> list[Indices]:
-        """`chosen` in blocks of clients of about equally many rows."""
+        """Cut `chosen` into blocks of clients with similar numbers of rows."""
         rows = np.array([len(self.parts[client]) for client in chosen])
         ordered = chosen[np.argsort(-rows, kind="stable")]
         return np.array_split(ordered, max(1, -(-len(ordered) // self.cell.block)))
 
 
 def client_work(cell: FederatedArm, dataset: Dataset) -> ClientWork:
-    """The work of a cell: rows dealt out, model initialised, mechanism made. Raises ConfigError."""
+    """Divide the rows, initialise the model and make the mechanism of a cell. Raises ConfigError."""
     dataset = cell.rows.scaled(dataset)
     rows = cell.rows.chosen(dataset, np.random.default_rng([_ROWS, cell.seed]))
     parts = cell.clients.deal(dataset, rows, np.random.default_rng([_DEAL, cell.seed]))
@@ -144,23 +143,23 @@ def client_work(cell: FederatedArm, dataset: Dataset) -> ClientWork:
 
 
 def federation_of(cell: FederatedArm, model: nn.Module, parts: Parts) -> Federation:
-    """What the cell's mechanism is made for."""
+    """The federation that the cell's mechanism is made for."""
     sizes = tuple(prod(shape) for _, shape in shapes(model, "*"))
     return Federation(tuple(len(part) for part in parts), cell.rounds, sizes)
 
 
 def node_rows(dataset: Dataset, rows: NDArray[np.int64]) -> node_data.Dataset:
-    """What a node's trainer needs of a client with these training `rows` (n,)."""
+    """The data set of a node's trainer, for a client with these training `rows` (n,)."""
     arrays = (dataset.train_x[rows], dataset.train_y[rows], dataset.test_x, dataset.test_y)
     x, y, test_x, test_y = (torch.from_numpy(array) for array in arrays)
     return node_data.Dataset(x, y, test_x, test_y, "test", dataset.classes, dataset.description)
 
 
 class Crew(Protocol):
-    """Who trains the clients of one cell."""
+    """The workers that train the clients of one cell."""
 
     def uploads(self, number: int, model: Floats, chosen: Indices) -> Mapping[int, Floats]:
-        """What each of `chosen` (k,) sends, (d,), after training `model` (d,) in round `number`, from 1.
+        """The vectors (d,) that `chosen` clients (k,) send in round `number`, from 1, after training `model`.
 
-        A client whose node is gone is missing; a crew without real nodes loses nobody.
+        A client whose node is gone is missing; a crew without real nodes loses no client.
         """

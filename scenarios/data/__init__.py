@@ -1,1 +1,1 @@
-"""Data sets: where they come from, how they are split among clients, models for them."""
+"""Data sets: their sources, their partitions among clients, and models for them."""

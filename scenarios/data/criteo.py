@@ -1,10 +1,10 @@
-"""Criteo's display advertising rows, as a wide and deep model takes them: in each field an id and a weight.
+"""Criteo's display advertising rows for a wide and deep model: each field has an id and a weight.
 
-A line is label, 13 whole numbers, 26 categories of 8 hex digits, tab-separated, empty where missing. The
-field of a number has one id, and its value over the largest of the training rows as its weight (0 where
-missing). A category that training rows hold more often than `threshold` has an id of its own, all others of a
-field share one (also the missing ones), and weigh 1. Ids of the fields follow each other: one embedding will
-serve them all.
+A line has a label, 13 integers and 26 categories of 8 hex digits, separated by tabs; a missing value is
+empty. The field of an integer has one id; its weight is the value over the largest one in the training rows,
+0 if missing. A category has an id of its own if more than `threshold` training rows have it; all other and
+missing categories of a field share one id. Categories have weight 1. The ids of the fields are consecutive,
+so one embedding serves all fields.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILES = ("criteo/train.tsv.gz", "criteo/dev.tsv.gz", "criteo/test.tsv.gz")
 NUMBERS, CATEGORIES = 13, 26
 COLUMNS = 1 + NUMBERS + CATEGORIES
 MOST_LINE = 4096
-"""Bytes."""
+"""The longest line of a file, in bytes."""
 MOST_ROWS = 50_000_000
 
 _NUMBER = re.compile(r"-?[0-9]{1,12}")
@@ -35,7 +35,7 @@ _CATEGORY = re.compile(r"[0-9a-f]{8}")
 
 @dataclass(frozen=True)
 class Fields:
-    """Rows of one party: ids (n, fields) int64 below `vocabulary`, weights (n, fields) float32."""
+    """The rows of one party: ids (n, fields) int64 below `vocabulary`, weights (n, fields) float32."""
 
     ids: NDArray[np.int64]
     weights: NDArray[np.float32]
@@ -44,7 +44,7 @@ class Fields:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that two parties hold: each its fields, the leader also the labels (n,), 0 or 1."""
+    """Rows divided between two parties: each has its fields, the leader also the labels (n,), 0 or 1."""
 
     leader: Fields
     follower: Fields
@@ -53,7 +53,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Criteo:
-    """All rows, split between the parties."""
+    """All rows of the three files, divided between the parties."""
 
     train: Part
     dev: Part
@@ -63,7 +63,7 @@ class Criteo:
 
 LEADER = (*range(7), *range(NUMBERS, NUMBERS + 13))
 FOLLOWER = (*range(7, NUMBERS), *range(NUMBERS + 13, NUMBERS + CATEGORIES))
-"""The split of MindSpore Federated's example: 7 numbers and 13 categories, and 6 and 13."""
+"""Leader: 7 numbers and 13 categories; follower: 6 and 13. The split of MindSpore Federated's example."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class _Table:
 
 
 def criteo(folder: Path, threshold: int) -> Criteo:
-    """The rows of the three files. Raises Damaged."""
+    """Read and encode the rows of the three files. Raises Damaged."""
     tables = [_read(folder / name) for name in FILES]
     rows = tables[0]
     largest = np.nanmax(np.concatenate([rows.numbers, np.ones((1, NUMBERS))]), axis=0)
@@ -153,7 +153,7 @@ def _part(table: _Table, largest: NDArray[np.float64], known: Sequence[Sequence[
 
 
 def _places(cells: NDArray[np.str_], names: Sequence[str]) -> NDArray[np.int64]:
-    """0 for what is not known, else from 1 on."""
+    """The position of each cell in `names`, from 1; 0 if it is not there."""
     place = {name: number for number, name in enumerate(names, start=1)}
     return np.array([place.get(cell, 0) for cell in cells.tolist()], np.int64)
 
@@ -161,6 +161,6 @@ def _places(cells: NDArray[np.str_], names: Sequence[str]) -> NDArray[np.int64]:
 def _fields(
     own: NDArray[np.int64], weights: NDArray[np.float32], sizes: Sequence[int], fields: Sequence[int]
 ) -> Fields:
-    """The columns `fields`, each field's ids behind those of the fields before."""
+    """The columns `fields`; the ids of each field follow those of the fields before it."""
     begins = np.concatenate([[0], np.cumsum([sizes[field] for field in fields])])
     return Fields(own[:, list(fields)] + begins[:-1], weights[:, list(fields)], int(begins[-1]))

@@ -1,4 +1,4 @@
-"""What a data set is, for those that read one and those that use one."""
+"""The type of a data set, and the tools that its readers share."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 Rows = NDArray[np.int64]
 
 TEST_SHARE = 0.2
-"""The share of the rows that is held out where the publisher names no test rows."""
+"""The share of rows that is held out for tests if the publisher names no test rows."""
 
 UNREADABLE = (
     *(OSError, EOFError, ValueError, MemoryError),
-    *(zipfile.BadZipFile, zlib.error, RuntimeError),  # RuntimeError: encrypted, or packed in an unknown way
+    *(zipfile.BadZipFile, zlib.error, RuntimeError),  # RuntimeError: encrypted, or an unknown compression
 )
-"""What reading a damaged file may raise."""
+"""The exceptions that reading a damaged file may raise."""
 
 
 class Damaged(Exception):
-    """A file is not what it should be; `str(error)` says which and why."""
+    """A file is damaged; `str(error)` says which one and why."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Dataset:
     """All rows of a data set.
 
     `train_x` and `test_x` are float32 (n, ...), `train_y` and `test_y` int64 (n,) in 0..classes-1.
-    `clients`, int64 (training rows,), names whose each training row is; None where nobody's.
+    `clients`, int64 (training rows,), has the number of each training row's owner; None without owners.
     """
 
     train_x: NDArray[np.float32]
@@ -51,5 +51,5 @@ def split(
     classes: int,
     description: str,
 ) -> Dataset:
-    """Rows (n, ...) and labels (n,) in two: those `kept` for training, and those `held_out`."""
+    """Divide rows (n, ...) and labels (n,) into those `kept` for training and those `held_out` for tests."""
     return Dataset(x[kept], y[kept], x[held_out], y[held_out], clients, classes, description)

@@ -1,7 +1,7 @@
-"""`scenarios data NAME`: what publishers offer, fetched into the folder of data, whole or not at all.
+"""`scenarios data NAME`: downloads published files into the data folder, each completely or not at all.
 
-A file arrives beside its place as `NAME.partial`, is judged there, and then takes its place in one step.
-What an interrupted transfer left is gone on with (HTTP Range, RFC 9110 sec. 14); mirrors are tried in turn.
+A file is downloaded as `NAME.partial`, checked, and then renamed in one step. An interrupted transfer resumes
+from the partial file (HTTP Range, RFC 9110 sec. 14). Mirrors are tried in turn.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from scenarios.data.sources import ALL, Source, source
 
 CONNECT_S, SILENCE_S = 20.0, 30.0
 TRIES = 4
-"""How often one mirror is asked for one file; each time goes on where the last one was cut."""
+"""The tries for one file at one mirror; each try resumes where the last one broke off."""
 CHUNK_BYTES = 1 << 16
 
 OK, PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE = 200, 206, 416
@@ -43,7 +43,7 @@ Check = Callable[[Path], object]
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file as its publisher has it. `sha256` in hexadecimal; None where the publisher gives none.
+    """A published file. `sha256` in hexadecimal; None if the publisher states none.
 
     `check` raises Damaged for a file whose structure is wrong.
     """
@@ -56,7 +56,7 @@ class PublishedFile:
 
 @dataclass(frozen=True)
 class Published:
-    """What is published for a data set: files of `folder`, each at any of `mirrors` (they end in a slash)."""
+    """The published files of a data set, for `folder`; each of `mirrors` (they end in a slash) has all."""
 
     folder: str
     mirrors: tuple[str, ...]
@@ -64,7 +64,7 @@ class Published:
 
 
 PUBLISHED: dict[str, Published] = {
-    # LeCun et al. 1998. Their own server no longer gives the files away; these two have the same bytes.
+    # LeCun et al. 1998. Their own server no longer offers the files; these two have the same bytes.
     "mnist": Published(
         "mnist",
         (
@@ -102,7 +102,7 @@ PUBLISHED: dict[str, Published] = {
 
 
 def get(name: str, folder: Path, console: Console) -> None:
-    """See that the data set of that name lies in `folder`. Raises ConfigError, UserError."""
+    """Make sure that `folder` has the data set `name`. Raises ConfigError, UserError."""
     found = source(name)
     with _refused(f"data folder {folder} can not be used"):
         if name in PUBLISHED:
@@ -114,7 +114,7 @@ def get(name: str, folder: Path, console: Console) -> None:
 
 
 def _kept(found: Source[Any], folder: Path) -> str:
-    """What is not downloaded is judged by reading it."""
+    """Check a data set that is not downloaded by reading it; return what to print. Raises UserError."""
     try:
         found.read(folder, np.random.default_rng(0))
     except Damaged as error:
@@ -123,11 +123,11 @@ def _kept(found: Source[Any], folder: Path) -> str:
     return f"{paths}: there; no checksum is known, the structure is whole"
 
 
-# ---- What is there
+# ---- Overview
 
 
 def overview(folder: Path) -> Table:
-    """Every data set: what it is, where it lies, and how large it is or would be."""
+    """A table of all data sets: a summary, the folder, and the size on disk or of the download."""
     table = Table(title=f"Data lies in {folder}", title_justify="left", box=box.SIMPLE)
     for heading in ("name", "what it is", "where", "size"):
         table.add_column(heading, overflow="fold", no_wrap=heading in ("name", "size"))
@@ -151,7 +151,7 @@ def _place(entry: Source[Any], folder: Path) -> tuple[str, str]:
 
 
 def megabytes(size_bytes: int) -> str:
-    """A size in MB of 10^6 bytes, small ones in kB."""
+    """A size as text, in MB of 10^6 bytes, or in kB if it is small."""
     return f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 100_000 else f"{size_bytes / 1e3:.1f} kB"
 
 
@@ -159,9 +159,9 @@ def megabytes(size_bytes: int) -> str:
 
 
 async def fetch(published: Published, folder: Path, console: Console) -> None:
-    """See that all files of `published` lie in its folder under `folder`.
+    """Make sure that all files of `published` are in its folder under `folder`.
 
-    What is there and whole is left alone, whoever's bytes it is; what is damaged is replaced.
+    An intact file stays, even if its bytes are not the publisher's; a damaged file is replaced.
     Raises UserError.
     """
     at = folder / published.folder
@@ -177,7 +177,7 @@ async def fetch(published: Published, folder: Path, console: Console) -> None:
     )
     timeout = ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENCE_S)
     with _held(at), Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        # The files are gzipped themselves, and what is judged is the publisher's bytes: nothing is unpacked.
+        # The files are gzipped themselves and are checked as published, so the session must not unpack them.
         async with ClientSession(timeout=timeout, trust_env=True, auto_decompress=False) as session:
             for file in missing:
                 said = await _obtain(session, published.mirrors, file, at, Bar(bars, file))
@@ -185,7 +185,7 @@ async def fetch(published: Published, folder: Path, console: Console) -> None:
 
 
 def _left_alone(file: PublishedFile, path: Path, console: Console) -> bool:
-    """Whether `path` is there and whole."""
+    """Whether `path` exists and is intact; prints what it found."""
     if not path.exists():
         return False
     try:
@@ -202,7 +202,7 @@ def _left_alone(file: PublishedFile, path: Path, console: Console) -> bool:
 
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """Make the folder and hold it for one download. Raises UserError."""
+    """Make the folder and lock it for one download. Raises UserError."""
     with _refused(f"{folder} can not be written"):
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -222,7 +222,7 @@ def _lock(descriptor: int, folder: Path) -> None:
 
 @contextmanager
 def _refused(what: str) -> Iterator[None]:
-    """Turn what the system refuses into a UserError that begins with `what`."""
+    """Turn an OSError into a UserError that begins with `what`."""
     try:
         yield
     except OSError as error:
@@ -230,19 +230,19 @@ def _refused(what: str) -> Iterator[None]:
 
 
 class Bar:
-    """The bar of one file."""
+    """The progress bar of one file."""
 
     def __init__(self, bars: Progress, file: PublishedFile) -> None:
         self._bars = bars
         self._task = bars.add_task(file.name, total=file.size_bytes)
 
     def at(self, size_bytes: int) -> None:
-        """So much of the file is there."""
+        """Show that `size_bytes` of the file have arrived."""
         self._bars.update(self._task, completed=size_bytes)
 
 
 class _Failed(Exception):
-    """An attempt failed; `again` says whether the same mirror may do better next time."""
+    """An attempt failed; `again` says whether another try at the same mirror may succeed."""
 
     def __init__(self, why: str, *, again: bool) -> None:
         super().__init__(why)
@@ -252,7 +252,7 @@ class _Failed(Exception):
 async def _obtain(
     session: ClientSession, mirrors: tuple[str, ...], file: PublishedFile, folder: Path, bar: Bar
 ) -> str:
-    """Get one file from the first mirror that gives it; says how it was judged. Raises UserError."""
+    """Get one file from the first mirror that provides it; return how it was checked. Raises UserError."""
     partial, failures = folder / f"{file.name}.partial", {}
     for mirror in mirrors:
         for _ in range(TRIES):
@@ -270,7 +270,7 @@ async def _obtain(
 
 
 def _judged(file: PublishedFile) -> str:
-    """By what a file was found whole."""
+    """A text that says how a file was found intact."""
     return "sha256 as published" if file.sha256 else "its publisher gives no checksum, its structure is whole"
 
 
@@ -285,7 +285,7 @@ def _given_up(file: PublishedFile, folder: Path, partial: Path, failures: Mappin
 
 
 async def _attempt(session: ClientSession, url: str, file: PublishedFile, partial: Path, bar: Bar) -> None:
-    """Bring `partial` to its end and judge it. Raises _Failed, UserError."""
+    """Complete `partial` and check it. Raises _Failed, UserError."""
     resumed = _resumable(file, partial)
     if resumed < file.size_bytes:
         await _transfer(session, url, file, partial, resumed, bar)
@@ -293,7 +293,7 @@ async def _attempt(session: ClientSession, url: str, file: PublishedFile, partia
 
 
 def _resumable(file: PublishedFile, partial: Path) -> int:
-    """How many bytes are there to go on from: none without a checksum to tell other bytes by."""
+    """The bytes of `partial` to resume from; 0 without a checksum, as nothing would detect foreign bytes."""
     return _size(partial) if file.sha256 is not None else 0
 
 
@@ -307,14 +307,14 @@ async def _transfer(
             answered = True
             with _opened(partial, _start(response, partial, resumed)) as out:
                 await _receive(response, file, out, bar)
-    except (ClientError, OSError) as error:  # TimeoutError is one
+    except (ClientError, OSError) as error:  # TimeoutError is an OSError
         if not answered:
             raise _Failed(f"can not be reached ({reason(error)})", again=False) from None
         raise _Failed(f"broke off ({reason(error)}){_so_far(file, partial)}", again=True) from None
 
 
 def _start(response: ClientResponse, partial: Path, resumed: int) -> int:
-    """From which byte on the answer is to be written; 0 where the mirror does not do ranges."""
+    """The byte at which to write the response; 0 if the mirror does not support ranges. Raises _Failed."""
     if response.status == PARTIAL_CONTENT and resumed:
         begins = response.headers.get("Content-Range", "").partition("-")[0]
         if begins != f"bytes {resumed}":
@@ -329,7 +329,7 @@ def _start(response: ClientResponse, partial: Path, resumed: int) -> int:
 
 
 async def _receive(response: ClientResponse, file: PublishedFile, out: FileIO, bar: Bar) -> None:
-    """Write what comes to `out`, at most the file's size."""
+    """Write the response to `out`, at most the file's size. Raises _Failed, UserError."""
     async for chunk in response.content.iter_chunked(CHUNK_BYTES):
         _append(chunk, file, out)
         bar.at(out.tell())
@@ -346,14 +346,14 @@ def _append(chunk: bytes, file: PublishedFile, out: FileIO) -> None:
 
 
 def _opened(partial: Path, start: int) -> FileIO:
-    """`partial` open for writing from byte `start` on: its end, or 0 to begin again."""
+    """Open `partial` for writing from byte `start`: its end, or 0 to begin again. Raises UserError."""
     with _refused(f"{partial} can not be written"):
-        # Unbuffered: what could not be written is not tried again when the file is closed.
+        # Unbuffered: closing the file must not try again to write bytes that could not be written.
         return partial.open("ab" if start else "wb", buffering=0)
 
 
 def _judge(file: PublishedFile, partial: Path, *, again: bool) -> None:
-    """Raise _Failed unless `partial` is what is published; what could not become it is removed."""
+    """Raise _Failed unless `partial` is the published file; remove it if more bytes can not help."""
     size = _size(partial)
     if size < file.size_bytes:
         raise _Failed(f"ended{_so_far(file, partial)}", again=True)

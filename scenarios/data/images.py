@@ -1,4 +1,4 @@
-"""Images of handwritten digits: MNIST, FEMNIST's digits, and those that come with scikit-learn."""
+"""Images of handwritten digits: MNIST, FEMNIST's digits, and the digits of scikit-learn."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FEMNIST_FILE = "femnist_digits/femnist_digits.npz"
 PIXELS = (28, 28)
 DIGITS = 10
 MOST_BYTES = 1 << 30
-"""What a file may hold when unpacked."""
+"""The most bytes that a file may unpack to."""
 
 Bytes = NDArray[np.uint8]
 
@@ -91,7 +91,7 @@ def _idx_values(path: Path, file: gzip.GzipFile, shape: tuple[int, ...]) -> Byte
     announced = prod(shape)
     if not 0 < announced <= MOST_BYTES:
         raise Damaged(f"{path} announces {announced} bytes in shape {shape}; allowed: 1 to {MOST_BYTES}")
-    values = file.read(announced + 1)  # one more: the checksum is looked at when the end is reached
+    values = file.read(announced + 1)  # one byte more: gzip verifies its checksum at the end of the stream
     if len(values) != announced:
         has = "more" if len(values) > announced else str(len(values))
         raise Damaged(f"{path} announces {announced} bytes in shape {shape} and has {has}")
@@ -104,7 +104,7 @@ def _idx_values(path: Path, file: gzip.GzipFile, shape: tuple[int, ...]) -> Byte
 def femnist_digits(folder: Path, rng: np.random.Generator) -> Dataset:
     """FEMNIST's digits by client: images (n, 1, 28, 28) from 0 to 1, inverted, so that ink is bright.
 
-    The file has dark ink on white. A fifth of each client's rows is held out, alike in their labels.
+    The file has dark ink on white. A fifth of each client's rows is held out, stratified by label.
     """
     pixels, labels, clients = read_femnist(folder / FEMNIST_FILE)
     kept, held_out = partition.hold_out(clients * DIGITS + labels, TEST_SHARE, rng)
@@ -117,7 +117,7 @@ def femnist_digits(folder: Path, rng: np.random.Generator) -> Dataset:
 
 
 def read_femnist(path: Path) -> tuple[Bytes, Rows, Rows]:
-    """Images (n, 28, 28) as they lie in the file, labels (n,) and clients (n,). Raises Damaged."""
+    """Images (n, 28, 28) as stored, labels (n,) and clients (n,). Raises Damaged."""
     images, labels, clients = _arrays(path, "images", "labels", "client")
     if images.dtype != np.uint8 or images.ndim != 3 or images.shape[1:] != PIXELS:
         raise Damaged(f"{path}: images are {images.dtype} {images.shape}, not uint8 (n, 28, 28)")
@@ -132,7 +132,7 @@ def read_femnist(path: Path) -> tuple[Bytes, Rows, Rows]:
 
 
 def _arrays(path: Path, *names: str) -> list[NDArray]:
-    """The arrays called `names` of an npz file; nothing in it is ever unpickled. Raises Damaged."""
+    """The arrays called `names` of an npz file, read without unpickling. Raises Damaged."""
     try:
         with path.open("rb") as file:
             _refuse_large(path, file)
@@ -156,8 +156,8 @@ def _refuse_large(path: Path, file: BinaryIO) -> None:
 
 
 def digits(_folder: Path, rng: np.random.Generator) -> Dataset:
-    """Scikit-learn's handwritten digits: pixels (n, 64) from 0 to 1, as the nodes' task has them."""
-    from sklearn.datasets import load_digits  # noqa: PLC0415  seconds to import, needed here only
+    """Scikit-learn's handwritten digits: pixels (n, 64) from 0 to 1, the same as in the nodes' task."""
+    from sklearn.datasets import load_digits  # noqa: PLC0415  a slow import, needed here only
 
     bunch = load_digits()
     labels = bunch.target.astype(np.int64)
@@ -168,18 +168,18 @@ def digits(_folder: Path, rng: np.random.Generator) -> Dataset:
     return split((bunch.data / 16).astype(np.float32), labels, kept, held_out, None, DIGITS, description)
 
 
-# ---- Parts in common
+# ---- Shared parts
 
 
 def _bright(images: Bytes) -> NDArray[np.float32]:
-    """Bytes (n, 28, 28) as numbers (n, 1, 28, 28) from 0 to 1."""
+    """Convert bytes (n, 28, 28) to numbers (n, 1, 28, 28) from 0 to 1."""
     x = images[:, None].astype(np.float32)
     x /= 255  # in place: MNIST is 188 MB
     return x
 
 
 def _labels(path: Path, name: str, values: NDArray, most: int = DIGITS - 1) -> Rows:
-    """`values` (n,), n >= 1, as int64, if they are whole numbers from 0 to `most`. Raises Damaged."""
+    """Return `values` (n,) as int64. Raises Damaged unless n >= 1 and all are integers from 0 to `most`."""
     if values.dtype.kind not in "iu":
         raise Damaged(f"{path}: {name}s are {values.dtype}; allowed: whole numbers")
     for value in (values.min(), values.max()):

@@ -1,4 +1,4 @@
-"""Models that only scenarios use: for rows that are images, and logistic regression with one logit."""
+"""Models that only scenarios use: a small CNN for images, and logistic regression with one logit."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class SmallCNN(nn.Module):
     The kernel is 5 x 5, with a stride of 2 and no padding. There is no batch norm, which mixes rows, and no
     dropout, which draws from a global generator.
 
-    The convolution is written as the linear layer over patches that it is: then clients trained in blocks are
-    taken as stacked products (scenarios.clients.gradients), at two thirds of the time that `nn.Conv2d`
-    needs, which is mapped: 53 and 78 ms for 24 clients of 40 rows in batches of 10. (Of two convolutions in a
-    row the mapped ones are faster, 58 and 109 ms: on the way back patches must be summed up to images again.)
+    The convolution is a linear layer over patches. Clients in a block can then be trained by stacked products
+    (scenarios.clients.gradients), in two thirds of the time that a mapped `nn.Conv2d` needs: 53 and 78 ms
+    for 24 clients of 40 rows in batches of 10. Of two successive convolutions the mapped ones are faster, 58
+    and 109 ms, as the backward pass must sum patches up to images again.
     """
 
     def __init__(self, outputs: int, channels: int = 16, side: int = 28) -> None:
@@ -37,10 +37,10 @@ class SmallCNN(nn.Module):
 
 
 class Logistic(nn.Module):
-    """Logistic regression with one vector of weights: (n, features) -> logits (n, 2), the first of them 0.
+    """Logistic regression with one weight vector: (n, features) -> logits (n, 2), of which the first is 0.
 
-    Softmax cross-entropy on these is the logistic loss of theta^T x + b, and G(theta) = ||theta||_2 bounds
-    its slope in a row, which of two vectors of weights their difference would.
+    Softmax cross-entropy on these logits is the logistic loss of theta^T x + b, and G(theta) = ||theta||_2
+    bounds its slope in a row. With two weight vectors the norm of their difference would bound it.
     """
 
     def __init__(self, features: int) -> None:

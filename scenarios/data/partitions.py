@@ -1,7 +1,7 @@
-"""Division of rows among clients, each row to exactly one: how alike the clients' data are.
+"""Partitions of rows among clients, each row to exactly one: they decide how similar clients' data are.
 
 Every partition is `(labels or keys (n,), parts, rng, ...) -> row numbers of each part`, sorted, none empty.
-Bad arguments are a ValueError or a TypeError that names the argument, its value and what is allowed.
+Raises ValueError or TypeError for bad arguments; the text names the argument, its value and what is allowed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Rows = NDArray[np.int64]
 Parts = tuple[Rows, ...]
 
 LEAST_ALPHA, MOST_ALPHA = 1e-3, 1e6
-"""Below, a label is one client's whatever alpha is; above, proportions are equal: neither needs a draw."""
+"""The bounds of alpha: below, one client gets all rows of a label; above, proportions are equal."""
 
 
 def iid(labels: NDArray, parts: int, rng: np.random.Generator) -> Parts:
-    """Parts at random, of equal size to within one row; `labels` (n,) only count."""
+    """Random parts of equal size, to within one row; of `labels` (n,) only the length matters."""
     _enough(labels, parts, 1)
     return tuple(partition.even(len(labels), parts, rng))
 
@@ -30,7 +30,8 @@ def dirichlet(
 ) -> Parts:
     """Label skew: each label's rows are divided in proportions from Dirichlet(alpha), Hsu et al. 2019.
 
-    Drawn again until each part has `min_rows`; after 20 draws the largest part gives to the smallest.
+    The draw is repeated until each part has `min_rows`; after 20 draws rows move from the largest part to the
+    smallest.
     """
     _enough(labels, parts, min_rows)
     return tuple(partition.dirichlet(labels, parts, _alpha(alpha), rng, min_rows=min_rows))
@@ -39,7 +40,7 @@ def dirichlet(
 def shards(
     labels: NDArray[np.integer], parts: int, rng: np.random.Generator, *, shards_per_part: int = 2
 ) -> Parts:
-    """Rows sorted by label, cut into equal shards, dealt at random, so many to each part.
+    """Rows sorted by label, cut into equal shards; each part gets `shards_per_part` random shards.
 
     McMahan et al. 2017 (arXiv:1602.05629), sec. 3: 200 shards of 300 rows, two to each of 100 clients.
     Shards are equal to within one row. Rows of one label are in random order before the cut.
@@ -54,9 +55,9 @@ def shards(
 
 
 def natural(keys: NDArray, parts: int, rng: np.random.Generator) -> Parts:
-    """By the owner of each row: `keys` (n,) are numbers or text, in the order of which the parts are.
+    """Parts by the owner of each row: `keys` (n,) are numbers or text; parts are in the order of the keys.
 
-    With fewer parts than owners each part is some owners' rows, all of each, dealt at random and evenly.
+    With fewer parts than owners, owners are assigned to parts evenly and at random, each with all its rows.
     """
     owners, owner = np.unique(keys, return_inverse=True)
     if count("parts", parts) > len(owners):
@@ -68,10 +69,10 @@ def natural(keys: NDArray, parts: int, rng: np.random.Generator) -> Parts:
 
 
 def pieces(keys: NDArray, parts: int, rng: np.random.Generator) -> Parts:
-    """By owner, as `natural`, and with more parts than owners: each is a piece of one owner's rows.
+    """Parts by owner, as in `natural`, with more parts than owners: a part is a piece of one owner's rows.
 
-    Every owner has at least a piece, and each further one goes to where the pieces are the largest, so that
-    none is far above the others. Parts are in the order of their owners; which rows make a piece is random.
+    Every owner has at least one piece. Each further piece goes to the owner with the largest pieces, so that
+    sizes stay similar. Parts are in the order of their owners; the rows of a piece are random.
     """
     _enough(keys, parts, 1)
     owners, owner = np.unique(keys, return_inverse=True)
@@ -90,7 +91,7 @@ def pieces(keys: NDArray, parts: int, rng: np.random.Generator) -> Parts:
 
 
 def _grouped(part_of_row: Rows, parts: int) -> Parts:
-    """The row numbers of each part; in one sort, as there may be thousands of parts."""
+    """The row numbers of each part, by one sort, as there may be thousands of parts."""
     ordered = np.argsort(part_of_row, kind="stable")
     return tuple(np.split(ordered, np.searchsorted(part_of_row[ordered], np.arange(1, parts))))
 
@@ -98,10 +99,10 @@ def _grouped(part_of_row: Rows, parts: int) -> Parts:
 def quantity(
     labels: NDArray, parts: int, rng: np.random.Generator, *, alpha: float, min_rows: int = 1
 ) -> Parts:
-    """Quantity skew: random rows, the parts' sizes in proportions from Dirichlet(alpha).
+    """Quantity skew: random rows; the sizes of the parts are in proportions from Dirichlet(alpha).
 
-    Li et al. 2022 (arXiv:2102.02079), sec. IV, "quantity skew". It is label skew with one label for all;
-    `labels` (n,) only count.
+    Li et al. 2022 (arXiv:2102.02079), sec. IV, "quantity skew". It equals label skew with one label for all
+    rows; of `labels` (n,) only the length matters.
     """
     _enough(labels, parts, min_rows)
     alike = np.zeros(len(labels), np.int64)
@@ -116,7 +117,7 @@ def _alpha(value: object) -> float:
 
 
 def _enough(labels: NDArray, parts: object, min_rows: object, dealt: int = 1) -> None:
-    """Refuse parts (or shards, `dealt` to each part) that could not all have `min_rows` rows."""
+    """Raise ValueError if the parts (or shards, `dealt` to each part) can not all have `min_rows` rows."""
     least, asked = count("min_rows", min_rows), count("parts", parts) * dealt
     name = "parts" if dealt == 1 else "parts * shards_per_part"
     if asked * least > len(labels):

@@ -1,11 +1,12 @@
-"""The data sets of the scenarios: what there is, where it lies, and what to do where it does not.
+"""The data sets of the scenarios: their names, their files, and advice for missing files.
 
-A folder of data is laid out as `mnist/` with the publisher's four gzipped idx files,
+A data folder contains `mnist/` with the publisher's four gzipped idx files,
 `femnist_digits/femnist_digits.npz`, `adult/` with adult.data.gz and adult.test.gz,
 `loan/LoanStats3a_clean.csv.gz`, and `criteo/` with train.tsv.gz, dev.tsv.gz and test.tsv.gz. `digits` and
 `breast-cancer` come with scikit-learn.
 
-Most are rows with a class, a Dataset; `criteo` is split between two parties, and is loaded as such.
+Most are a Dataset, rows with a class each. `criteo` is divided between two parties, so it has a loader of its
+own.
 """
 
 from __future__ import annotations
@@ -29,30 +30,30 @@ Data = TypeVar("Data")
 
 VARIABLE = "MURMURATION_DATA"
 CRITEO_THRESHOLD = 10
-"""A category is known from its eleventh training row on."""
+"""A category has an id of its own if more training rows than this have it."""
 
 
 @dataclass(frozen=True)
 class Source(Generic[Data]):
-    """A data set that can be loaded. `files` lie under the folder of data; none: scikit-learn has it."""
+    """A data set that can be loaded. `files` are relative to the data folder; none: scikit-learn has it."""
 
     name: str
     summary: str
     files: tuple[str, ...]
     remedy: str
-    """What to do where its files are missing or damaged; `{folder}` stands for the folder of data."""
+    """Advice for missing or damaged files; `{folder}` stands for the data folder."""
     read: Callable[[Path, np.random.Generator], Data]
 
     def advice(self, folder: Path) -> str:
-        """What to do where its files are missing or damaged."""
+        """Advice for missing or damaged files in `folder`."""
         return self.remedy.format(folder=shlex.quote(str(folder)))
 
 
 def data_folder(given: Path | None, environment: Mapping[str, str]) -> Path:
-    """Where data lies: --data-dir, else MURMURATION_DATA, else the user's cache folder.
+    """The data folder: --data-dir, else MURMURATION_DATA, else the user's cache folder.
 
-    The cache folder is XDG_CACHE_HOME/murmuration, where that is an absolute path (XDG Base Directory
-    Specification 0.8), else ~/.cache/murmuration. Raises ConfigError for a user without a home.
+    The cache folder is XDG_CACHE_HOME/murmuration if that is an absolute path (XDG Base Directory
+    Specification 0.8), else ~/.cache/murmuration. Raises ConfigError for a user without a home directory.
     """
     if given is not None:
         return given
@@ -70,7 +71,7 @@ def data_folder(given: Path | None, environment: Mapping[str, str]) -> Path:
 
 
 def source(name: str) -> Source[Any]:
-    """The data set of that name, of either kind. Raises ConfigError."""
+    """The data set of that name, of either kind. Raises ConfigError for an unknown name."""
     return _among(ALL, name)
 
 
@@ -81,18 +82,18 @@ def _among(sources: Mapping[str, Source[Data]], name: str) -> Source[Data]:
 
 
 def load(name: str, folder: Path, rng: np.random.Generator) -> Dataset:
-    """The data set of that name from `folder`; `rng` holds out test rows where the publisher names none.
+    """Load a data set from `folder`; `rng` draws the test rows if the publisher names none.
 
-    With `default_rng([seed, 1])` the test rows of `digits` are those of nodes with that task.seed.
-    Raises ConfigError: an unknown name, files that are missing or damaged.
+    With `default_rng([seed, 1])`, `digits` has the same test rows as nodes with that task.seed.
+    Raises ConfigError for an unknown name, or for missing or damaged files.
     """
     return _read(_among(SOURCES, name), folder, rng)
 
 
 def load_vertical(name: str, folder: Path) -> Criteo:
-    """The rows of two parties of that name from `folder`.
+    """Load the rows of two parties from `folder`.
 
-    Raises ConfigError: an unknown name, files that are missing or damaged.
+    Raises ConfigError for an unknown name, or for missing or damaged files.
     """
     return _read(_among(VERTICAL, name), folder, np.random.default_rng(0))
 
@@ -146,7 +147,7 @@ SOURCES: dict[str, Source[Dataset]] = {
         ),
     )
 }
-"""Rows with a class each."""
+"""Data sets of rows with a class each."""
 
 VERTICAL: dict[str, Source[Criteo]] = {
     entry.name: entry
@@ -162,6 +163,6 @@ VERTICAL: dict[str, Source[Criteo]] = {
         ),
     )
 }
-"""Rows whose columns two parties hold."""
+"""Data sets whose columns are divided between two parties."""
 
 ALL: dict[str, Source[Any]] = {**SOURCES, **VERTICAL}

@@ -1,8 +1,8 @@
-"""Tables: Adult and LendingClub from their publishers' text, and breast cancer from scikit-learn.
+"""Tables: Adult and LendingClub from their publishers' text files, breast cancer from scikit-learn.
 
-Numbers are standardised, categories are one column each. Mean, standard deviation and the categories come
-from the training rows: no mechanism's guarantee covers what they tell. A category that only a test row has is
-no column: such a row has zeros there, and the description counts them.
+Numbers are standardised; each category becomes one column. Means, standard deviations and categories come
+from the training rows; no mechanism's guarantee covers what they reveal. A category that only test rows have
+gets no column: such a row has zeros instead, and the description counts these cells.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ MOST_ROWS = 10_000_000
 
 @dataclass(frozen=True)
 class Layout:
-    """What a table's columns are.
+    """The columns of a table.
 
-    numbers: what reads a cell; classes: the target's texts, with their numbers; owner: the column that says
-    whose a row is, if any. Columns that stand nowhere here are left out.
+    numbers: a function per numeric column that reads a cell; classes: from the target's texts to class
+    numbers; owner: the column with the owner of a row, if any. All other columns are ignored.
     """
 
     header: tuple[str, ...]
@@ -61,7 +61,7 @@ ADULT = Layout(
     classes={"<=50K": 0, ">50K": 1, "<=50K.": 0, ">50K.": 1},
     owner=None,
 )
-"""`fnlwgt` is left out: it says how many people a row stands for, and nothing of them."""
+"""`fnlwgt` is ignored: it is the number of people that a row represents and says nothing about them."""
 
 LOAN_FILE = "loan/LoanStats3a_clean.csv.gz"
 _YEARS = {"< 1 year": 0.0, "1 year": 1.0, "10+ years": 10.0, "n/a": math.nan} | {
@@ -70,12 +70,12 @@ _YEARS = {"< 1 year": 0.0, "1 year": 1.0, "10+ years": 10.0, "n/a": math.nan} | 
 
 
 def _share(cell: str) -> float:
-    """`83.70%` as .837; empty is NaN."""
+    """Read `83.70%` as .837 and an empty cell as NaN."""
     return float(cell.removesuffix("%")) / 100 if cell else math.nan
 
 
 def _logarithm(cell: str) -> float:
-    """Of a sum of money that may be 0: incomes and debts are spread over many powers of ten."""
+    """The logarithm of an amount of money that may be 0: incomes and debts span many powers of ten."""
     return math.log1p(float(cell))
 
 
@@ -98,17 +98,17 @@ LOAN = Layout(
     classes={"Fully Paid": 0, "Charged Off": 1},
     owner="addr_state",
 )
-"""`zip_code` is left out: 823 values; the state is whose a row is, and no feature."""
+"""`zip_code` is ignored, as it has 823 values. The state is a row's owner, not a feature."""
 
 
 def adult(folder: Path, _rng: np.random.Generator) -> Dataset:
-    """Census income (Becker & Kohavi 1996): x (n, 107), y 1 above 50,000; the publisher's test rows."""
+    """Census income (Becker & Kohavi 1996): x (n, 107), y 1 for incomes above 50,000; published test rows."""
     train, test = (_columns(folder / name, ADULT, header_is_there=False) for name in ADULT_FILES)
     return _dataset("adult", "above 50,000", ADULT, train, test, None)
 
 
 def loan(folder: Path, rng: np.random.Generator) -> Dataset:
-    """LendingClub's loans of 2007 to 2011: x (n, 20), y 1 where one was charged off; a client is a state."""
+    """LendingClub's loans of 2007 to 2011: x (n, 20), y 1 for a charged-off loan; a client is a state."""
     table = _columns(folder / LOAN_FILE, LOAN, header_is_there=True)
     owners, owner = np.unique(list(table["addr_state"]), return_inverse=True)
     labels = _labels(folder / LOAN_FILE, LOAN, table)
@@ -124,9 +124,9 @@ def breast_cancer(_folder: Path, rng: np.random.Generator) -> Dataset:
     """Wisconsin diagnostic breast cancer (Street et al. 1993): x (n, 30), y 0 malignant, 1 benign.
 
     Each feature is standardised by the mean and standard deviation of all training rows. No mechanism's
-    guarantee covers what these tell.
+    guarantee covers what these reveal.
     """
-    from sklearn.datasets import load_breast_cancer  # noqa: PLC0415  seconds to import, needed here only
+    from sklearn.datasets import load_breast_cancer  # noqa: PLC0415  a slow import, needed here only
 
     bunch = load_breast_cancer()
     labels = bunch.target.astype(np.int64)
@@ -143,7 +143,7 @@ def breast_cancer(_folder: Path, rng: np.random.Generator) -> Dataset:
 
 
 def _columns(path: Path, layout: Layout, header_is_there: bool) -> Columns:
-    """The cells of a gzipped table, each without spaces around it. Raises Damaged."""
+    """The cells of a gzipped table, stripped of spaces, by column. Raises Damaged."""
     try:
         with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
             rows = list(_rows(path, layout, csv.reader(file, skipinitialspace=True), header_is_there))
@@ -164,7 +164,7 @@ def _rows(
             if cells != expected:
                 raise Damaged(_other_columns(path, cells, expected))
             continue
-        if not any(cells) or cells[0].startswith("|"):  # the publisher's test file begins with a remark
+        if not any(cells) or cells[0].startswith("|"):  # the publisher's test file begins with a comment
             continue
         if len(cells) != len(expected):
             raise Damaged(f"{path}, line {number}: {len(cells)} columns; allowed: {len(expected)}")
@@ -213,7 +213,7 @@ def _dataset(
 def _standardised(
     path: Path, layout: Layout, train: Columns, test: Columns
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Numbers (n, columns) by the training rows' mean and deviation; what is missing is the mean."""
+    """Numbers (n, columns), standardised by the training rows; a missing value becomes the mean."""
     own, others = (
         np.array([_numbers(path, name, read, table[name]) for name, read in layout.numbers.items()]).T
         for table in (train, test)
@@ -235,7 +235,7 @@ def _numbers(path: Path, name: str, read: Callable[[str], float], cells: Sequenc
 
 
 def _one_hot(cells: Sequence[str], known: Sequence[str]) -> NDArray[np.float32]:
-    """(n, categories), a row of zeros for a cell that is none of `known`."""
+    """One-hot rows (n, categories); a cell that is not in `known` becomes a row of zeros."""
     place = {text: number for number, text in enumerate(known)}
     columns = np.array([place.get(cell, -1) for cell in cells])
     return (columns[:, None] == np.arange(len(known))).astype(np.float32)

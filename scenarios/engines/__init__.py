@@ -1,1 +1,1 @@
-"""Who computes a cell: this process in blocks, real nodes, or a cluster."""
+"""Engines, which compute cells: in this process in blocks, by real nodes, or on a cluster."""

@@ -1,4 +1,4 @@
-"""The training of one baseline, in a child process: the parent names it and never imports it, or torch."""
+"""The training of one baseline, in a child process. The parent imports neither this module nor torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scenarios.swarms.baselines import Curve, Job
 
 
 def train_baseline(job: Job) -> int:
-    """Train one baseline: say a line a round, write the curve, give the exit status."""
+    """Train one baseline: print a line per round, write the curve, return the exit status."""
     torch.set_num_threads(1)
     job.log.write_text("")
     write_json(job.path, asdict(train_curve(job)))
@@ -41,7 +41,7 @@ def train_curve(job: Job) -> Curve:
 
 
 def union_of_shards(job: Job) -> Dataset:
-    """The rows of all the job's shards together; the test split is common to all of them."""
+    """The rows of all shards of the job; all shards have the same test split."""
     shards = [load_dataset(job.task, None, (shard, job.parts)) for shard in job.shards]
     return replace(
         shards[0],

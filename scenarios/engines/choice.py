@@ -1,4 +1,4 @@
-"""Which engine a run asks for, and what a cluster is told."""
+"""The engine that a run uses, and the options of a cluster."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _ADDRESS = r"auto|(ray://)?[^\s/:]+:\d{1,5}"
 
 @dataclass(frozen=True)
 class RaySection:
-    """The keys of `ray.`. Without an address a Ray of this machine is started for the run.
+    """The keys of `ray.`. Without an address the run starts a Ray cluster on this machine.
 
-    `working_dir` is a folder that Ray copies to every machine of the cluster: modules of one's own, say.
+    `working_dir` is a folder that Ray copies to every machine of the cluster, for example with own modules.
     """
 
     address: str | None = key(text("'auto', HOST:PORT or ray://HOST:PORT", _ADDRESS), None)
@@ -22,7 +22,7 @@ class RaySection:
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """Which engine, with how many cells side by side; None: as many as suit it."""
+    """The engine, and the number of cells that it runs side by side; None: the engine decides."""
 
     name: str
     jobs: int | None

@@ -1,10 +1,10 @@
-"""What runs the cells of a sweep: one interface, three engines.
+"""The engines that run the cells of a sweep: one interface, three engines.
 
     inline      this machine, clients trained in blocks, seeded; `--jobs` cells side by side
     processes   real nodes on loopback, one of them in the server's role; noise from the system's generator
     ray         cells, and blocks of clients, as tasks of a Ray cluster; the same figures as inline
 
-An engine leaves every cell's outcome on the shelf as soon as it has it. It does not know what a cell shows.
+An engine stores every cell's outcome on the shelf as soon as it has it. It does not know what a cell studies.
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ from scenarios.study.cells import Cell, Outcome, Shelf, cell_name
 
 
 class SweepDisplay(Protocol):
-    """What a sweep tells while it runs. Cells may run side by side."""
+    """Shows the progress of a sweep. Cells may run side by side."""
 
     def round_ended(self, cell: Cell, round: int, figure: float) -> None:
-        """A cell has ended a round, with this figure."""
+        """Show that a cell has ended a round with this figure."""
 
     def cell_ended(self, cell: Cell, outcome: Outcome) -> None:
-        """A cell is finished, and kept."""
+        """Show that a cell is finished and its outcome stored."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a sweep writes, and where its data lies."""
+    """The folders of a sweep: its output and its data."""
 
     folder: Path
     data_dir: Path
 
     @property
     def shelf(self) -> Shelf:
-        """The finished cells."""
+        """The shelf with the finished cells."""
         return Shelf(self.folder / "cells")
 
 
 class Engine(Protocol):
-    """Runs cells."""
+    """An engine, which runs cells."""
 
     def run(self, cells: Sequence[Cell], place: Place, display: SweepDisplay) -> None:
-        """Run all of `cells`, none of which is finished; each lies on the shelf when it is.
+        """Run all of `cells`, none of which is finished; put each on the shelf when it is.
 
-        Raises UserError, one line, for the first that fails: what is finished by then stays.
+        Raises UserError, one line, for the first cell that fails; cells finished by then stay on the shelf.
         """
 
 
 def cores() -> int:
-    """How many processor cores this process may use."""
+    """The number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 @contextmanager
 def one_line(cell: Cell, log: Path) -> Iterator[None]:
-    """Whatever fails is a UserError that names the cell; the traceback of what is not one goes to `log`."""
+    """Turn any error into a UserError that names the cell; write the traceback of other errors to `log`."""
     try:
         yield
     except UserError as error:

@@ -1,6 +1,6 @@
 """The nodes of a federated cell in child processes: one in the server's role, the others with the clients.
 
-A node is given what it needs and no more: the server the test rows, a client's node its own clients' rows.
+A node receives only what it needs: the server the test rows, a client node the rows of its own clients.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from scenarios.federated.rounds import rounds_of, upload_of
 from scenarios.study.cells import Outcome, Shelf
 
 SERVER_GONE = 3
-"""The exit status of a client node whose server went away: the fault is not its own."""
+"""The exit status of a client node that lost its server, through no fault of its own."""
 
 
 @dataclass(frozen=True)
 class Post:
-    """What one of the `nodes` client nodes of a cell, or its server, is given to work with.
+    """The input of one of the `nodes` client nodes of a cell, or of its server.
 
-    parts: the rows of each client of the federation in `dataset`, (n,) each, none for clients elsewhere; in
-    the server's they are numbers only. federation: as the mechanism is to be made for. run: the secret.
+    parts: for each client of the federation its rows in `dataset`, (n,), empty for clients of other nodes;
+    the server's parts only have the right lengths. federation: what the mechanism is made for. run: the
+    secret that names the run.
     """
 
     cell: FederatedArm
@@ -51,7 +52,7 @@ class Post:
     run: bytes = field(repr=False)
 
     def work(self) -> ClientWork:
-        """The cell's work, with the rows that are here."""
+        """The cell's work, with the rows of this node."""
         cell = self.cell
         model = build(cell.model, cell.seed, node_rows(self.dataset, np.arange(1)))
         mechanism = cell.mechanism.make(self.federation)
@@ -60,7 +61,7 @@ class Post:
 
 @dataclass(frozen=True)
 class NodeCrew:
-    """The clients of real nodes; see Crew."""
+    """A crew whose clients train on real nodes; see Crew."""
 
     gather: Gather
 
@@ -70,7 +71,7 @@ class NodeCrew:
 
 
 def serve(post: Post, listener: socket.socket, folder: Path) -> int:
-    """The server's node: all rounds, a line each; the outcome goes to `folder`. Gives the exit status."""
+    """Run the server's node: print a line per round, write the outcome to `folder`; return the status."""
     torch.set_num_threads(1)
     work, room = post.work(), LocalRoom(folder, 1, lambda number, figure: say(round_line(number, figure)))
 
@@ -86,7 +87,7 @@ def serve(post: Post, listener: socket.socket, folder: Path) -> int:
 
 
 def train(post: Post, number: int, listener: socket.socket, server: str) -> int:
-    """Client node `number`: its clients, round by round, until the server is done. Gives the exit status."""
+    """Run client node `number`: train its clients until the server is done; return the exit status."""
     torch.set_num_threads(1)
     words = SystemWords()
     work = prepared(post.work(), lambda client: words)
@@ -109,9 +110,9 @@ def train(post: Post, number: int, listener: socket.socket, server: str) -> int:
 def trained_upload(
     work: ClientWork, client: int, number: int, model: Floats, words: Words, stop: threading.Event
 ) -> Floats:
-    """What `client` sends, (d,), after training `model` (d,) in round `number`, by the node's own trainer.
+    """Train `model` (d,) for `client` in round `number` by the node's trainer; return what it sends, (d,).
 
-    Raises Interrupted soon after `stop` is set, Diverged where training leaves the finite numbers.
+    Raises Interrupted soon after `stop` is set, Diverged if the model is no longer finite.
     """
     mechanism, part = work.mechanism, work.parts[client]
     section = replace(work.cell.train, grad_clip=work.training.grad_clip)
@@ -127,5 +128,5 @@ def trained_upload(
 
 
 def say(line: str) -> None:
-    """A line of the log, there at once."""
+    """Print a line to the log and flush it."""
     print(line, flush=True)

@@ -25,17 +25,17 @@ from scenarios.study.cells import Cell, cell_name
 from scenarios.study.threads import one_thread
 
 TEST_SPLIT = 1
-"""The stream of random numbers that holds out test rows, as nodes with that task.seed do."""
+"""The stream of random numbers that draws test rows, the same as in nodes with that task.seed."""
 
 PRELOAD = ("scenarios.engines.workers", "sklearn.datasets", "torch._dynamo")
-"""Imported once for all children: what takes seconds."""
+"""Modules whose import takes seconds; they are imported once for all children."""
 
 _ROUND_LINE = re.compile(r"^round (\d+): (\S+)\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class ThreadCrew:
-    """Trains blocks side by side in `workers`, each of which has one torch thread."""
+    """A crew that trains blocks side by side in `workers`, each with one torch thread."""
 
     work: ClientWork
     workers: ThreadPoolExecutor
@@ -49,7 +49,7 @@ class ThreadCrew:
 
 @dataclass(frozen=True)
 class LocalRoom:
-    """A place to run cells in this process, with so many threads; `say` is told the end of each round."""
+    """A room for cells in this process, with `threads` threads; it calls `say` at the end of each round."""
 
     data_dir: Path
     threads: int
@@ -71,7 +71,7 @@ class LocalRoom:
         return self._vertical[name]
 
     def either(self, name: str, seed: int) -> Dataset | Criteo:
-        """The data set of that name, of whichever kind it is. Raises ConfigError."""
+        """The data set of that name, of either kind. Raises ConfigError."""
         return self.vertical(name) if name in sources.VERTICAL else self.dataset(name, seed)
 
     @contextmanager
@@ -82,15 +82,15 @@ class LocalRoom:
 
 
 def load(name: str, data_dir: Path, seed: int) -> Dataset:
-    """A data set with the test rows of that seed. Raises ConfigError."""
+    """Load a data set with the test rows of that seed. Raises ConfigError."""
     return sources.load(name, data_dir, np.random.default_rng([seed, TEST_SPLIT]))
 
 
 @dataclass(frozen=True)
 class InlineEngine:
-    """`jobs` cells side by side, each in a process of its own with its part of the `cores`.
+    """An engine that runs `jobs` cells side by side, each in a process of its own with its share of `cores`.
 
-    A single one runs in this process and has all cores for its blocks.
+    With one job, cells run in this process and use all cores for their blocks.
     """
 
     jobs: int
@@ -122,7 +122,7 @@ class InlineEngine:
 
 @dataclass(frozen=True)
 class CellJob:
-    """A cell for a child process that has so many `threads`; see scenarios.frame.work.Work."""
+    """A cell for a child process with `threads` threads; see scenarios.frame.work.Work."""
 
     cell: Cell
     place: Place
@@ -130,45 +130,45 @@ class CellJob:
 
     @property
     def name(self) -> str:
-        """What the user sees."""
+        """The cell's name for the user."""
         return cell_name(self.cell)
 
     @property
     def rounds(self) -> int:
-        """How many lines it will say."""
+        """The number of rounds, each with a line in the log."""
         return self.cell.rounds
 
     @property
     def path(self) -> Path:
-        """Its result."""
+        """The file of the outcome."""
         return self.place.shelf.path(self.cell)
 
     @property
     def log(self) -> Path:
-        """Its lines."""
+        """The log with the lines of the rounds."""
         return self.place.shelf.log(self.cell)
 
     @property
     def worker(self) -> str:
-        """What runs it in a process of its own."""
+        """The name of the function that runs the cell in a child process."""
         return "scenarios.engines.workers:run_cell"
 
 
 @dataclass
 class Watch:
-    """Tells a display what `jobs` have said in their logs since the last look."""
+    """Reads the logs of `jobs` and shows the news since the last call on a display."""
 
     jobs: Sequence[CellJob]
     display: SweepDisplay
 
     def __post_init__(self) -> None:
-        self._told = dict.fromkeys(range(len(self.jobs)), 0)  # rounds of each that has not ended
+        self._told = dict.fromkeys(range(len(self.jobs)), 0)  # shown rounds of each job that has not ended
 
     def __call__(self) -> None:
-        """Look once."""
+        """Read the logs once and show the news."""
         for index, told in list(self._told.items()):
             job = self.jobs[index]
-            ended = job.path.exists()  # before the log is read: then all of it is there
+            ended = job.path.exists()  # checked before reading, so that the log of an ended job is complete
             for number, figure in rounds_said(job.log)[told:]:
                 self.display.round_ended(job.cell, number, figure)
                 self._told[index] = number
@@ -178,11 +178,11 @@ class Watch:
 
 
 def round_line(number: int, figure: float) -> str:
-    """What a child says at the end of a round."""
+    """The line that a child prints at the end of a round."""
     return f"round {number}: {float(figure)!r}"
 
 
 def rounds_said(log: Path) -> list[tuple[int, float]]:
-    """The rounds in a log, in order: number and figure."""
+    """The rounds in a log, in order, each with its number and figure."""
     text = log.read_text("utf-8", "replace") if log.exists() else ""
     return [(int(number), float(figure)) for number, figure in _ROUND_LINE.findall(text)]

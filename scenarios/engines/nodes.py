@@ -3,10 +3,10 @@
     this process ──posts──▶ server node ◀──models, uploads──▶ client nodes, at most 12
                  ◀── a line a round, the outcome ──┘
 
-Client i of N is trained on node i mod min(N, 12). A client node that is killed is missed and the rounds go
-on; one that fails by itself, or a server that ends in any way, is the end of the run. In vertical learning
-the leader is the server and the follower its one client, without which it can not go on. A swarm's cell is
-run by its peers' nodes, and a cell that nodes have no part in is replayed.
+Client i of N is trained on node i mod min(N, 12). If a client node is killed, the rounds continue without it.
+If one fails by itself, or the server ends in any way, the run ends. In vertical learning the leader is the
+server and the follower its only client, without which it can not continue. The nodes of its peers run a
+swarm's cell. Cells that involve no nodes are replayed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from scenarios.vertical.cell import DATA_SET, VerticalCell, plan_of
 from scenarios.vertical.parties import dealt
 
 MOST_NODES = 12
-"""Client nodes of one cell; more clients share them."""
+"""The most client nodes of one cell; more clients share them."""
 PRELOAD = (
     "scenarios.engines.federated_worker",
     "scenarios.engines.vertical_worker",
@@ -52,12 +52,12 @@ PRELOAD = (
 RUN_BYTES = 32
 POLL_S = 0.2
 END_S = 10.0
-"""How long the client nodes of a cell have to end, once its server has."""
+"""Seconds that the client nodes of a cell have to end after its server has ended."""
 
 
 @dataclass(frozen=True)
 class ProcessesEngine:
-    """`jobs` cells with a server side by side; swarms and replays come one by one."""
+    """An engine that runs `jobs` cells with a server side by side, and swarms and replays one by one."""
 
     jobs: int
 
@@ -100,7 +100,7 @@ class ProcessesEngine:
 
 
 def folder_of(cell: Cell, place: Place) -> Path:
-    """Where the nodes of a cell write."""
+    """The folder in which the nodes of a cell write."""
     return place.folder / "nodes" / f"{cell.arm}-{cell.seed}"
 
 
@@ -115,8 +115,8 @@ class Running:
         self._told = 0
 
     def ended(self, place: Place, display: SweepDisplay) -> bool:
-        """Tell the display what is new, and keep the outcome when it is there. Raises UserError."""
-        status = self._server.process.exitcode  # before the log is read: then all of it is there
+        """Show new rounds, and store the outcome once there is one; return whether. Raises UserError."""
+        status = self._server.process.exitcode  # before reading: an ended server's log is complete
         for number, figure in rounds_said(self._server.log)[self._told :]:
             display.round_ended(self._cell, number, figure)
             self._told = number
@@ -132,14 +132,14 @@ class Running:
         return True
 
     def _let_clients_end(self) -> None:
-        """They end by themselves; one that is stopped is killed."""
+        """Wait for the client nodes to end by themselves; kill one that is stopped."""
         for client in self._clients:
             client.process.join(END_S)
             if client.process.exitcode is None:
                 client.process.kill()
 
     def _check(self) -> None:
-        """UserError for a client node that failed, or for the server. A client's fault comes first."""
+        """Raise UserError if a client node or the server failed; a client's failure is reported first."""
         for child in (*self._clients, self._server):
             status, failure = child.process.exitcode, child.failure()
             missed = status is not None and (status < 0 or status in (SERVER_GONE, INTERRUPTED))
@@ -149,7 +149,7 @@ class Running:
 
 @dataclass(frozen=True)
 class NodeJob:
-    """A node to be started: what it is called, its log, its function, and what that is given first."""
+    """A node to start: its name, its log, its function, and the function's first arguments."""
 
     name: str
     log: str
@@ -193,7 +193,7 @@ def jobs_of(cell: Cell, library: LocalRoom) -> list[NodeJob]:
 
 
 def _parties(cell: VerticalCell, library: LocalRoom) -> list[NodeJob]:
-    """The leader with its columns and the labels, and the follower with its columns, under a new secret."""
+    """The jobs of the leader (its columns, the labels) and the follower (its columns), with a new secret."""
     leaders, followers = dealt(library.vertical(DATA_SET))
     plan = plan_of(cell, len(leaders.labels), len(leaders.judged_labels))
     told, worker = Told(cell, plan, secrets.token_bytes(RUN_BYTES)), "scenarios.engines.vertical_worker"
@@ -203,7 +203,7 @@ def _parties(cell: VerticalCell, library: LocalRoom) -> list[NodeJob]:
     ]
 
 
-# -- who is given what -------------------------------------------------------------------------------------
+# -- inputs of the nodes -----------------------------------------------------------------------------------
 
 
 def posts(work: ClientWork) -> list[Post]:
@@ -222,13 +222,13 @@ def posts(work: ClientWork) -> list[Post]:
 
 
 def _servers(work: ClientWork) -> tuple[Dataset, Parts]:
-    """Test rows, and one training row for its shape; of the clients only how many rows each has."""
+    """The server's input: the test rows, one training row for its shape, the number of rows per client."""
     counts = tuple(np.zeros(len(part), np.int64) for part in work.parts)
     return _only(work.dataset, np.arange(1)), counts
 
 
 def _clients(work: ClientWork, mine: range) -> tuple[Dataset, Parts]:
-    """The rows of these clients, and one test row for its shape."""
+    """The input of a client node: the rows of the clients `mine`, and one test row for its shape."""
     kept = np.concatenate([work.parts[client] for client in mine])
     dataset = _only(work.dataset, kept)
     ends = iter(np.split(np.arange(len(kept)), np.cumsum([len(work.parts[client]) for client in mine])))
@@ -238,5 +238,5 @@ def _clients(work: ClientWork, mine: range) -> tuple[Dataset, Parts]:
 
 
 def _only(dataset: Dataset, rows: Rows) -> Dataset:
-    """With these training rows only."""
+    """`dataset` with these training rows only."""
     return replace(dataset, train_x=dataset.train_x[rows], train_y=dataset.train_y[rows], clients=None)

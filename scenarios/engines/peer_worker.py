@@ -1,4 +1,4 @@
-"""A whole node in a child process: the parent names it and never imports it, or torch."""
+"""A whole node in a child process. The parent imports neither this module nor torch."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from node.options import NodeOptions
 
 
 def run_node(options: NodeOptions, listener: socket.socket) -> int:
-    """A whole node on an already listening socket; its exit status."""
+    """Run a whole node on a listening socket; return its exit status."""
     return run(options, listener=listener)

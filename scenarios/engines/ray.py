@@ -2,8 +2,8 @@
 
     driver: data sets ──put──▶ object store ──▶ run_cell ──put──▶ ClientWork ──▶ train_block, block by block
 
-The driver loads the data, so a cluster's machines need no folder of it. Blocks are those of engine `inline`,
-each trained by one thread of a task that has one core: both engines give the same figures, bit for bit.
+The driver loads the data, so the machines of a cluster need no data folder. Blocks are the same as in engine
+`inline`; a task with one core trains each in one thread, so both engines give the same figures, bit for bit.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from scenarios.study.threads import one_thread
 
 POLL_S = 0.2
 
-Ref = Any  # ray.ObjectRef, or that of Ray's client
+Ref = Any  # ray.ObjectRef, or ClientObjectRef of Ray's client
 
 
 @dataclass(frozen=True)
 class RayEngine:
-    """`jobs` cells at a time; None: as many as the cluster has cores."""
+    """An engine that runs `jobs` cells at a time; None: as many as the cluster has cores."""
 
     jobs: int | None
     section: RaySection
@@ -54,7 +54,7 @@ class RayEngine:
 
 
 class _Sweep:
-    """The driver's side: which cells run, and what they have told."""
+    """The driver's side: the running cells and their progress."""
 
     def __init__(self, place: Place, display: SweepDisplay) -> None:
         self._place, self._display = place, display
@@ -65,7 +65,7 @@ class _Sweep:
         self._running: dict[Ref, Cell] = {}
 
     def run(self, waiting: deque[Cell], at_once: int) -> None:
-        """All of `waiting`, in order, `at_once` at a time."""
+        """Run all cells of `waiting`, in order, `at_once` at a time."""
         while waiting or self._running:
             while waiting and len(self._running) < at_once:
                 self._start(waiting.popleft())
@@ -75,7 +75,7 @@ class _Sweep:
                 self._finish(ref, self._running.pop(ref))
 
     def cancel(self) -> None:
-        """End what still runs, and the blocks inside it."""
+        """Cancel the running cells and their blocks."""
         for ref in self._running:
             ray.cancel(ref)
 
@@ -84,7 +84,7 @@ class _Sweep:
         self._running[self._task.remote(cell, self._place.data_dir, data, self._news)] = cell
 
     def _ship(self, name: str, seed: int) -> Ref:
-        """Into the object store once; what no task needs any more is dropped there when another comes."""
+        """Put a data set into the object store, once. A new one releases the earlier ones."""
         if (name, seed) not in self._shipped:
             self._shipped.clear()
             self._shipped[name, seed] = ray.put(self._library.either(name, seed))
@@ -104,7 +104,7 @@ class _Sweep:
 
 
 def got(ref: Ref | Sequence[Ref]) -> Any:
-    """What a task gave. Raises what it raised."""
+    """Return the result of a task, or raise its exception."""
     try:
         return ray.get(ref)
     except RayTaskError as error:
@@ -117,23 +117,23 @@ def got(ref: Ref | Sequence[Ref]) -> Any:
 
 
 class News:
-    """An actor: what cells have told since the driver last asked."""
+    """An actor that collects the rounds of cells until the driver fetches them."""
 
     def __init__(self) -> None:
         self._told: list[tuple[str, int, int, float]] = []
 
     def told(self, arm: str, seed: int, number: int, figure: float) -> None:
-        """A cell has ended a round."""
+        """Record that a cell has ended a round."""
         self._told.append((arm, seed, number, figure))
 
     def taken(self) -> list[tuple[str, int, int, float]]:
-        """All of it, once."""
+        """Return the recorded rounds and forget them."""
         told, self._told = self._told, []
         return told
 
 
 def run_cell(cell: Cell, data_dir: Path, data: Mapping[str, Ref], news: Any) -> Outcome:
-    """A task: replay one cell; its blocks of clients are tasks of their own."""
+    """Replay one cell, as a task; its blocks of clients are tasks of their own."""
 
     def say(number: int, figure: float) -> None:
         news.told.remote(cell.arm, cell.seed, number, figure)
@@ -144,20 +144,20 @@ def run_cell(cell: Cell, data_dir: Path, data: Mapping[str, Ref], news: Any) -> 
 
 @dataclass(frozen=True)
 class RayRoom:
-    """A place to run a cell in a task."""
+    """A room for a cell in a task."""
 
     data_dir: Path
     data: Mapping[str, Ref]
     say: Callable[[int, float], None]
 
     def dataset(self, name: str, seed: int) -> Dataset:
-        """See Room.dataset; from the object store, and so not to be written to."""
+        """See Room.dataset; it comes from the object store and is therefore read-only."""
         shipped: Dataset = got(self.data[name])
-        # The model is judged on these as torch tensors, and torch warns of memory that is not its own.
+        # These become torch tensors, and torch warns about read-only memory.
         return replace(shipped, test_x=shipped.test_x.copy(), test_y=shipped.test_y.copy())
 
     def vertical(self, name: str) -> Criteo:
-        """See Room.vertical; from the object store."""
+        """See Room.vertical; it comes from the object store."""
         shipped: Criteo = got(self.data[name])
         return shipped
 
@@ -169,7 +169,7 @@ class RayRoom:
 
 @dataclass(frozen=True)
 class RayCrew:
-    """Trains blocks as tasks."""
+    """A crew that trains blocks as tasks."""
 
     work: ClientWork
     shipped: Ref
@@ -183,6 +183,6 @@ class RayCrew:
 
 
 def train_alone(work: ClientWork, number: int, model: Floats, members: Indices) -> list[Floats]:
-    """A task: one block, in one thread."""
+    """Train one block in one thread, as a task."""
     with one_thread():
         return train_block(work, number, model, members)

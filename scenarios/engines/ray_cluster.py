@@ -1,4 +1,4 @@
-"""A connection to a Ray cluster: the one at an address, or one of this machine for the run."""
+"""A connection to a Ray cluster: one at an address, or one on this machine for the duration of the run."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from scenarios.engines.engine import cores
 ANSWER_S = 5.0
 _REMEDY = "start one with `ray start --head`, or leave ray.address out to have one for the run"
 
-# What HTTP/2 has both sides begin with (RFC 9113, Section 3.4); gRPC, which Ray speaks, is HTTP/2.
+# The preface with which both sides of HTTP/2 begin (RFC 9113, Section 3.4); Ray speaks gRPC, over HTTP/2.
 _SETTINGS = 4
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0))
 
-# For a cluster of our own. Ray reads a token once a process; without one it would make a file in the home.
+# For a cluster of our own. Ray reads a token once per process; without one it makes a file at home.
 OWN_CLUSTER = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
 @contextmanager
 def connected(address: str | None, working_dir: str | None, jobs: int | None) -> Iterator[int]:
-    """Ray, ready for tasks; gives how many cells to run at a time. Raises UserError, one line.
+    """Connect to Ray; yield the number of cells to run at a time. Raises UserError, one line.
 
-    Without an address a cluster of this machine is started, with `jobs` cores, and ended.
+    Without an address a cluster with `jobs` cores is started on this machine, and stopped at the end.
     """
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     with _environment(OWN_CLUSTER if address is None else {}):
@@ -55,15 +55,15 @@ def _connect(address: str | None, working_dir: str | None, jobs: int | None) -> 
             logging_level=logging.CRITICAL,
             **own,
         )
-    except Exception as error:  # Ray raises whatever it meets: sockets, its own, ValueError
+    except Exception as error:  # Ray raises many kinds: socket errors, its own, ValueError
         told = "of this machine can not be started" if address is None else f"at {address} can not be used"
         raise UserError(f"--engine ray: a cluster {told} ({reason(error)})") from error
 
 
 def reach(address: str) -> None:
-    """Raise UserError unless something that may be Ray answers at [ray://]HOST:PORT, in seconds.
+    """Raise UserError within seconds unless something that may be Ray answers at [ray://]HOST:PORT.
 
-    Ray itself waits for minutes.
+    Ray itself would wait for minutes.
     """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
@@ -79,7 +79,7 @@ def reach(address: str) -> None:
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """With these variables where the user has not set them."""
+    """Set these environment variables, except those that the user has set."""
     added = {name: value for name, value in values.items() if name not in os.environ}
     os.environ.update(added)
     try:

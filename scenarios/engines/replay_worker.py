@@ -1,4 +1,4 @@
-"""One replay, in a child process: the parent names it and never imports it, or torch."""
+"""One replay, in a child process. The parent imports neither this module nor torch."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from scenarios.swarms.replay import Swarm
 
 
 def run_replay(job: Replay) -> int:
-    """Run one replay: say a line a round, write the curve, give the exit status."""
+    """Run one replay: print a line per round, write the curve, return the exit status."""
     job.log.write_text("")
     write_json(job.path, asdict(replay(job)))
     return 0
 
 
 def replay(job: Replay) -> PrivateCurve:
-    """Accuracy and the largest epsilon after every round."""
+    """Replay the swarm; return the accuracy and the largest epsilon after every round."""
     accuracy, ledgers = [], []
     with one_thread():
         swarm = Swarm(job.task, job.peers, salt_of(job.name))

@@ -3,9 +3,9 @@
     round n of the federation     leader ──gradients in the outputs of n - 1──▶ follower
                                   leader ◀──the outputs of request n── follower
 
-A batch is a round: what goes out in the model's place are gradients, two for each row, and what comes back
-are outputs, two for each row. Both nodes know the plan, so that no request travels. The leader is given no
-column of the follower's, the follower no label and no column of the leader's.
+A batch is a round. In place of the model the leader sends gradients, two for each row, and the follower
+returns outputs, two for each row. Both nodes know the plan, so no request is sent. The leader has no column
+of the follower; the follower has no label and no column of the leader.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FOLLOWER = 0  # the number of the only client, and of its node
 
 @dataclass(frozen=True)
 class Told:
-    """What both nodes of a cell are given. run: the secret that names the run."""
+    """The input that both nodes of a cell share. run: the secret that names the run."""
 
     cell: VerticalCell
     plan: Plan
@@ -46,32 +46,32 @@ class Told:
 
     @property
     def dimension(self) -> int:
-        """Of what travels: two numbers for each row of the largest batch."""
+        """The dimension of the vectors that are sent: two numbers for each row of the largest batch."""
         return SCALARS * self.plan.batch_size
 
 
 def padded(values: Floats, dimension: int) -> Floats:
-    """(dimension,) of values (n, 2), zeros behind them."""
+    """Flatten `values` (n, 2) and pad them with zeros to (dimension,)."""
     whole = np.zeros(dimension, np.float32)
     whole[: values.size] = values.ravel()
     return whole
 
 
 def unpadded(whole: Floats, rows: int) -> Floats:
-    """(rows, 2) of what `padded` gave."""
+    """Return the values (rows, 2) that `padded` turned into `whole` (dimension,)."""
     return whole[: SCALARS * rows].reshape(rows, SCALARS).copy()
 
 
 @dataclass
 class Waiting:
-    """The request that the follower has not answered; None between requests."""
+    """The request that the follower has not answered yet; None between requests."""
 
     request: Request | None = None
 
 
 @dataclass(frozen=True)
 class Wire:
-    """The way to a follower that is a node."""
+    """The link to a follower that runs on its own node."""
 
     gather: Gather
     dimension: int
@@ -89,7 +89,7 @@ class Wire:
 
 
 def left(request: Request) -> UserError:
-    """The line for a follower that is gone."""
+    """The error for a follower that is gone."""
     part = "step" if request.learning else "judging batch"
     return UserError(
         f"the follower left in {part} {request.step} of epoch {request.epoch}; vertical learning can not go "
@@ -101,7 +101,10 @@ def left(request: Request) -> UserError:
 
 
 def lead(told: Told, rows: LeaderRows, listener: socket.socket, folder: Path) -> int:
-    """All epochs, a line each; the outcome goes to `folder`. Gives the exit status. Raises UserError."""
+    """Run the leader: print a line per epoch, write the outcome to `folder`, return the exit status.
+
+    Raises UserError.
+    """
     torch.set_num_threads(1)
     room = LocalRoom(folder, 1, lambda number, figure: say(round_line(number, figure)))
     waiting = Waiting()
@@ -120,7 +123,7 @@ def lead(told: Told, rows: LeaderRows, listener: socket.socket, folder: Path) ->
 
 @contextmanager
 def named(waiting: Waiting) -> Iterator[None]:
-    """An error that comes while the follower is waited for says that it left, whoever noticed it first."""
+    """Turn an error while the leader waits for the follower into one that says that the follower left."""
     try:
         yield
     except UserError as error:
@@ -133,7 +136,7 @@ def named(waiting: Waiting) -> Iterator[None]:
 
 
 class Answers:
-    """The follower's side of the plan: one answer a round, in order, each round once."""
+    """The follower's side of the plan: one answer per round, in order."""
 
     def __init__(self, plan: Plan, follower: Follower) -> None:
         self._follower = follower
@@ -142,9 +145,9 @@ class Answers:
         self._dimension = SCALARS * plan.batch_size
 
     def answer(self, number: int, gradients: Floats) -> Floats:
-        """What goes back, (dimension,), for `gradients` (dimension,) of round `number`.
+        """Return the answer (dimension,) to `gradients` (dimension,) of round `number`.
 
-        Raises UserError for a round that is not the next: this node, or the leader, was started anew.
+        Raises UserError for a round that is not the next one: this node or the leader was restarted.
         """
         expected, request = next(self._rounds, (0, None))
         if request is None or number != expected:
@@ -155,7 +158,7 @@ class Answers:
 
 
 def follow(told: Told, rows: FollowerRows, listener: socket.socket, leader: str) -> int:
-    """Answer until the leader is done. Gives the exit status. Raises UserError."""
+    """Run the follower: answer until the leader is done; return the exit status. Raises UserError."""
     torch.set_num_threads(1)
     answers = Answers(told.plan, follower_of(told.cell, rows, SystemWords()))
 

@@ -1,4 +1,4 @@
-"""One cell, in a child process: the parent follows its lines and finds its outcome on the shelf."""
+"""One cell, in a child process. The parent reads its lines and finds its outcome on the shelf."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from scenarios.study.threads import one_thread
 
 
 def run_cell(job: CellJob) -> int:
-    """Replay one cell: say a line a round, put the outcome on the shelf, give the exit status."""
+    """Replay one cell: print a line per round, put the outcome on the shelf, return the exit status."""
     try:
         with one_thread():
             outcome = job.cell.replay(LocalRoom(job.place.data_dir, job.threads, say))
     except UserError:
         raise
     except Exception as error:
-        traceback.print_exc()  # the parent shows the last line of the log, and this has many
+        traceback.print_exc()  # the parent shows only the last line of the log
         raise UserError(reason(error)) from error
     job.place.shelf.put(job.cell, outcome)
     return 0
 
 
 def say(number: int, figure: float) -> None:
-    """A round's line, for the parent to read."""
+    """Print a round's line for the parent."""
     print(round_line(number, figure), flush=True)

@@ -1,1 +1,1 @@
-"""Federated averaging with a server as a cell of a sweep: its rounds, and what is measured."""
+"""Federated averaging with a server as a cell of a sweep: its rounds and its measures."""

@@ -27,11 +27,11 @@ class FederatedCell(FederatedArm):
 
     @property
     def data_sets(self) -> tuple[str, ...]:
-        """The one of its rows."""
+        """The data set of its rows."""
         return (self.rows.dataset,)
 
     def check(self, room: Room) -> None:
-        """See Cell.check: rows are dealt out, model and mechanism are made, clients are sampled once."""
+        """See Cell.check. Divides the rows, makes model and mechanism, and samples clients once."""
         work = client_work(self, room.dataset(self.rows.dataset, self.seed))
         check_attackers(work)
         try:
@@ -40,7 +40,7 @@ class FederatedCell(FederatedArm):
             raise ConfigError(f"mechanism {shown(self.mechanism.path)}: {reason(error)}") from error
 
     def describe(self) -> Json:
-        """All but the seed and the name."""
+        """The cell as JSON, without its seed and name."""
         described = {name: value for name, value in asdict(self).items() if name not in ("arm", "seed")}
         return {"kind": "federated", **described}
 
@@ -49,13 +49,13 @@ class FederatedCell(FederatedArm):
         return replace(self, seed=seed)
 
     def lasting(self, rounds: int) -> FederatedCell:
-        """The same arm over so many rounds."""
+        """The same arm over `rounds` rounds."""
         return self.changed({"train": {"rounds": rounds}})
 
     def among(self, peers: int) -> FederatedCell:
-        """The same arm with so many clients, each with as many rows as before where rows are counted.
+        """The same arm with `peers` clients, each with as many rows as before if the arm limits its rows.
 
-        Where all of them were in every round, all are again.
+        If every round had all clients, every round has all of the new ones.
         """
         count, mechanism = self.clients.count, self.mechanism
         most = None if self.rows.most is None else self.rows.most * peers // count
@@ -65,7 +65,7 @@ class FederatedCell(FederatedArm):
         return replace(self, rows=rows, clients=clients, mechanism=mechanism)
 
     def changed(self, table: Mapping[str, Mapping[str, object]]) -> FederatedCell:
-        """With keys of [train] and [model] set anew. Raises ConfigError."""
+        """The same arm with new values for keys of [train] and [model]. Raises ConfigError."""
         foreign = [section for section in table if section not in ("train", "model")]
         if foreign:
             key = f"{foreign[0]}.{next(iter(table[foreign[0]]), '')}"
@@ -80,7 +80,7 @@ class FederatedCell(FederatedArm):
         )
 
     def replay(self, room: Room) -> Outcome:
-        """In this process and with seeded noise, by the room's crew."""
+        """Run the rounds in this process with the room's crew and seeded noise."""
         bare = client_work(self, room.dataset(self.rows.dataset, self.seed))
         work = prepared(bare, bare.example_words)
         words = SeededWords(np.random.default_rng([_SERVER, self.seed, work.salt]))

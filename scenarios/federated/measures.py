@@ -1,4 +1,4 @@
-"""Figures of a federated cell's last model beside its accuracy, by the names that a cell asks for them by."""
+"""Figures of a federated cell's last model besides its accuracy; a cell lists them by name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BALANCED, AUC, MAJORITY, BACKDOOR = "balanced accuracy", "AUC", "majority rate",
 
 
 def logits(work: ClientWork, model: Floats, x: Floats) -> NDArray[np.float64]:
-    """(n, classes) of rows `x` (n, ...)."""
+    """The logits (n, classes) of rows `x` (n, ...) under `model` (d,)."""
     write_vector(work.model, model, "*")
     work.model.eval()
     with torch.no_grad():
@@ -38,8 +38,8 @@ def logits(work: ClientWork, model: Floats, x: Floats) -> NDArray[np.float64]:
 
 
 def ranking(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
-    """On the test rows of two classes: what accuracy hides where one class is rare."""
-    from sklearn.metrics import balanced_accuracy_score as balanced  # noqa: PLC0415  seconds to import
+    """Figures on the test rows of two classes that stay meaningful if one class is rare."""
+    from sklearn.metrics import balanced_accuracy_score as balanced  # noqa: PLC0415  a slow import
     from sklearn.metrics import roc_auc_score  # noqa: PLC0415
 
     y, outputs = work.dataset.test_y, logits(work, model, work.dataset.test_x)
@@ -51,7 +51,7 @@ def ranking(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
 
 
 def backdoor(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
-    """Of test rows that bear the attackers' trigger, and are not of its target, the share taken for it."""
+    """The share of test rows with the trigger and another label that the model classifies as the target."""
     poison = work.cell.attackers.poison
     if not isinstance(poison, Backdoor):
         return {}
@@ -61,11 +61,11 @@ def backdoor(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
 
 
 def membership(work: ClientWork, model: Floats) -> Mapping[str, Fact]:
-    """How well an honest client's rows are told from others of their kind, by loss and by shadow models.
+    """How well an attacker tells honest clients' rows from similar ones, by loss and by shadow models.
 
-    The attacker has as many other rows as it takes for shadows of the same size (a part of the test rows);
-    the rest of these are the non-members. Thresholds are chosen on one half of the rows that are judged, and
-    counted on the other. Nothing where the training rows are elsewhere, as with real nodes.
+    The attacker has a part of the test rows, enough for shadows of the same size; the rest of them are the
+    non-members. Thresholds are chosen on one half of the judged rows and evaluated on the other. Empty if the
+    training rows are in other processes, as with real nodes.
     """
     rows, data = honest_rows(work), work.dataset
     if len(data.train_y) <= rows.max():
@@ -91,7 +91,7 @@ def _shadows(
     numbers: tuple[NDArray[np.int64], NDArray[np.int64]],
     rng: np.random.Generator,
 ) -> Shadows:
-    """Losses under models trained on halves of the test rows `own` alone, for as long as the swarm."""
+    """Losses under shadow models, trained on halves of the test rows `own` for as many epochs as clients."""
     data, training = work.dataset, work.training
     training = replace(training, epochs=training.epochs * work.cell.rounds, proximal_mu=0.0)
     rows = random_halves(own, SHADOWS, rng)
@@ -117,7 +117,7 @@ def honest_rows(work: ClientWork) -> NDArray[np.int64]:
 
 
 def told(name: str, losses: Losses, words: SeededWords) -> Mapping[str, Fact]:
-    """How often members and others are told apart by a threshold from the other half of them, and the AUC."""
+    """The AUC, and the accuracy with a threshold that is chosen on the other half of the rows."""
     chosen, counted = halves(losses, words)
     found = rates(counted, best_threshold(chosen))
     return {f"{name} accuracy": (1 + found.advantage) / 2, f"{name} AUC": auc(losses)}
@@ -128,11 +128,11 @@ MEASURES: Mapping[str, Callable[[ClientWork, Floats], Mapping[str, Fact]]] = {
     "backdoor": backdoor,
     "membership": membership,
 }
-"""Each takes a cell's work and its last model (d,)."""
+"""Measures by name; each is called with a cell's work and its last model (d,)."""
 
 
 def measures_of(work: ClientWork, model: Floats) -> dict[str, Fact]:
-    """All that the cell asks for."""
+    """The figures of all measures that the cell lists."""
     found: dict[str, Fact] = {}
     for name in work.cell.measures:
         found |= MEASURES[name](work, model)

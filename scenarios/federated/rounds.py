@@ -2,10 +2,10 @@
 
     chosen = sample ──▶ broadcast ──▶ crew: each trains, clips, noises, sends ──▶ combine ──▶ figure
 
-The loop and the mechanism's hooks (mechanisms.servers.server) are the same everywhere; engines differ in
-their crew: threads of one process, tasks of a cluster, or real nodes. All randomness of a replay follows from
-the seed. Clients are dealt to blocks by a rule that looks at their rows only, and a block is trained by one
-thread: the figures do not depend on how many threads or machines there are.
+The loop and the mechanism's hooks (mechanisms.servers.server) are the same in all engines. Engines differ in
+their crew: threads of one process, tasks of a cluster, or real nodes. The seed determines all randomness of a
+replay. The block of a client depends only on the clients' rows, and one thread trains a block: the figures do
+not depend on the number of threads or machines.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from scenarios.study.cells import Fact, Outcome, Room
 
 
 def rounds_of(work: ClientWork, crew: Crew, words: Words, room: Room) -> Outcome:
-    """All rounds of a cell. Raises UserError where training leaves the finite numbers."""
+    """Run all rounds of a cell. Raises UserError if a model is no longer finite."""
     begun, mechanism, parts = time.perf_counter(), work.mechanism, work.parts
     judge = Trainer(work.model, work.cell.train, node_rows(work.dataset, parts[0][:1]), 0, None, words)
     rng = np.random.default_rng([SAMPLE, work.cell.seed])
@@ -67,7 +67,7 @@ def _sent(crew: Crew, number: int, model: Floats, chosen: Indices) -> Mapping[in
 
 
 def train_block(work: ClientWork, number: int, model: Floats, members: Indices) -> list[Floats]:
-    """What each of `members` (k,) sends after a round's training from `model` (d,), as one batch."""
+    """Train the `members` (k,) from `model` (d,) as one batch; return what each sends, (d,)."""
     mechanism, training, clients = work.mechanism, work.training, members.tolist()
     parts = [work.parts[client] for client in clients]
     seeds = [work.order_seed(client, number) for client in clients]
@@ -97,7 +97,7 @@ def train_block(work: ClientWork, number: int, model: Floats, members: Indices) 
 def upload_of(
     work: ClientWork, client: int, number: int, model: Floats, weights: Floats, words: Words
 ) -> Floats:
-    """What a client sends (d,) in a round whose `weights` (d,) were trained from `model` (d,)."""
+    """The vector (d,) that a client sends after it trained `weights` (d,) from `model` (d,)."""
     said = work.said(client, number, weights, model)
     return work.mechanism.upload(said, model, len(work.parts[client]), words)
 
@@ -105,7 +105,7 @@ def upload_of(
 def in_order(
     chosen: Indices, blocks: Sequence[Indices], sent: Sequence[Sequence[Floats]]
 ) -> dict[int, Floats]:
-    """What was sent, block by block, in the order of `chosen`."""
+    """The uploads by client, in the order of `chosen`; `sent` has them block by block."""
     by_client = {
         int(client): upload
         for members, uploads in zip(blocks, sent, strict=True)
@@ -115,7 +115,7 @@ def in_order(
 
 
 def protection_facts(protection: Protection) -> dict[str, Fact]:
-    """What a mechanism says of itself, as an outcome has it; epsilon is None where it is infinite."""
+    """The facts of an outcome about a mechanism's protection; an infinite epsilon becomes None."""
     guarantee = protection.guarantee
     if guarantee is None:
         return {"epsilon": None, "stated": None, "delta": None, "unit": None, "protects": protection.protects}

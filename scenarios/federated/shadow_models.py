@@ -1,9 +1,9 @@
-"""Shadow models for membership inference: trained by an attacker on rows of its own, all as one batch.
+"""Shadow models for membership inference: an attacker trains them on its own rows, all as one batch.
 
     attacker's rows ──random halves──▶ shadows, trained centrally ──▶ losses on the rows that are judged
 
-The attacker knows what a member of the swarm knows: the model, its start and how it is trained. The scores
-that are made of these losses stand in mechanisms.audits.shadows.
+The attacker knows what a member of the swarm knows: the model, its start and the training settings.
+mechanisms.audits.shadows turns these losses into scores.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Losses = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _BLOCK = 32
-"""Shadows that are trained as one batch, at most."""
+"""The most shadows that are trained as one batch."""
 _JUDGED_ROWS = 4096
-"""At once, to bound memory."""
+"""The most rows that are judged at once, to bound memory."""
 
 
 def random_halves(rows: Rows, shadows: int, rng: np.random.Generator) -> list[Rows]:
-    """For each of so many shadows a half of `rows` (n,), n at least 2, drawn by itself."""
+    """For each shadow an independent random half of `rows` (n,), n at least 2."""
     if len(rows) < 2:
         raise ValueError(f"{len(rows)} rows are not allowed: at least 2, of which a shadow has a half")
     return [rng.permutation(rows)[: len(rows) // 2] for _ in range(shadows)]
@@ -51,8 +51,8 @@ def shadow_losses(
 ) -> Losses:
     """(s, n) losses of the judged rows (n, ...) under s shadows; shadow i is trained on rows_of_shadows[i].
 
-    `start` (d,) is where all begin, `x` (m, ...) and `y` (m,) are the attacker's rows, `seeds` give the order
-    of each shadow's rows. Raises UserError where a shadow leaves the finite numbers.
+    All shadows begin at `start` (d,); `x` (m, ...) and `y` (m,) are the attacker's rows; `seeds` determine
+    the order of each shadow's rows. Raises UserError if a shadow is no longer finite.
     """
     vectors, _ = train_clients(
         model=model,
@@ -77,7 +77,7 @@ def shadow_losses(
 def row_losses(model: nn.Module, vector: Floats, x: Floats, y: Rows) -> Losses:
     """(n,) cross-entropy of each row x (n, ...) with label y (n,) under the parameters `vector` (d,).
 
-    The model's own parameters are left as they are. Logits are float32, losses are taken in float64.
+    The model's own parameters do not change. Logits are float32, losses are computed in float64.
     """
     parts = split_vector(vector, shapes(model, "*"))
     parameters = {name: torch.from_numpy(np.array(part)) for name, part in parts.items()}
@@ -91,7 +91,7 @@ def row_losses(model: nn.Module, vector: Floats, x: Floats, y: Rows) -> Losses:
 
 
 def _cross_entropy(outputs: Losses, labels: Rows) -> Losses:
-    """(n,) log(1 + sum of e^(other - true)) of logits (n, classes): small ones are not rounded to 0."""
+    """(n,) log(1 + sum of e^(other - true)) from logits (n, classes); this keeps small losses above 0."""
     true = np.take_along_axis(outputs, labels[:, None], axis=1)
     gaps = outputs - true
     np.put_along_axis(gaps, labels[:, None], -np.inf, axis=1)

@@ -1,1 +1,1 @@
-"""What every scenario has: a folder, a terminal, child processes, a report."""
+"""The frame of every scenario: its folder, terminal, child processes and report."""

@@ -1,10 +1,10 @@
-"""Child processes that end: started from one warm fork-server, watched, and never left behind.
+"""Child processes that always end: one warm fork-server starts them, and the parent watches them.
 
-What stays true:
+Invariants:
 - Loading torch takes seconds; the fork-server does it once, and every child starts with it in memory.
-- A child lives in a process group of its own, so that a Ctrl-C at the terminal reaches it once, from here.
+- Each child has its own process group, so a Ctrl-C at the terminal reaches it once, from the parent.
 - A child that loses its parent (killed, crashed) interrupts itself as Ctrl-C would, and then kills itself.
-- Leaving `Children` by an exception interrupts every child, waits, and kills what is left.
+- Leaving `Children` by an exception interrupts every child, waits, and kills the children that are left.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Any
 from node.cli.sigint import INTERRUPTED
 from node.errors import UserError
 
-# Imported once, here: torch's first optimiser imports torch._dynamo, and digits scikit-learn (seconds each).
+# Imported once: torch's first optimiser imports torch._dynamo, digits imports scikit-learn (seconds each).
 PRELOAD = (
     "scenarios.engines.peer_worker",
     "scenarios.engines.baseline_worker",
@@ -45,10 +45,10 @@ FAILED = 1
 
 
 def warm_up(preload: Sequence[str] = PRELOAD) -> None:
-    """Start the fork-server with `preload` imported; returns at once, the imports go on beside the caller."""
+    """Start the fork-server, which imports `preload` in the background; return at once."""
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(preload))
-    resource_tracker.ensure_running()  # else it is started in between, and unblocks what is blocked here
-    # A Ctrl-C at the terminal goes to the fork-server, too, which ignores it only once it has imported all.
+    resource_tracker.ensure_running()  # started later, it would unblock the signal blocked below
+    # A Ctrl-C at the terminal also reaches the fork-server, which ignores it only after its imports.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         multiprocessing.forkserver.ensure_running()
@@ -58,14 +58,14 @@ def warm_up(preload: Sequence[str] = PRELOAD) -> None:
 
 @dataclass(frozen=True)
 class Child:
-    """A started process, what to call it, and where its output goes."""
+    """A started process, with its name for the user and the log of its output."""
 
     name: str
     process: BaseProcess
     log: Path
 
     def failure(self) -> UserError | None:
-        """The one line for a child that has ended badly; None while it runs or where it ended well."""
+        """The error of a child that failed, one line; None while it runs or if it succeeded."""
         status = self.process.exitcode
         if status is None or status == 0:
             return None
@@ -74,7 +74,7 @@ class Child:
 
 
 class Children:
-    """The owner of some children: `with Children() as children: children.start(...)`."""
+    """The owner of child processes: `with Children() as children: children.start(...)`."""
 
     def __init__(self, interrupt_grace_s: float = INTERRUPT_GRACE_S) -> None:
         self._context = multiprocessing.get_context("forkserver")
@@ -95,9 +95,9 @@ class Children:
             self._kill()
 
     def start(self, name: str, log: Path, target: str, *arguments: Any) -> Child:
-        """Run a function, named `package.module:function`, in a process; its output goes to `log`.
+        """Run the function `target`, as `package.module:function`, in a process; its output goes to `log`.
 
-        What it returns is the exit status. It is named, so that its imports happen in the child only.
+        The function returns the exit status. Because of the name only the child imports its module.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         process = self._context.Process(target=_enter, args=(str(log), target, arguments), name=name)
@@ -107,7 +107,7 @@ class Children:
         return child
 
     def running(self) -> list[Child]:
-        """The children that have not ended. Raises UserError for the first that ended badly."""
+        """The children that have not ended. Raises UserError for the first child that failed."""
         for child in self._children:
             failure = child.failure()
             if failure is not None:
@@ -115,7 +115,7 @@ class Children:
         return [child for child in self._children if child.process.exitcode is None]
 
     def wait(self, timeout_s: float) -> None:
-        """Until some running child ends, at most `timeout_s`."""
+        """Wait until a running child ends, at most `timeout_s`."""
         sentinels = [child.process.sentinel for child in self._children if child.process.exitcode is None]
         wait_for_any(sentinels, timeout_s)
 
@@ -124,7 +124,7 @@ class Children:
 
     def _interrupt(self) -> None:
         for process in self._alive():
-            # The fork-server reaps: a child may be gone before its end was read here.
+            # The fork-server reaps children: one may be gone before this process has read its end.
             with suppress(ProcessLookupError):
                 if process.pid is not None:
                     os.kill(process.pid, signal.SIGINT)
@@ -141,7 +141,7 @@ class Children:
 
 
 def ending(status: int) -> str:
-    """An exit status in words: multiprocessing gives the negative number of the signal that ended it."""
+    """An exit status in words; for multiprocessing a negative status is the number of the signal."""
     if status >= 0:
         return f"exit status {status}"
     try:
@@ -151,7 +151,7 @@ def ending(status: int) -> str:
 
 
 def last_line(log: Path) -> str:
-    """The last line with anything on it; empty where there is none."""
+    """The last non-empty line of a log; "" if there is none."""
     try:
         lines = log.read_text("utf-8", "replace").splitlines()
     except FileNotFoundError:
@@ -160,7 +160,7 @@ def last_line(log: Path) -> str:
 
 
 def _enter(log: str, target: str, arguments: tuple[Any, ...]) -> None:
-    """The first thing a child runs: output to the log, interrupts as in a program of its own."""
+    """The entry point of a child: redirect its output to the log, handle interrupts, call the target."""
     os.setpgid(0, 0)
     _redirect(log)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -178,7 +178,7 @@ def _status(target: str, arguments: tuple[Any, ...]) -> int:
     except UserError as error:
         print(error, file=sys.stderr)
         return error.status
-    except Exception:  # noqa: BLE001 - whatever it was, the log gets it and the parent an exit status
+    except Exception:  # noqa: BLE001 - the log gets any error, the parent an exit status
         traceback.print_exc()
         return FAILED
 

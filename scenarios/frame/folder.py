@@ -1,7 +1,7 @@
-"""The folder that a scenario writes to: whose it is, and that nobody else is writing there.
+"""The folder of a run: it belongs to one configuration, and one process writes to it at a time.
 
-`configuration.json` is written before anything else, so that an interrupted run can be told from a
-stranger's folder and goes on only where it is the same run.
+`configuration.json` is written first. It distinguishes the folder of an interrupted run from any other
+folder, and only the same run may resume there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOCK = "lock"
 
 
 def fresh_folder(name: str, now: datetime, parent: Path = Path("runs")) -> Path:
-    """A folder name for this run that does not exist yet: `runs/<name>-<time>`."""
+    """A path for this run that does not exist yet: `runs/<name>-<time>`."""
     stem = f"{name}-{now:%Y%m%d-%H%M%S}"
     count = 1
     folder = parent / stem
@@ -35,9 +35,9 @@ def fresh_folder(name: str, now: datetime, parent: Path = Path("runs")) -> Path:
 
 @contextmanager
 def claimed(folder: Path, scenario: str, configuration: Json) -> Iterator[None]:
-    """Hold `folder` for one run of `scenario`; made if it is not there, gone on with if it is the same run.
+    """Lock `folder` for one run of `scenario`. It is a new folder, or the one of the same run, to resume.
 
-    Raises ConfigError for a folder with anything else in it, UserError for one in use or not writable.
+    Raises ConfigError for a folder with other contents, UserError for one in use or not writable.
     """
     check(folder, scenario, configuration)
     try:
@@ -65,7 +65,7 @@ def _lock(descriptor: int, folder: Path) -> None:
 
 
 def check(folder: Path, scenario: str, configuration: Json) -> None:
-    """Raise ConfigError unless `folder` is absent, empty, or this very run's."""
+    """Raise ConfigError unless `folder` is absent, empty, or a folder of the same run."""
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -78,7 +78,7 @@ def check(folder: Path, scenario: str, configuration: Json) -> None:
         raise ConfigError(
             f"--out {folder}: holds a run of scenario {other}, not {scenario}; give another folder"
         )
-    asked = json.loads(json.dumps(configuration))  # as a file has it: tuples are lists, all keys are text
+    asked = json.loads(json.dumps(configuration))  # as in a file: tuples become lists, keys become text
     differing = first_difference(record["configuration"], asked)
     if differing is not None:
         raise ConfigError(f"--out {folder}: holds a run with another {differing}; give another folder")
@@ -102,7 +102,7 @@ def _record(folder: Path) -> dict[str, Any]:
 
 
 def first_difference(there: object, here: object, key: str = "") -> str | None:
-    """The first key (dotted) at which two JSON values differ with both values; None where they are equal."""
+    """The first key (dotted) at which two JSON values differ, with both values; None if they are equal."""
     if isinstance(there, dict) and isinstance(here, dict):
         for name in sorted({*there, *here}):
             found = first_difference(there.get(name), here.get(name), f"{key}.{name}" if key else name)

@@ -1,7 +1,7 @@
-"""report.html: one file that loads nothing, plots first, light and dark, readable on a phone.
+"""report.html: one file that loads nothing else, with the plots first, light and dark, readable on a phone.
 
-The page carries the plotting library inside it, and a content security policy that forbids it to fetch
-anything, so that a report can be mailed, archived, and opened years later without a network.
+The page contains the plotting library, and a content security policy that forbids it to fetch anything. A
+report can therefore be mailed, archived, and opened years later without a network.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 
 @dataclass(frozen=True)
 class Ended:
-    """A run that is over, as result.json and report.html tell it."""
+    """A run that has ended, as result.json and report.html describe it."""
 
     name: str
     source: str
@@ -36,7 +36,7 @@ class Ended:
 
 
 def render(ended: Ended, charts: Sequence[Chart], tables: Sequence[Table], judged: Sequence[Judged]) -> str:
-    """The whole page."""
+    """Return the whole page as HTML."""
     return PAGE.format(
         policy=escape(POLICY),
         title=escape(f"Murmuration: scenario {ended.name}"),
@@ -113,11 +113,11 @@ PAGE = """<!DOCTYPE html>
 
 
 SHOWN_AT_MOST = 60
-"""Values of the configuration that stand open; of a longer one its parts are folded away."""
+"""The most values of a configuration that are shown open; the parts of a longer one are folded."""
 
 
 def _configuration(configuration: Mapping[str, Any]) -> str:
-    """Keys and values; where there are many, those of each part behind a line that opens it."""
+    """Keys and values of the configuration; if there are many, each part is folded behind its heading."""
     if len(flatten(dict(configuration))) <= SHOWN_AT_MOST:
         return _definitions(flatten(dict(configuration)))
     parts = {name: value for name, value in configuration.items() if isinstance(value, dict)}
@@ -130,12 +130,12 @@ def _configuration(configuration: Mapping[str, Any]) -> str:
 
 
 def script_json(value: object) -> str:
-    """JSON that can stand inside a script element: nothing in it can end the element."""
+    """JSON that is safe inside a script element: nothing in it can end the element."""
     return json.dumps(value).replace("<", "\\u003c")
 
 
 def flatten(value: Any, key: str = "") -> dict[str, str]:
-    """Nested JSON as dotted keys with values for people."""
+    """Nested JSON as dotted keys with readable values."""
     if isinstance(value, dict) and value:
         return {
             k: v
@@ -151,7 +151,7 @@ def numbers(verdict: Verdict) -> str:
 
 
 def figure(value: float | int | str | None) -> str:
-    """A number for people: integers as they are, others with four significant digits."""
+    """A readable number: integers unchanged, others with four significant digits."""
     match value:
         case None:
             return "none"
@@ -162,7 +162,7 @@ def figure(value: float | int | str | None) -> str:
 
 
 def _tokens() -> str:
-    """What a report and a node's page have in common."""
+    """The style sheet that a report shares with a node's page."""
     return resources.files("node").joinpath("assets", "tokens.css").read_text("utf-8")
 
 

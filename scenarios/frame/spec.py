@@ -1,13 +1,13 @@
-"""What a scenario is: a frozen value that says what is run, what it claims and how it is shown.
+"""The type of a scenario: a frozen value that defines the run, its claims and its presentation.
 
-One run goes through the fields from top to bottom, and `harness` is the only code that does it:
+A run uses the fields in this order; only `harness` does so:
 
     Request --plan--> configuration --execute--> results --+--> claims   (Verdict)
                                                             +--> arms     (result.json)
                                                             +--> charts   (report.html)
                                                             +--> tables   (terminal and report.html)
 
-A new scenario is one new file with one such value, listed in `scenarios.catalogue`.
+A new scenario is a new file with one such value, listed in `scenarios.catalogue`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Configuration = TypeVar("Configuration")
 Results = TypeVar("Results")
 
 Json = Mapping[str, Any]
-"""A JSON object: what is written to result.json, or handed to the browser's plotting library."""
+"""A JSON object, for result.json or for the browser's plotting library."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The command line of `scenarios run`, parsed but not yet judged by a scenario. None: not given."""
+    """The command line of `scenarios run`, parsed but not yet checked by a scenario. None: not given."""
 
     peers: int | None = None
     rounds: int | None = None
@@ -41,13 +41,13 @@ class Request:
     overrides: tuple[str, ...] | None = None
 
     def given(self) -> frozenset[str]:
-        """The names of the fields that the command line had."""
+        """The names of the fields that the command line set."""
         return frozenset(name for name, value in vars(self).items() if value is not None)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim holds, with the numbers behind it (name with unit -> value)."""
+    """Whether a claim holds, with the numbers that decide it (name with unit -> value)."""
 
     holds: bool
     numbers: Mapping[str, float | int | str | None]
@@ -55,16 +55,16 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claim(Generic[Results]):
-    """A statement about the results that can turn out false."""
+    """A statement about the results that can be false."""
 
     name: str
     judge: Callable[[Results], Verdict | None]
-    """None: this run has not what the claim is about, such as arms that were left out."""
+    """Returns None if the run lacks what the claim is about, such as arms that were left out."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim's name with the verdict on one run."""
+    """A claim's name with its verdict for one run."""
 
     name: str
     verdict: Verdict
@@ -72,7 +72,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under headings; the first column names its row."""
+    """Rows of text under headings; the first column names the row."""
 
     title: str
     headings: tuple[str, ...]
@@ -81,10 +81,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """One plot: traces and layout as the plotting library takes them.
+    """One plot: traces and layout in the format of the plotting library.
 
-    A colour may be written `var(--name)`: the page puts the style sheet's value there, light or dark.
-    layout: its `height`, if any, is the plot's in pixels. under: a table that stands under the plot.
+    A colour may be written `var(--name)`: the page replaces it with the style sheet's value, light or dark.
+    layout: its `height`, if any, is the plot's height in pixels. under: a table below the plot.
     """
 
     key: str
@@ -99,7 +99,7 @@ PROSE_CHARACTERS = 24
 
 
 def is_figures(table: Table, column: int) -> bool:
-    """Whether a column is set flush right: it does not name the rows, and all its cells are short."""
+    """Whether a column is right-aligned: it does not name the rows, and all its cells are short."""
     return column > 0 and all(len(row[column]) <= PROSE_CHARACTERS for row in table.rows)
 
 
@@ -107,11 +107,11 @@ def is_figures(table: Table, column: int) -> bool:
 class Scenario(Generic[Configuration, Results]):
     """A scenario.
 
-    options: the fields of Request that it takes; any other that is given is refused.
-    plan: judges a request; raises ConfigError for what cannot be run.
-    describe: the configuration as JSON; equal for two runs exactly when they may share a folder.
-    again: the arguments after `scenarios run NAME` that give this configuration again.
-    execute: runs it in a folder, showing progress on the console; raises UserError.
+    options: the fields of Request that it accepts; a request with any other field is refused.
+    plan: turns a request into a configuration; raises ConfigError if that can not run.
+    describe: the configuration as JSON; equal for two runs exactly if they may share a folder.
+    again: the arguments after `scenarios run NAME` that reproduce this configuration.
+    execute: runs a configuration in a folder and shows progress on the console; raises UserError.
     headline: one sentence with the main figures.
     """
 
@@ -132,6 +132,6 @@ class Scenario(Generic[Configuration, Results]):
 
 
 def judge(claims: tuple[Claim[Results], ...], results: Results) -> tuple[Judged, ...]:
-    """The verdict on every claim that this run can judge, in order."""
+    """The verdicts of all claims that this run can judge, in order."""
     verdicts = [(claim.name, claim.judge(results)) for claim in claims]
     return tuple(Judged(name, verdict) for name, verdict in verdicts if verdict is not None)

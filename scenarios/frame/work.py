@@ -1,4 +1,4 @@
-"""Work for child processes, so many at a time: each says a line a round to its log and leaves one file."""
+"""Work for child processes: each prints a line per round to its log and writes one result file."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ POLL_S = 0.2
 
 
 class Work(Protocol):
-    """Work for a child process, which says a line a round to `log` and at its end writes `path`."""
+    """Work for a child process, which prints a line per round to `log` and at its end writes `path`."""
 
     @property
     def name(self) -> str:
-        """What the user sees."""
+        """The name for the user."""
 
     @property
     def rounds(self) -> int:
-        """How many lines it will say."""
+        """The number of rounds, each with a line in the log."""
 
     @property
     def path(self) -> Path:
-        """Its result: when this is there, the work is done."""
+        """The result file: if it exists, the work is done."""
 
     @property
     def log(self) -> Path:
-        """Its lines."""
+        """The log with the lines of the rounds."""
 
     @property
     def worker(self) -> str:
-        """`module:function` that does it."""
+        """The function that does the work, as `module:function`."""
 
 
 def do_all(
     queue: Sequence[Work], at_once: int, look: Callable[[], None], preload: Sequence[str] = PRELOAD
 ) -> None:
-    """Do all of it, in order, `at_once` at a time; `look` is called when there may be news, and at the end.
+    """Do all work of `queue`, in order, `at_once` at a time; call `look` for possible news and at the end.
 
-    Raises UserError for the first that fails: the others are interrupted, and what is done stays.
+    Raises UserError for the first work that fails: the others are interrupted, finished results stay.
     """
     if queue:
         for job in queue:
-            job.log.unlink(missing_ok=True)  # of a run that was stopped
+            job.log.unlink(missing_ok=True)  # left by a stopped run
         warm_up(preload)
         with Children() as children:
             _work(list(queue), at_once, look, children)
@@ -62,7 +62,7 @@ def _work(waiting: list[Work], at_once: int, look: Callable[[], None], children:
 
 
 def rounds_done(job: Work) -> int:
-    """How many rounds of it have ended."""
+    """The number of rounds of the job that have ended."""
     if job.path.exists():
         return job.rounds
     return min(job.rounds, job.log.read_bytes().count(b"\n")) if job.log.exists() else 0

@@ -1,1 +1,1 @@
-"""Attacks that read data out of what is sent: inversion, membership, properties."""
+"""Attacks that infer data from what nodes send: inversion, membership, properties."""

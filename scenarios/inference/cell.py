@@ -1,4 +1,4 @@
-"""What cells of attacks have in common: one figure, a model and its training, and a node's mechanism."""
+"""The base of cells with attacks: one figure, a model and its training, and a node's mechanism."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from scenarios.frame.spec import Json
 
 @dataclass(frozen=True)
 class AttackCell:
-    """One arm with one seed: what is attacked is a model that is trained as `train` has it.
+    """One arm with one seed: an attack on a model that is trained by the settings in `train`.
 
-    `privacy` is what a node does to its training and its updates; `train.rounds` is 1, and its epsilon is for
-    that one.
+    `privacy` is the mechanism of a node, on its training or its updates. `train.rounds` is 1, and epsilon is
+    for this round.
     """
 
     arm: str
@@ -44,16 +44,16 @@ class AttackCell:
 
     @property
     def rounds(self) -> int:
-        """One figure."""
+        """1: an attack has one figure."""
         return 1
 
     @property
     def data_sets(self) -> tuple[str, ...]:
-        """The one that it is run on."""
+        """The data set that the attack uses."""
         return (self.dataset,)
 
     def describe(self) -> Json:
-        """All but the seed and the name."""
+        """The cell as JSON, without its seed and name."""
         described = {name: value for name, value in asdict(self).items() if name not in ("arm", "seed")}
         return {"kind": self.kind, **described}
 
@@ -62,21 +62,21 @@ class AttackCell:
         return replace(self, seed=seed)
 
     def lasting(self, rounds: int) -> Self:
-        """Refused: an attack is on one round."""
+        """Raise ConfigError: an attack has one round."""
         raise ConfigError(f"--rounds {rounds}: attacks are on one round; leave it out")
 
     def among(self, peers: int) -> Self:
-        """Refused: how many updates a sum has is what arms differ in."""
+        """Raise ConfigError: arms differ in the number of updates in a sum."""
         raise ConfigError(f"--peers {peers}: each arm has its own number of updates; choose scenario.arms")
 
     def changed(self, table: Mapping[str, Mapping[str, object]]) -> Self:
-        """Refused: what is trained is what arms differ in."""
+        """Raise ConfigError: arms differ in their training."""
         section = next(iter(table))
         key = f"{section}.{next(iter(table[section]), '')}"
         raise ConfigError(f"--set {key}: each arm has its own model and training; allowed: scenario.*")
 
     def mechanism(self, model: nn.Module, rows: int) -> Mechanism:
-        """The node's, for one round on so many rows. Raises ConfigError."""
+        """The node's mechanism for one round on `rows` rows. Raises ConfigError."""
         task = Task(
             TaskSection("attacks", self.seed),
             self.model,

@@ -1,14 +1,14 @@
 """Gradient inversion: from the update of one step on one row back to that row.
 
-Two ways. A linear first layer gives its input away exactly: of one row, dL/dW_i = dL/db_i x, so x is the
-quotient of the two (Phong et al. 2018, "Privacy-preserving deep learning via additively homomorphic
-encryption", section 3). For any other model a row is searched whose gradient points the same way (Geiping et
-al. 2020, "Inverting gradients", (4): cosine distance, and total variation for images).
+There are two attacks. A linear first layer reveals its input exactly: for one row, dL/dW_i = dL/db_i x, so x
+is the quotient of the two (Phong et al. 2018, "Privacy-preserving deep learning via additively homomorphic
+encryption", section 3). For any other model a search finds a row whose gradient has the same direction
+(Geiping et al. 2020, "Inverting gradients", (4): cosine distance, and total variation for images).
 
-It is here to show what a secure sum and noise prevent. The quotient gives a mixture of the rows in a sum. The
-search, if it knows the labels, finds the rows of a sum together, as long as they have clearly fewer numbers
-than the gradient: a sum of few rows' gradients is no protection by itself. Many rows and steps in each update
-are one against these two attacks, and noise is one against any.
+The attacks show what a secure sum and noise prevent. For a sum, the quotient is a mixture of its rows. The
+search, if it knows the labels, finds all rows of a sum together as long as they have clearly fewer numbers
+than the gradient: a sum of few rows' gradients alone is no protection. Many rows and steps in each update
+protect against these two attacks, and noise protects against any attack.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ from scenarios.study.threads import one_thread
 Floats = NDArray[np.float32]
 
 RECOVERED = 0.9
-"""A similarity from which on a row counts as recovered."""
+"""The least similarity of a row that counts as recovered."""
 STEPS = 300
-"""Of the search."""
+"""The number of steps of the search."""
 TRUTH, FOUND = "truth", "found"
-"""Series with the pixels of the first target, and of what was found of it."""
+"""Series with the pixels of the first target, and of the row that was found."""
 # Streams of random numbers: [one of these, seed, ...].
 _ROWS, _NOISE, _SEARCH = 41, 42, 43
 _BLOCK = 32
 
 
 def gradient_of_step(start: Floats, weights: Floats, learning_rate: float) -> Floats:
-    """(d,): what one step of plain SGD from `start` to `weights` tells of the gradient."""
+    """The gradient (d,) that one step of plain SGD from `start` (d,) to `weights` (d,) reveals."""
     exact = (start.astype(np.float64) - weights) / positive("learning_rate", learning_rate)
     return exact.astype(np.float32)
 
 
 def first_layer_input(weight_gradient: Floats, bias_gradient: Floats) -> Floats:
-    """The row (in,) from a linear layer's gradients (out, in) and (out,); zeros where they are zero."""
+    """The row (in,) from a linear layer's gradients (out, in) and (out,); zeros if the gradients are zero."""
     loudest = int(np.abs(bias_gradient).argmax())
     if bias_gradient[loudest] == 0:
         return np.zeros(weight_gradient.shape[1], np.float32)
@@ -79,12 +79,12 @@ def matching_rows(
     variation: float,
     rng: np.random.Generator,
 ) -> Floats:
-    """Rows (k, *shape), from 0 to 1, with `labels` (k,), whose gradient at `start` (d,) points as `gradient`.
+    """Rows (k, *shape) in [0, 1] with `labels` (k,) whose gradient at `start` (d,) points as `gradient` does.
 
-    The gradient (d,) of one row tells its label (Zhao et al. 2020, "iDLG"); for a sum the attacker is taken
-    to know them all, and the rows are searched together, in the order of the labels. `variation` weighs the
-    total variation of rows that are images (..., height, width). Adam on signs of the gradient, with falling
-    steps, as published; the best rows that were met are returned.
+    The gradient (d,) of one row reveals its label (Zhao et al. 2020, "iDLG"). For a sum the attacker is
+    assumed to know all labels; it searches for the rows together, in the order of the labels. `variation`
+    weights the total variation of rows that are images (..., height, width). The search uses Adam on signs
+    of the gradient, with decreasing steps, as published, and returns the best rows that it met.
     """
     names = [name for name, _ in shapes(model, "*")]
     parts = split_vector(start, shapes(model, "*"))
@@ -116,7 +116,7 @@ def _distance(
     loss: Loss,
     wanted: torch.Tensor,
 ) -> torch.Tensor:
-    """1 - cosine of the angle between the rows' gradient and the one that was seen."""
+    """1 - cosine of the angle between the rows' gradient and the observed one."""
     outputs = functional_call(model, dict(own), (rows,))
     found = torch.autograd.grad(loss(outputs, labels), list(own.values()), create_graph=True)
     flat = torch.cat([part.flatten() for part in found])
@@ -125,7 +125,7 @@ def _distance(
 
 
 def _variation(rows: torch.Tensor) -> torch.Tensor:
-    """Mean absolute difference of neighbours, for images; 0 for rows without a height and a width."""
+    """Mean absolute difference of neighbouring pixels; 0 for rows without a height and a width."""
     if rows.dim() < 3:
         return torch.zeros(())
     down, across = rows[..., 1:, :] - rows[..., :-1, :], rows[..., 1:] - rows[..., :-1]
@@ -133,22 +133,22 @@ def _variation(rows: torch.Tensor) -> torch.Tensor:
 
 
 def label_of(last_bias_gradient: Floats) -> int:
-    """The row's label: the negative entry of the last bias's gradient, which is softmax minus one-hot."""
+    """A row's label: the negative entry of the last bias's gradient, which is softmax minus one-hot."""
     return int(last_bias_gradient.argmin())
 
 
 def similarity(found: Floats, truth: Floats) -> float:
-    """The cosine between two rows, each less its mean; 1: the same up to scale and brightness."""
+    """The cosine between two rows, each minus its mean; 1: equal up to scale and brightness."""
     one, other = (row.astype(np.float64).ravel() - row.mean() for row in (found, truth))
     norms = np.linalg.norm(one) * np.linalg.norm(other)
     return float(one @ other / norms) if norms > 0 else 0.0
 
 
 def guessed(truth: Floats, others: Floats, candidates: int) -> float:
-    """The similarity with `truth` (...) that so many guesses reach without any update.
+    """The similarity with `truth` (...) that `candidates` guesses reach without any update.
 
-    `others` (n, ...): the rows of the same label that the attacker may have. The better of two ways: their
-    mean; or the best of `candidates` rows drawn from them, in expectation.
+    `others` (n, ...): rows of the same label that the attacker may have. A guess is the better of their mean
+    and, in expectation, the best of `candidates` rows drawn from them.
     """
     found = np.sort([similarity(other, truth) for other in others])
     below = np.arange(len(found) + 1) / len(found)
@@ -158,9 +158,9 @@ def guessed(truth: Floats, others: Floats, candidates: int) -> float:
 
 @dataclass(frozen=True)
 class Inverted:
-    """One target: its row and the row that was found (pixels,), and similarities with the truth.
+    """One target: its row and the row that was found, (pixels,) each, and similarities with the truth.
 
-    guess: what as many candidates reach without any update; quotient_guess: what one reaches.
+    guess: the similarity of as many guesses without any update; quotient_guess: that of one guess.
     """
 
     truth: Floats
@@ -172,21 +172,21 @@ class Inverted:
 
     @property
     def best(self) -> float:
-        """Of the better attack."""
+        """The similarity of the better attack."""
         return max(self.quotient, self.search)
 
 
 @dataclass(frozen=True)
 class InversionCell(AttackCell):
-    """Gradient inversion as a cell of a sweep: one row, out of a sum of updates that nodes offer.
+    """Gradient inversion as a cell of a sweep: recover one row from a sum of updates that nodes offer.
 
         rows of a client ──training──▶ update ──mechanism──▶ offer ──secure sum──▶ quotient | search ──▶ row
 
-    The attacker sees the start and the sum, knows all labels, and has other rows of the same labels. A figure
-    is how similar what it finds is to the first client's first row: the better of the two attacks, and of all
-    rows that the search found for that label, as if the attacker knew which is best.
+    The attacker sees the start and the sum, knows all labels, and has other rows of the same labels. The
+    figure is the similarity of the found row with the first client's first row. It counts the better attack,
+    and the best row that the search found for this label, as if the attacker knew which one is best.
 
-    A sum of `updates`, each of `rows` rows, attacked for `targets` rows one after the other.
+    The sum has `updates` updates of `rows` rows each; `targets` rows are attacked one after another.
     """
 
     updates: int
@@ -197,11 +197,11 @@ class InversionCell(AttackCell):
     kind: ClassVar[str] = "inversion"
 
     def check(self, room: Room) -> None:
-        """Whether model and mechanism can be made. Raises ConfigError."""
+        """Raise ConfigError unless model and mechanism can be made."""
         self.mechanism(self._model(room.dataset(self.dataset, self.seed)), self.rows)
 
     def replay(self, room: Room) -> Outcome:
-        """In this process, with noise from the seed."""
+        """Run the attack in this process, with noise from the seed."""
         begun, dataset = time.perf_counter(), room.dataset(self.dataset, self.seed)
         model = self._model(dataset)
         mechanism = self.mechanism(model, self.rows)
@@ -217,7 +217,7 @@ class InversionCell(AttackCell):
         return build(self.model, self.seed, node_rows(dataset, np.arange(1)))
 
     def _inverted(self, dataset: Dataset, model: nn.Module, mechanism: Mechanism, target: int) -> Inverted:
-        """The attack on the first row of an order that all arms have in common."""
+        """Attack the first row of an order that is the same in all arms."""
         order = np.random.default_rng([_ROWS, self.seed, target]).permutation(len(dataset.train_y))
         chosen, start = order[: self.updates * self.rows], read_vector(model, "*")
         words = SeededWords(np.random.default_rng([_NOISE, self.seed, salt_of(self.arm), target]))
@@ -249,7 +249,7 @@ class InversionCell(AttackCell):
         mechanism: Mechanism,
         words: SeededWords,
     ) -> NDArray[np.float64]:
-        """(d,): the sum of what all clients offer after a round, the `chosen` rows dealt out in order."""
+        """The sum (d,) of all clients' offers after a round; clients share the `chosen` rows in order."""
         parts = np.split(chosen, self.updates)
         seeds = [(self.seed, client) for client in range(self.updates)]
         weights, _ = train_clients(
@@ -270,16 +270,16 @@ class InversionCell(AttackCell):
 
 
 def quotient_row(model: nn.Module, gradient: Floats) -> Floats:
-    """(in,): the quotient of the first layer's gradients, in a model whose first layer is linear."""
+    """The row (in,) as quotient of the first layer's gradients; the model's first layer must be linear."""
     parts = split_vector(gradient, shapes(model, "*"))
     (weight, _), (bias, _) = shapes(model, "*")[:2]
     return first_layer_input(parts[weight], parts[bias])
 
 
 def judged(truth: Floats, quotient: Floats, rows: Floats, others: Floats) -> Inverted:
-    """What the attacks found, `quotient` (...) and `rows` (k, ...), beside the `truth` (...).
+    """Compare what the attacks found, `quotient` (...) and `rows` (k, ...), with the `truth` (...).
 
-    `others` (n, ...) are what the attacker could have guessed.
+    `others` (n, ...) are rows that the attacker could have guessed.
     """
     candidates = [quotient, *rows]
     likeness = [similarity(candidate, truth) for candidate in candidates]
@@ -294,7 +294,7 @@ def judged(truth: Floats, quotient: Floats, rows: Floats, others: Floats) -> Inv
 
 
 def figures(found: list[Inverted]) -> dict[str, Fact]:
-    """The means over the targets; `above guess` is how far the attack's similarity is above a guess's."""
+    """Means over the targets; `above guess` is the similarity of the attack minus that of a guess."""
     best = np.array([one.best for one in found])
     return {
         "quotient": float(np.mean([one.quotient for one in found])),
@@ -307,5 +307,5 @@ def figures(found: list[Inverted]) -> dict[str, Fact]:
 
 
 def _pixels(row: Floats) -> tuple[float, ...]:
-    """From 0 to 1, to two digits: for a picture."""
+    """Pixels from 0 to 1, rounded to two digits, for a picture."""
     return tuple(round(float(pixel), 2) for pixel in np.clip(row, 0, 1))

@@ -1,10 +1,10 @@
-"""Membership inference as cells of a sweep, on digits: was this image among those that a model is trained on?
+"""Membership inference as cells of a sweep, on digits: was a model trained on this image?
 
     digits ──▶ candidates (2 n): each victim is trained on a half of them
            ──▶ the attacker's rows, all others: each shadow is trained on n of them
     losses of all candidates ──alone | less the shadows' mean | as a likelihood ratio──▶ AUC, TPR, advantage
 
-Victims and shadows are trained alike, by the node's own trainer where its gradients are private.
+Victims and shadows are trained alike, by the node's own trainer if gradients are private.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ ATTACKS: Mapping[str, Callable[[Losses, Shadows], Losses]] = {
     "calibrated": shadows.calibrated,
     "ratio": shadows.likelihood_ratio,
 }
-"""By the first word of their facts: `loss auc`, `ratio tpr`, ..."""
+"""The attacks, by the first word of their facts: `loss auc`, `ratio tpr`, ..."""
 FPR = 0.05
-"""At which a TPR is told."""
+"""The false positive rate at which the TPR is reported."""
 
 # Streams of random numbers: [one of these, seed, ...].
 _ROWS, _HALVES, _NOISE = 61, 62, 63
@@ -58,7 +58,7 @@ _BLOCK = 32
 
 @dataclass(frozen=True)
 class MembershipCell(AttackCell):
-    """`victims` models of `rows` rows each, attacked with so many `shadows`; a figure is the ratio's AUC."""
+    """An attack on `victims` models of `rows` rows each with `shadows` models; its figure: the ratio AUC."""
 
     rows: int
     victims: int
@@ -68,7 +68,7 @@ class MembershipCell(AttackCell):
     kind: ClassVar[str] = "membership"
 
     def check(self, room: Room) -> None:
-        """Whether there are rows for it, and model and mechanism can be made. Raises ConfigError."""
+        """Raise ConfigError unless there are enough rows, and model and mechanism can be made."""
         dataset = room.dataset(self.dataset, self.seed)
         if 3 * self.rows > len(dataset.train_y):
             raise ConfigError(
@@ -77,7 +77,7 @@ class MembershipCell(AttackCell):
         self.mechanism(self._model(dataset), self.rows)
 
     def replay(self, room: Room) -> Outcome:
-        """In this process, with noise from the seed."""
+        """Run the attack in this process, with noise from the seed."""
         begun, dataset = time.perf_counter(), room.dataset(self.dataset, self.seed)
         model = self._model(dataset)
         mechanism = self.mechanism(model, self.rows)
@@ -105,7 +105,7 @@ class MembershipCell(AttackCell):
     def _trained(
         self, dataset: Dataset, model: nn.Module, mechanism: Mechanism, parts: Sequence[Rows]
     ) -> list[Floats]:
-        """A model (d,) for each part, all from the same start."""
+        """Train a model (d,) on each part, all from the same start."""
         start, seeds = read_vector(model, "*"), [(self.seed, number) for number in range(len(parts))]
         if mechanism.gradient is None:
             vectors, _ = train_clients(
@@ -136,10 +136,11 @@ def attacked(
     of_shadows: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> dict[str, float]:
-    """Each attack's AUC, TPR at FPR .05 and advantage, the mean over the victims.
+    """Each attack's AUC, TPR at FPR .05 and advantage, as means over the victims.
 
-    Losses of the same n rows: (v, n) and (s, n); `inside` (v, n): which each victim was trained on. The
-    threshold of an advantage is chosen on one half of the rows and judged on the other.
+    of_victims (v, n) and of_shadows (s, n): losses of the same n rows; inside (v, n): the rows that each
+    victim was trained on. The threshold of an advantage is chosen on one half of the rows and evaluated on
+    the other.
     """
     figures: dict[str, list[float]] = {}
     for losses, members in zip(of_victims, inside, strict=True):
@@ -155,10 +156,10 @@ def attacked(
 
 
 def ceiling(mechanism: Mechanism) -> float:
-    """The largest expected advantage of any attack here; 1 where there is no guarantee.
+    """The largest expected advantage of any attack here; 1 without a guarantee.
 
-    A victim has exactly half of the rows, so that one row in the place of another tells the two cases apart:
-    two steps of adding or removing a row, which are (2 epsilon, (1 + e^epsilon) delta)-DP.
+    A victim has exactly half of the rows, so the two cases differ by the replacement of one row. That is two
+    steps of adding or removing a row, which are (2 epsilon, (1 + e^epsilon) delta)-DP.
     """
     guarantee = mechanism.guarantee
     if guarantee is None:

@@ -1,11 +1,12 @@
-"""Property inference: what of a client's data, that has nothing to do with the task, does its update tell?
+"""Property inference: which properties of a client's data, unrelated to the task, does its update reveal?
 
 Melis, Song, De Cristofaro & Shmatikov 2019, "Exploiting unintended feature leakage in collaborative
-learning", section 5: the attacker trains shadow clients on rows of its own, some with the property and some
-without, and a classifier that tells their updates apart; then it judges the updates that it sees.
+learning", section 5: the attacker trains shadow clients on its own rows, some with the property and some
+without, and a classifier that distinguishes their updates. The classifier then judges observed updates.
 
-Of a secure sum the attacker learns the property of one member as well as its classifier reads the sum. Even
-who could count the members with the property would not know which: `counting_auc` is that one's AUC.
+From a secure sum the attacker infers the property of one member by applying its classifier to the sum. Even
+an attacker that knew the number of members with the property would not know which ones have it:
+`counting_auc` is the AUC of this attacker.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ _REGULARISATION = (
 COLUMNS = 107
 FEMALE, MALE = 63, 64
 RELATIONSHIP = range(52, 58)
-"""Places in the rows of scenarios.data.tabular.ADULT: numbers, then each category's values by alphabet."""
+"""Columns of scenarios.data.tabular.ADULT: the numbers, then each category's values in alphabetical order."""
 FEATURES = COLUMNS - 2 - len(RELATIONSHIP)
 MOSTLY, HARDLY, HIGH_INCOMES = 0.7, 0.3, 0.24
 SHADOWS, CLIENTS = 400, 200
 DRAWS = 5
-"""Sums that each update is in, with other companions."""
+"""The number of sums with each update, with different other updates."""
 # Streams of random numbers: [one of these, seed].
 _POOLS, _ROWS, _NOISE, _SUMS = 51, 52, 53, 54
 _BLOCK = 32
@@ -59,7 +60,7 @@ _BLOCK = 32
 
 @dataclass(frozen=True)
 class Inferred:
-    """How well a property is told from updates: area under the ROC curve, and the share told right."""
+    """How well updates reveal a property: area under the ROC curve, and the share of correct answers."""
 
     auc: float
     accuracy: float
@@ -67,9 +68,9 @@ class Inferred:
 
 @dataclass(frozen=True)
 class Makeup:
-    """What a client's rows are: how many, and the share with the trait and with label 1.
+    """A client's rows: their number, and the shares with the trait and with label 1.
 
-    The labels' share is the same with and without the trait: a property is not read from the labels.
+    The share of labels is the same with and without the trait, so labels do not reveal the property.
     """
 
     rows: int
@@ -77,9 +78,9 @@ class Makeup:
     with_label: float
 
     def draw(self, pool: Rows, trait: Flags, y: Rows, rng: np.random.Generator) -> Rows:
-        """Numbers of rows out of `pool`, without repetition; `trait` and `y` (n,) are of all rows.
+        """Draw row numbers from `pool` without repetition; `trait` (n,) and `y` (n,) are for all rows.
 
-        ValueError where the pool has too few of a kind.
+        Raises ValueError if the pool has too few rows of a kind.
         """
         bearers = round(self.with_trait * self.rows)
         found = []
@@ -95,7 +96,10 @@ class Makeup:
 
 
 def sums(updates: Floats, members: int, rng: np.random.Generator) -> Floats:
-    """(n, d): each of `updates` (n, d) with `members` - 1 others of them, drawn anew for each."""
+    """Sums (n, d): each of `updates` (n, d) plus `members` - 1 others, drawn separately for each.
+
+    Raises ValueError if there are too few updates.
+    """
     others = count("members", members) - 1
     if others >= len(updates):
         raise ValueError(f"sums of {members} are not to be had of {len(updates)} updates")
@@ -107,8 +111,8 @@ def sums(updates: Floats, members: int, rng: np.random.Generator) -> Floats:
 
 
 def inferred(known: Floats, known_property: Flags, seen: Floats, seen_property: Flags) -> Inferred:
-    """A logistic regression on standardised shadow updates `known` (n, d), judged on `seen` (m, d)."""
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415  seconds to import, needed here only
+    """Fit a logistic regression to standardised shadow updates `known` (n, d); judge it on `seen` (m, d)."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415  a slow import, needed here only
     from sklearn.metrics import roc_auc_score  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
     from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
@@ -122,10 +126,10 @@ def inferred(known: Floats, known_property: Flags, seen: Floats, seen_property: 
 
 
 def counting_auc(members: int) -> float:
-    """AUC for the property of one member of a sum, of one who counts the members that have it.
+    """The AUC for the property of one member, for an attacker that knows how many members of a sum have it.
 
-    The others have it by fair coins: P(D >= 0) + P(D = -1) / 2 for the difference D of two independent
-    binomials of members - 1 coins, which is a binomial of twice as many coins less its mean.
+    Each other member has it with probability 1/2. The AUC is P(D >= 0) + P(D = -1) / 2 for the difference D
+    of two independent binomials of members - 1 coins: a binomial of twice as many coins minus its mean.
     """
     others = count("members", members) - 1
     ways = [comb(2 * others, others + difference) for difference in range(-others, others + 1)]
@@ -135,13 +139,13 @@ def counting_auc(members: int) -> float:
 
 @dataclass(frozen=True)
 class Clients:
-    """Updates (n, d) as they are offered, and whether each client has the property (n,)."""
+    """The offered updates (n, d), and whether each client has the property, (n,)."""
 
     offers: Floats
     has: Flags
 
     def summed(self, members: int, rng: np.random.Generator) -> Clients:
-        """`DRAWS` sums with each of them, under its own property; the offers where one is a sum."""
+        """`DRAWS` sums with each offer, labelled with its client's property; for 1 member the offers."""
         if members == 1:
             return self
         found = [sums(self.offers, members, rng) for _ in range(DRAWS)]
@@ -152,11 +156,11 @@ class Clients:
 class PropertyCell(AttackCell):
     """Property inference as a cell of a sweep, on Adult: are most of a client's rows women?
 
-    Sex and relationship (husband, wife) are taken out of the features, and the share of high incomes is the
-    same whatever the sex, so that only what is left of other columns tells. Half of the rows is the
-    attacker's, the other half that of the clients which it judges.
+    Sex and relationship (husband, wife) are removed from the features, and the share of high incomes is the
+    same for both sexes, so only the other columns reveal the property. The attacker has half of the rows; the
+    judged clients share the other half.
 
-    Sums of `updates` offers, of clients with `rows` rows each; a figure is the attack's AUC.
+    Sums have `updates` offers of clients with `rows` rows each; the figure is the attack's AUC.
     """
 
     updates: int
@@ -166,12 +170,12 @@ class PropertyCell(AttackCell):
     kind: ClassVar[str] = "property"
 
     def check(self, room: Room) -> None:
-        """Whether the columns are Adult's, and model and mechanism can be made. Raises ConfigError."""
+        """Raise ConfigError unless the columns are Adult's, and model and mechanism can be made."""
         narrowed, _ = without_sex(room.dataset(self.dataset, self.seed))
         self.mechanism(self._model(narrowed), self.rows)
 
     def replay(self, room: Room) -> Outcome:
-        """In this process, with noise from the seed."""
+        """Run the attack in this process, with noise from the seed."""
         begun = time.perf_counter()
         narrowed, women = without_sex(room.dataset(self.dataset, self.seed))
         model = self._model(narrowed)
@@ -195,7 +199,7 @@ class PropertyCell(AttackCell):
     def _clients(
         self, narrowed: Dataset, women: Flags, model: nn.Module, mechanism: Mechanism
     ) -> tuple[Clients, Clients]:
-        """The attacker's shadow clients, and those that it judges."""
+        """The attacker's shadow clients, and the clients that it judges."""
         order = np.random.default_rng([_POOLS, self.seed]).permutation(len(women))
         has = np.arange(SHADOWS + CLIENTS) % 2 == 1
         pools = [order[: len(order) // 2]] * SHADOWS + [order[len(order) // 2 :]] * CLIENTS
@@ -210,7 +214,7 @@ class PropertyCell(AttackCell):
         return Clients(offers[:SHADOWS], has[:SHADOWS]), Clients(offers[SHADOWS:], has[SHADOWS:])
 
     def _offers(self, narrowed: Dataset, model: nn.Module, mechanism: Mechanism, parts: list[Rows]) -> Floats:
-        """(n, d): what clients with these rows offer after a round."""
+        """The offers (n, d) of clients with these rows after a round."""
         start, seeds = read_vector(model, "*"), [(self.seed, client) for client in range(len(parts))]
         weights, _ = train_clients(
             model=model,
@@ -229,7 +233,7 @@ class PropertyCell(AttackCell):
 
 
 def without_sex(dataset: Dataset) -> tuple[Dataset, Flags]:
-    """Adult without sex and relationship, and which training rows are women's. Raises ConfigError."""
+    """Adult without sex and relationship, and which training rows are of women, (n,). Raises ConfigError."""
     x = dataset.train_x
     if x.shape[1:] != (COLUMNS,) or not (x[:, FEMALE] + x[:, MALE] == 1).all():
         raise ConfigError(

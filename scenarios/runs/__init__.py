@@ -1,1 +1,1 @@
-"""One run of a scenario: what was asked for, the sweep, its progress."""
+"""One run of a scenario: the request, the sweep and its progress."""

@@ -1,4 +1,4 @@
-"""How far a sweep is: one bar with the time left; one line a cell where there is no terminal."""
+"""The progress of a sweep: one bar with the time left, or one line per cell without a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scenarios.swarms.progress import Pace, clock, columns
 
 
 class _Count:
-    """The rounds of all cells that have ended; cells may run in threads."""
+    """Counts the ended rounds of all cells; cells may run in threads."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self.cells, self.in_all = len(cells), sum(cell.rounds for cell in cells)
@@ -26,7 +26,7 @@ class _Count:
         self._lock = threading.Lock()
 
     def round_ended(self, cell: Cell, round: int) -> tuple[int, float | None]:
-        """Rounds done, and seconds left."""
+        """Count a round; return the number of ended rounds and the seconds left, None if unknown."""
         with self._lock:
             self._rounds[cell.arm, cell.seed] = round
             done = sum(self._rounds.values())
@@ -34,18 +34,18 @@ class _Count:
 
 
 class SweepLines:
-    """For logs and pipes: a line for every cell that has ended."""
+    """A display for logs and pipes: a line for every cell that has ended."""
 
     def __init__(self, console: Console, cells: Sequence[Cell]) -> None:
         self._console, self._count = console, _Count(cells)
         self._left_s: float | None = None
 
     def round_ended(self, cell: Cell, round: int, figure: float) -> None:
-        """Keep the pace."""
+        """Count the round, to estimate the time left."""
         _, self._left_s = self._count.round_ended(cell, round)
 
     def cell_ended(self, cell: Cell, outcome: Outcome) -> None:
-        """Say what it gave."""
+        """Print the cell's figures."""
         self._count.ended += 1
         _, self._left_s = self._count.round_ended(cell, cell.rounds)
         text = f"cell {self._count.ended}/{self._count.cells}  {cell_text(cell, outcome)}"
@@ -54,7 +54,7 @@ class SweepLines:
 
 
 class SweepBar:
-    """For a terminal: one bar for all rounds of all cells, and what came last."""
+    """A display for a terminal: one bar for all rounds of all cells, and the last result."""
 
     def __init__(self, progress: Progress, cells: Sequence[Cell]) -> None:
         self._progress, self._count = progress, _Count(cells)
@@ -67,19 +67,19 @@ class SweepBar:
         self._progress.update(self._bar, completed=done, left=f"{clock(left_s)} left", said=said)
 
     def cell_ended(self, cell: Cell, outcome: Outcome) -> None:
-        """Count it."""
+        """Show the number of finished cells."""
         self._count.ended += 1
         self.round_ended(cell, cell.rounds, outcome.final)
 
 
 def cell_text(cell: Cell, outcome: Outcome) -> str:
-    """A finished cell in words."""
+    """A text about a finished cell."""
     return f"{cell_name(cell)}: {outcome.final:.4g} in {outcome.seconds:.1f} s"
 
 
 @contextmanager
 def sweep_shown(console: Console, cells: Sequence[Cell]) -> Iterator[SweepDisplay]:
-    """The display that fits the console, for as long as the sweep takes."""
+    """Yield the display that fits the console, for the duration of the sweep."""
     if not console.is_terminal:
         yield SweepLines(console, cells)
         return

@@ -1,4 +1,4 @@
-"""From a study to the scenario that the command line runs: its engine, its results, its report."""
+"""Turns a study into the scenario that the command line runs: engine, results, report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scenarios.study.sweep import Study, Sweep, arms_json, collect, substitution
 
 
 def scenario_of(study: Study) -> Scenario[StudyRun, Sweep]:
-    """The scenario that runs a study."""
+    """Return the scenario that runs a study."""
     return Scenario(
         name=study.name,
         source=study.source,
@@ -38,7 +38,7 @@ def scenario_of(study: Study) -> Scenario[StudyRun, Sweep]:
 
 
 def execute(run: StudyRun, folder: Path, console: Console) -> Sweep:
-    """Run every cell that is not finished, and collect what all gave. Raises UserError."""
+    """Run every cell that is not finished, and collect the outcomes of all. Raises UserError."""
     place = Place(folder, run.data_dir)
     missing = [cell for cell in run.cells if not _kept(cell, place.shelf)]
     kept = len(run.cells) - len(missing)
@@ -56,15 +56,15 @@ def execute(run: StudyRun, folder: Path, console: Console) -> Sweep:
 
 
 def _kept(cell: Cell, shelf: Shelf) -> bool:
-    """Whether a former run has finished it. Raises UserError for a damaged file, before anything is run."""
+    """Whether an earlier run finished the cell. Raises UserError for a damaged file, before a cell runs."""
     return shelf.holds(cell) and shelf.get(cell) is not None
 
 
 def engine_of(choice: EngineChoice) -> Engine:
-    """The engine that was chosen."""
+    """Return the chosen engine."""
     match choice.name:
         case "ray":
-            from scenarios.engines.ray import RayEngine  # noqa: PLC0415  an extra, and seconds to import
+            from scenarios.engines.ray import RayEngine  # noqa: PLC0415  an extra, and a slow import
 
             return RayEngine(choice.jobs, choice.ray)
         case "processes":

@@ -1,4 +1,4 @@
-"""`python -m scenarios.simulator`: seeded schedules one after another, up to the first that breaks a rule."""
+"""`python -m scenarios.simulator`: runs seeded schedules one after another until one breaks a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What peers and the tracker of a simulated network have in common: a place, a life, a timer."""
+"""The base of peers and the tracker in a simulated network: an endpoint, a life, a timer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ FIRST_PORT = 7000
 
 
 class Host(ABC):
-    """One process. It dies with everything it had in mind; a subclass says what is left on disk."""
+    """One process. A crash loses its memory; a subclass defines what survives on disk.
+
+    A life is the time between a start and the next crash or end.
+    """
 
     def __init__(self, index: int, network: Wires[Host]) -> None:
         self.index = index
@@ -27,7 +30,7 @@ class Host(ABC):
         self.alive = False
         self.done = False
         self.gone = False
-        """Dead, or hung, for good."""
+        """Whether the host is dead or hung for ever."""
         self.life = 0
         self.started_at = -math.inf
         self.sends = 0
@@ -41,11 +44,11 @@ class Host(ABC):
 
     @abstractmethod
     def boot(self) -> None:
-        """Make the machine, from what is on disk, and set it going."""
+        """Make the machine from what is on disk, and start it."""
 
     @abstractmethod
     def perform(self, action: Action) -> None:
-        """Do what the machine says."""
+        """Carry out an action of the machine."""
 
     def start(self) -> None:
         """Begin a life."""
@@ -54,11 +57,11 @@ class Host(ABC):
         self.boot()
 
     def die(self) -> None:
-        """The process is gone."""
+        """End this life of the process."""
         self.alive, self.life = False, self.life + 1
 
     def carry_out(self, actions: Iterable[Action]) -> None:
-        """In their order, as long as this life lasts."""
+        """Perform the actions in order, and stop if this life ends."""
         life = self.life
         for action in actions:
             if self.life != life:
@@ -67,7 +70,7 @@ class Host(ABC):
         self.arm()
 
     def send_all(self, endpoint: str, messages: tuple[Message, ...] | Bulk[Message]) -> None:
-        """Send, unless one of the sends is the end."""
+        """Send the messages in order, and stop if a send ends this life."""
         life = self.life
         for message in messages:
             if self.life != life:
@@ -75,7 +78,7 @@ class Host(ABC):
             self.network.send(self, endpoint, message)
 
     def arm(self) -> None:
-        """One timer at the machine's deadline."""
+        """Set one timer to the machine's deadline."""
         deadline = self.machine.deadline
         if deadline is None or not self.alive or (self._armed is not None and self._armed <= deadline):
             return

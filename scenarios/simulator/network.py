@@ -1,7 +1,7 @@
 """The session machines under seeded virtual time: delay, loss, duplication, reordering, partitions, crashes.
 
-No socket, no clock, no thread: a heap of events. One seed gives one schedule, so a failure is its seed.
-Every message goes through the codec; `rules` holds what must be true whatever the schedule.
+The network is a heap of events, without a socket, a clock or a thread. One seed gives one schedule, so the
+seed reproduces a failure. Every message passes through the codec; `rules` must hold for every schedule.
 
     python -m scenarios.simulator --first 0 --count 200
 """
@@ -35,7 +35,7 @@ TOO_EARLY_TRIES = 200
 
 @dataclass(frozen=True)
 class Sent:
-    """A line of the transcript: an omniscient observer sees all of them, lost ones too."""
+    """A line of the transcript, which lists all sent messages, lost ones too."""
 
     at_s: float
     sender: int
@@ -44,7 +44,7 @@ class Sent:
 
 
 class Network:
-    """The hosts, the wires between them and the clock. `seed` fixes every delay, key and training."""
+    """The hosts, the wires between them and the clock. `seed` determines every delay, key and training."""
 
     def __init__(self, plan: Plan, seed: int) -> None:
         self.plan = plan
@@ -68,17 +68,17 @@ class Network:
         return self.now - START_S
 
     def index_of(self, key: Key) -> int | None:
-        """Which peer has this key."""
+        """The index of the peer with this key; None if there is none."""
         return next((peer.index for peer in self.peers if peer.key.public == key), None)
 
     # -- events ------------------------------------------------------------------------------------
 
     def after(self, seconds: float, host: Host, call: Callable[[], None]) -> None:
-        """Call later, if the host still lives the same life."""
+        """Call `call` after `seconds` if the host is still in the same life."""
         heapq.heappush(self._events, (self.now + seconds, next(self._order), host, host.life, call))
 
     def run(self) -> Network:
-        """Until every peer is done or gone; Violation if a rule breaks or nothing ends."""
+        """Run until every peer is done or gone. Raises Violation if a rule is broken or peers do not end."""
         self._start()
         for _ in range(self.plan.step_budget):
             if not self._events or all(peer.done or peer.gone for peer in self.peers):
@@ -90,7 +90,7 @@ class Network:
         return self
 
     def run_for(self, seconds: float) -> Network:
-        """For so many virtual seconds, whoever is done by then."""
+        """Run for `seconds` virtual seconds, whether or not the peers are done."""
         self._start()
         while self._events and self._events[0][0] < START_S + seconds:
             self._step()
@@ -101,7 +101,7 @@ class Network:
             self.after(self.random.uniform(0, 0.2), host, host.start)
 
     def _step(self) -> None:
-        """The next event; what falls due at a hung host waits until it goes on."""
+        """Process the next event; postpone an event of a hung host until the host resumes."""
         at, _, host, life, call = heapq.heappop(self._events)
         self.now = at
         if host.life != life:
@@ -114,7 +114,7 @@ class Network:
     # -- ends --------------------------------------------------------------------------------------
 
     def _ends_here(self, sender: Host) -> bool:
-        """Whether the sender crashes instead of sending what it is about to send."""
+        """Whether the sender crashes instead of sending its next message; if so, crash it."""
         sender.sends += 1
         for crash in self.plan.conditions.crashes:
             if crash.peer == sender.index and crash.at_send == sender.sends:
@@ -130,7 +130,7 @@ class Network:
             self.after(crash.back_after_s, host, host.start)
 
     def end(self, host: Host) -> None:
-        """A process is gone: its links break, and those at their other ends are told, if the plan allows."""
+        """End a process and break its links; the peers at the other ends notice it if the plan allows."""
         host.die()
         if not self.plan.conditions.notices_loss:
             return
@@ -140,14 +140,14 @@ class Network:
                 self.after(REFUSED_AFTER_S, other, partial(self._link_broke, other, host))
 
     def _link_broke(self, other: Host, host: Host) -> None:
-        """Refused, or opened again because somebody listens there again."""
+        """Report a broken link: the connection is refused, or opened again if the host has restarted."""
         if not host.alive:
             self._tell_unreachable(other, host.endpoint, "connection refused")
         else:
             other.carry_out(other.machine.reconnected(host.endpoint, self.now))
 
     def _hang(self, sender: Host) -> None:
-        """Stand still after this send, if the plan says so."""
+        """Hang the sender after this send if the plan says so."""
         for hang in self.plan.conditions.hangs:
             if hang.peer == sender.index and hang.at_send == sender.sends:
                 sender.hung_until = math.inf if hang.for_s is None else self.now + hang.for_s
@@ -158,7 +158,7 @@ class Network:
     # -- wires -------------------------------------------------------------------------------------
 
     def send(self, sender: Host, endpoint: str, message: Message) -> None:
-        """One message; the sender may crash instead, hang afterwards, or lie."""
+        """Send one message; the sender may crash instead, hang afterwards, or lie."""
         if self._ends_here(sender):
             return
         lie = self._lies.get(sender.index)
@@ -189,7 +189,7 @@ class Network:
                     self.after(delay, receiver, lambda: self._deliver(sender, receiver, sent, 0))
 
     def _delay(self, sender: Host, receiver: Host, message: Message) -> float:
-        """How long this message is under way."""
+        """The seconds that this message takes to arrive."""
         conditions = self.plan.conditions
         seconds = self.random.uniform(*conditions.delay_s) + max(0.0, sender.hung_until - self.now)
         for late in conditions.lates:
@@ -206,7 +206,7 @@ class Network:
         return any(partition.cuts(one.index, other.index, self.elapsed_s) for partition in partitions)
 
     def _deliver(self, sender: Host, receiver: Host, message: Message, tries: int) -> None:
-        """A message arrives; bulk that comes too early is sent again shortly, as a real node does."""
+        """Deliver a message. Bulk data that arrives too early is sent again shortly, as by a real node."""
         try:
             actions = receiver.machine.receive(message, sender.key.public, self.now)
         except TooEarly:
@@ -232,14 +232,14 @@ class Network:
         return frozenset(peer.key.public for peer in self.peers if peer.alive)
 
     def finishers(self) -> list[SimulatedPeer]:
-        """The peers that came to the end of their last round."""
+        """The peers that have completed their last round."""
         return [peer for peer in self.peers if peer.done]
 
     def digests(self) -> set[bytes]:
-        """The bases that the finishers hold."""
+        """The digests of the finishers' bases."""
         return {peer.base.digest for peer in self.finishers()}
 
 
 def _addressed(actions: Sequence[Action], endpoint: str) -> list[Action]:
-    """Replies as sends to whom they go: the other end of the link is the one that brought the message."""
+    """Turn replies into sends to `endpoint`, the sender of the message that they answer."""
     return [Send(endpoint, action.messages) if isinstance(action, Reply) else action for action in actions]

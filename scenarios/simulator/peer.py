@@ -1,7 +1,7 @@
-"""One node of a simulated network: a Session, its disk, and what it learns, offers and spends.
+"""One node of a simulated network: its machine, its disk, and the units that it learns, offers and spends.
 
-A training teaches a peer one numbered unit. `fresh` holds units that were never offered, `spent` those that
-were; an offer is a snapshot of `fresh`. From the round that the plan says a peer follows.
+In each training a peer learns one numbered unit. `fresh` holds units that were never offered, `spent` the
+offered ones; an offer is a snapshot of `fresh`. The plan says from which round on a peer follows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ PARAMETERS = '{"simulated":true}'
 
 @dataclass
 class Disk:
-    """What survives a crash."""
+    """The state of a peer that survives a crash."""
 
     state: NodeState
     bases: dict[bytes, Floats]
@@ -78,7 +78,7 @@ class Disk:
 
 
 class SimulatedPeer(Host):
-    """A node that trains, offers, and takes what the session gives it."""
+    """A node that trains, offers, and adopts the bases of its sessions."""
 
     def __init__(self, index: int, network: Wires[Host]) -> None:
         super().__init__(index, network)
@@ -96,13 +96,13 @@ class SimulatedPeer(Host):
 
     @property
     def base(self) -> Base:
-        """The base that is on disk."""
+        """The base on disk."""
         return self.disk.state.base
 
     # -- life --------------------------------------------------------------------------------------
 
     def boot(self) -> None:
-        """Open a session on what the disk holds, and go on training."""
+        """Open a node on the contents of the disk, and continue training."""
         now = self.network.now
         self._progress_at = now
         epoch = self.disk.state.epoch + 1
@@ -145,16 +145,16 @@ class SimulatedPeer(Host):
         )
 
     def _named(self) -> Electorate:
-        """Whom it names as electors of the first base."""
+        """The electors of the first base that this peer names."""
         everybody = of_names(peer.endpoint for peer in self.network.peers)
         return everybody if self.network.plan.alike else of_names([self.endpoint])
 
     def resumed(self, now: float) -> None:
-        """It stood still through no fault of its own."""
+        """Continue after a hang; the time in it does not count as time without progress."""
         self._progress_at = now
 
     def _train(self) -> None:
-        """Spend some time, then offer what was learned, or follow; or close after the last round."""
+        """Train for some time, then offer or follow; after the last round, close."""
         if not self.alive:
             return
         if self.node.round >= self.network.plan.rounds:
@@ -185,7 +185,7 @@ class SimulatedPeer(Host):
     # -- actions -----------------------------------------------------------------------------------
 
     def perform(self, action: Action) -> None:
-        """What the shell of a real node does, on the simulated disk and network."""
+        """Carry out an action as the shell of a real node does, on the simulated disk and network."""
         match action:
             case Send(to=str() as endpoint):
                 self.send_all(endpoint, action.messages)
@@ -206,7 +206,7 @@ class SimulatedPeer(Host):
             case Fatal() | Evidence():
                 self._complain(action)
             case _:
-                pass  # notices are for people
+                pass  # the simulator ignores notices
 
     def _store(self, action: RaiseEpoch | Spend | Vote | Unbind | Keep) -> None:
         match action:
@@ -245,7 +245,7 @@ class SimulatedPeer(Host):
         self._end_round(action.round, action.sid, action.reason)
 
     def _take_mean(self, action: Completed | Healed) -> None:
-        """The base that a session's mean leads to, stored with its certificate."""
+        """Compute the base that follows from a session's mean; store it with its certificate."""
         self.network.rules.proved(self.index, action)
         before = action.group.base
         vector = self.disk.bases[before.digest] + action.mean[: self.network.plan.dimension]
@@ -275,14 +275,14 @@ class SimulatedPeer(Host):
         self._train()
 
     def _exit(self) -> None:
-        """After the last round."""
+        """End the process after the last round."""
         self._say_goodbye()
         if self.alive:
             self.done = True
             self.network.end(self)
 
     def _leave(self, leave: Leave) -> None:
-        """Its owner stops it, and perhaps starts it again."""
+        """Stop the peer as its owner would, and start it again if the plan says so."""
         self._say_goodbye()
         if self.alive:
             self.network.end(self)
@@ -291,7 +291,7 @@ class SimulatedPeer(Host):
                 self.network.after(leave.back_at_s - self.network.elapsed_s, self, self.start)
 
     def _say_goodbye(self) -> None:
-        """What a process does before it ends; the plan may have it die of it."""
+        """Leave as a process does before it ends; the plan may let it crash while it does so."""
         self.carry_out(self.node.leave(self.network.now))
         if self.alive:
             self.network.rules.waited(self.index, self.network.now - self._progress_at, self.node.round)

@@ -1,4 +1,4 @@
-"""What a simulated run is: how many peers and rounds, which network, which faults. A plan is a value.
+"""The plan of a simulated run, a value: the numbers of peers and rounds, the network, the faults.
 
 Times of faults are virtual seconds since the start of the run.
 """
@@ -40,9 +40,9 @@ SEEDS = ShareSettings("seed", 4.0, 100.0)
 
 @dataclass(frozen=True)
 class Crash:
-    """Peer `peer` stops instead of sending its `at_send`-th message; back after a time, or never (None).
+    """Peer `peer` crashes instead of sending its `at_send`-th message; it restarts later, or never (None).
 
-    The tracker, where there is one, is peer number `Plan.peers`.
+    The tracker, if there is one, is peer number `Plan.peers`.
     """
 
     peer: int
@@ -52,9 +52,9 @@ class Crash:
 
 @dataclass(frozen=True)
 class Hang:
-    """Peer `peer` stands still after its `at_send`-th message (as by SIGSTOP); for a time, or for ever.
+    """Peer `peer` hangs after its `at_send`-th message (as by SIGSTOP), for a time or for ever (None).
 
-    Its links stay up: nobody is told.
+    Its links stay open, so no peer notices.
     """
 
     peer: int
@@ -64,7 +64,7 @@ class Hang:
 
 @dataclass(frozen=True)
 class Partition:
-    """Nothing passes between these pairs, in either direction, from one time until another."""
+    """All messages between these pairs are lost, in both directions, from `from_s` until `until_s`."""
 
     pairs: frozenset[frozenset[int]]
     from_s: float
@@ -76,13 +76,13 @@ class Partition:
 
 
 def split(side: Sequence[int], others: Sequence[int], from_s: float, until_s: float) -> Partition:
-    """The partition that cuts one side off the others."""
+    """Return the partition that separates one side from the others."""
     return Partition(frozenset(frozenset((a, b)) for a in side for b in others), from_s, until_s)
 
 
 @dataclass(frozen=True)
 class Late:
-    """What peer `peer` sends of these kinds arrives `by_s` later, until a time."""
+    """Messages of these kinds from peer `peer` arrive `by_s` later, until `until_s`."""
 
     peer: int
     kinds: tuple[type[Message], ...]
@@ -92,7 +92,7 @@ class Late:
 
 @dataclass(frozen=True)
 class Leave:
-    """At a time the process of peer `peer` says goodbye and ends; it is started again, or never (None)."""
+    """Peer `peer` says goodbye and ends at `at_s`; it restarts at `back_at_s`, or never (None)."""
 
     peer: int
     at_s: float
@@ -100,20 +100,20 @@ class Leave:
 
 
 Liar = Callable[[NodeKey, str, Message], tuple[Message, ...]]
-"""(the liar's key, endpoint, what it should send there) -> what it sends there."""
+"""From the liar's key, an endpoint and the right message for it to the messages that it sends instead."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What the network does to messages, and what happens to whom."""
+    """The conditions of the network, and the faults of hosts."""
 
     delay_s: tuple[float, float] = (0.001, 0.05)
     loss: float = 0.0
     duplication: float = 0.0
     reordering: float = 1.0
-    """How many messages may overtake the earlier ones of their link; the others wait behind them."""
+    """The share of messages that may overtake earlier ones of their link; all others keep the order."""
     notices_loss: bool = True
-    """Whether who sends to a dead or cut off peer is told so; else only deadlines tell."""
+    """Whether a sender learns that a peer is dead or cut off; otherwise it notices only by deadlines."""
     crashes: tuple[Crash, ...] = ()
     hangs: tuple[Hang, ...] = ()
     partitions: tuple[Partition, ...] = ()
@@ -130,39 +130,42 @@ class Timeouts:
 
     @property
     def round_s(self) -> float:
-        """The longest that a round can take once it has an offer."""
+        """The longest time that a round can take after the offer, in seconds."""
         return self.group_s + self.shares_s + self.sums_s
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One run. `lies`: which peer lies, and how."""
+    """The plan of one run. `lies`: the peers that lie, each with its function."""
 
     peers: int
     rounds: int
     conditions: Conditions = Conditions()
     shares: ShareSettings = SEEDS
     masked: MaskedSettings | None = None
-    """Masked sums, in groups that are large enough for them; None: shares in all groups."""
+    """Settings of masked sums, used in groups that are large enough; None: shares in all groups."""
     timeouts: Timeouts = Timeouts()
     tracker: bool = False
     min_participants: int = 3
     dimension: int = 6
     slots: int = 0
-    """How many words stand behind every offer, and its sum."""
+    """The number of extra words after the vector in every offer and sum."""
     train_s: tuple[float, float] = (0.2, 0.6)
     step_budget: int = 400_000
     follows: tuple[tuple[int, int], ...] = ()
-    """(peer, round): from this round on the peer's budget is spent; it offers nothing, and follows."""
+    """(peer, round): from this round on the peer's budget is spent, and it follows without offers."""
     leaves: tuple[Leave, ...] = ()
-    """Whose owner stops it, in good order."""
+    """The peers that their owners stop in good order."""
     alike: bool = True
-    """Whether all name the same electors of the first base; else no group has a quorum, and no vote binds."""
+    """Whether all peers name the same electors of the first base.
+
+    Otherwise no group has a quorum, and no vote binds.
+    """
     weak: bool = True
-    """Whether groups without a quorum of electors are allowed, once patience is over."""
+    """Whether groups without a quorum of electors may form after a waiting time."""
     lies: tuple[tuple[int, Liar], ...] = ()
     reuse_offers: bool = False
-    """A planted fault, for the tests of the tests: what was spent in a failed round is offered again."""
+    """A planted fault that checks the tests: peers offer again what they spent in a failed round."""
 
     @property
     def is_lossless(self) -> bool:
@@ -171,7 +174,7 @@ class Plan:
 
 
 def random_plan(seed: int) -> Plan:
-    """A plan drawn from a seed: size, shares or masks, network, faults."""
+    """Draw a plan from a seed: size, shares or masks, network, faults."""
     rng = random.Random(seed ^ 0x5EED)  # noqa: S311 - a schedule, not a secret
     masked = _random_masks(rng)
     peers = rng.randint(3, 7) if masked is None or rng.random() < 0.85 else rng.randint(8, 10)

@@ -1,15 +1,15 @@
-"""What must hold whatever the schedule: checked while a simulated network runs, and when it is over.
+"""The rules of every schedule, checked while a simulated network runs and at its end.
 
 - two members never hold different means, or groups, of one session;
 - every mean is the mean of the members' offers; a session ends once for each member;
-- nothing that was offered is offered again, in whole or in part, not after a restart either;
-- who follows offers nothing, not after a restart either;
-- of a masked session: at least max(t, 3) members are in a mean; an honest member acknowledges one
-  (members, totals) and releases once, for what t acknowledged; of no member both secrets can be opened by
-  what was released and what m colluders hold;
-- nobody is longer without progress than its deadlines allow;
+- a peer never offers again what it offered before, in whole or in part, even after a restart;
+- a follower offers nothing, even after a restart;
+- in a masked session at least max(t, 3) members are in a mean; an honest member acknowledges one
+  (members, totals) and releases once, for what t members acknowledged; released shares and the shares of m
+  colluders together never open both secrets of a member;
+- no peer is without progress for longer than its deadlines allow;
 - an honest peer is never accused;
-- a strong base that somebody stored is never lost: of two that were stored one descends from the other.
+- a stored strong base is never lost: of two stored ones, one descends from the other.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ JOIN_S = 5.0
 HEAL_S = 20.0
 TOLERANCE = 1e-3
 SLOT = 0.75
-"""What stands in every word behind an offer."""
+"""The value of every extra word after an offer's vector."""
 
 Units = tuple[int, ...]
-"""What a peer learned, one number a training; an offer holds some of them."""
+"""The units that a peer learned, one number per training; an offer holds some of them."""
 
 
 class Violation(AssertionError):
@@ -45,7 +45,7 @@ class Violation(AssertionError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one round ended for one peer; `reason` is None for an aggregate."""
+    """The end of one round for one peer; `reason` is None if the round was aggregated."""
 
     peer: int
     round: int
@@ -56,16 +56,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Accusation:
-    """A peer says that it saw two different sums of another."""
+    """A peer's evidence that another peer sent two different sums."""
 
     by: int
     evidence: Evidence
 
 
 class Rules:
-    """Told of everything that the peers of one run do; raises Violation.
+    """Checks all events of the peers in one run; raises Violation.
 
-    What a liar was a member of proves nothing: there only the honest ones' own conduct is checked.
+    In a session with a liar only the conduct of the honest members is checked, not the result.
     """
 
     def __init__(self, plan: Plan, seed: int) -> None:
@@ -85,18 +85,18 @@ class Rules:
         self._releases: dict[Sid, dict[Key, ReleaseHead]] = {}
         self._strong: dict[Base, list[int]] = {}
         self.parents: dict[Base, Base] = {}
-        """Of each base that a session made, the one that it was built on."""
+        """The parent of each base that a session made."""
 
     def violated(self, what: str) -> NoReturn:
-        """Stop the run."""
+        """Stop the run: raise Violation."""
         raise Violation(f"seed {self._seed}: {what}")
 
     def followed(self, peer: int) -> None:
-        """A peer begins a round without an offer: its budget is spent, for good."""
+        """Record that a peer begins a round without an offer, as its budget is spent for ever."""
         self.followers.add(peer)
 
     def spent(self, peer: int, key: Key, units: Units, spend: Spend) -> None:
-        """A peer is about to send its sum."""
+        """Check that a peer that is about to send its sum offers only fresh units, and does not follow."""
         before = self._spent.setdefault(peer, set())
         again = before.intersection(units)
         if (again or not units) and not self._plan.reuse_offers:
@@ -107,7 +107,7 @@ class Rules:
         self.offers[spend.sid, key] = (peer, units)
 
     def proved(self, peer: int, proof: Completed | Healed) -> None:
-        """A peer holds a group's mean, from the session itself or from its certificate."""
+        """Check the mean that a peer holds, from the session itself or from its certificate."""
         members = proof.contributors
         self._enough(peer, proof)
         if self.groups.setdefault(proof.sid, members) != members:
@@ -144,10 +144,10 @@ class Rules:
         if np.abs(np.append(exact, np.full(self._plan.slots, SLOT)) - proof.mean).max() > TOLERANCE:
             self.violated(f"peer {peer} holds a mean that is not the members' mean")
 
-    # -- masked sessions: what is sent, as an omniscient observer sees it --------------------------
+    # -- masked sessions: all sent messages --------------------------------------------------------
 
     def saw(self, peer: int, message: Message) -> None:
-        """A peer sends this."""
+        """Check a message that a peer sends."""
         match message:
             case Ack(vote=vote):
                 self._acknowledged(peer, vote)
@@ -176,7 +176,7 @@ class Rules:
     # -- the tree of bases -------------------------------------------------------------------------
 
     def stored(self, peer: int, base: Base, before: Base) -> None:
-        """A peer stores a base in place of the one before. Where somebody lies, bases may fork."""
+        """Check the base that a peer stores in place of `before`. If a peer lies, bases may fork."""
         if base.rank <= before.rank:
             self.violated(f"peer {peer} goes from generation {before.generation} to a base of lower rank")
         if self._liars:
@@ -198,7 +198,7 @@ class Rules:
         return step is not None
 
     def lost(self, ends: Iterable[Base]) -> tuple[list[Base], list[Base]]:
-        """The strong, and the weak, bases that nothing of what is there at the end descends from."""
+        """The strong and the weak bases without a descendant among the bases `ends` of the peers."""
         kept = set[Base]()
         for base in ends:
             step: Base | None = base
@@ -210,26 +210,26 @@ class Rules:
 
     @property
     def forks(self) -> list[tuple[Base, list[Base]]]:
-        """Bases on which more than one other was built, and those."""
+        """Bases with more than one child, each with its children."""
         children: dict[Base, list[Base]] = {}
         for base, parent in self.parents.items():
             children.setdefault(parent, []).append(base)
         return [(parent, bases) for parent, bases in children.items() if len(bases) > 1]
 
     def offered(self, peer: int, units: Units) -> NDArray[np.float64]:
-        """(d,) float64: what a peer offers when it offers these units."""
+        """The vector (d,) float64 that a peer offers for these units."""
         vectors = [unit_vector(peer, unit, self._plan.dimension) for unit in units]
         return np.sum(vectors, axis=0, dtype=np.float64)
 
     def ended(self, outcome: Outcome) -> None:
-        """A round is over for a peer; a session is over once."""
+        """Record the end of a round for a peer; a session may end only once."""
         if outcome.sid is not None and (outcome.peer, outcome.sid) in self._ended:
             self.violated(f"a session ended a second time for peer {outcome.peer}")
         self._ended.add((outcome.peer, outcome.sid))
         self.outcomes.append(outcome)
 
     def waited(self, peer: int, seconds: float, rounds: int) -> None:
-        """A peer got this much further after this time."""
+        """Check that a peer made progress in round `rounds` after an allowed number of virtual seconds."""
         self.longest_wait_s = max(self.longest_wait_s, seconds)
         times = self._plan.timeouts
         allowed = times.round_s + GRACE_S + JOIN_S + HEAL_S + max(self._plan.train_s)
@@ -237,14 +237,14 @@ class Rules:
             self.violated(f"peer {peer} stood in round {rounds} for {seconds:.1f} virtual seconds")
 
     def accused(self, by: int, sender: int | None, evidence: Evidence) -> None:
-        """A peer has evidence against another."""
+        """Record a peer's evidence against another, which must be a liar."""
         if sender not in self._liars:
             self.violated(f"peer {by} accuses peer {sender}, who is honest")
         self.accusations.append(Accusation(by, evidence))
 
 
 def opens_both(included: Sequence[int], withstands: Tolerance) -> bool:
-    """Whether releases for these sets, and any m colluders' shares, open both secrets of some member."""
+    """Whether releases for these sets of members and m colluders' shares open both secrets of a member."""
     return any(
         _both_open(selves, len(included) - selves, withstands)
         for number in range(withstands.members)
@@ -254,7 +254,10 @@ def opens_both(included: Sequence[int], withstands: Tolerance) -> bool:
 
 @lru_cache(maxsize=4096)
 def _both_open(selves: int, pairs: int, withstands: Tolerance) -> bool:
-    """Colluders who released nothing hold both shares, the others the one that they did not release."""
+    """Whether both secrets of a member open, for `selves` and `pairs` released shares of each kind.
+
+    A colluder that released nothing holds both shares; one that released holds the other share.
+    """
     colluders, threshold = withstands.colluders, withstands.threshold
     silent = max(0, withstands.members - selves - pairs)
     return any(
@@ -267,5 +270,5 @@ def _both_open(selves: int, pairs: int, withstands: Tolerance) -> bool:
 
 @lru_cache(maxsize=1024)
 def unit_vector(peer: int, unit: int, dimension: int) -> NDArray[np.float64]:
-    """(d,) float64: what one training taught one peer; unlike any other, and too small to be clipped."""
+    """The vector (d,) float64 that one peer learns in one training: unique, and too small to be clipped."""
     return np.random.default_rng([peer, unit]).uniform(-0.25, 0.25, dimension)

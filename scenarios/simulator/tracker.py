@@ -1,4 +1,4 @@
-"""A tracker in a simulated network. It keeps its key and whom it named over a restart, and nothing else."""
+"""A tracker in a simulated network. Only its key and the electors that it named survive a restart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scenarios.simulator.wires import Wires
 
 
 class SimulatedTracker(Host):
-    """An Introducer and where it listens."""
+    """A host that runs the tracker's machine."""
 
     def __init__(self, index: int, network: Wires[Host]) -> None:
         super().__init__(index, network)
@@ -20,7 +20,7 @@ class SimulatedTracker(Host):
 
     @property
     def first_electors(self) -> tuple[Key, ...]:
-        """Whom it named as electors of the first base; nobody yet: empty."""
+        """The electors of the first base that it named; empty before it named any."""
         return next(iter(self._named.values()), ())
 
     @property
@@ -29,11 +29,11 @@ class SimulatedTracker(Host):
         return self._introducer
 
     def boot(self) -> None:
-        """A tracker that knows nobody."""
+        """Make a tracker that knows no peer."""
         self._introducer = Tracker(self.key, self.network.plan.min_participants, None, self._named)
 
     def perform(self, action: Action) -> None:
-        """It sends, and keeps whom it named; notices are for people."""
+        """Send messages and store named electors; ignore notices."""
         if isinstance(action, Named):
             self._named[action.task, action.parameters] = action.electors
         if isinstance(action, Send) and isinstance(action.to, str):

@@ -1,4 +1,4 @@
-"""The simulated network as its hosts see it: what they are told of the plan, how they reach each other."""
+"""The simulated network as its hosts see it: the plan, and the means to reach each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Host_contra = TypeVar("Host_contra", contravariant=True)
 
 
 class Place(Protocol):
-    """Where a host listens."""
+    """A host's endpoint."""
 
     @property
     def endpoint(self) -> str:
@@ -29,32 +29,32 @@ class Wires(Protocol[Host_contra]):
 
     @property
     def plan(self) -> Plan:
-        """What happens in this run."""
+        """The plan of this run."""
 
     @property
     def rules(self) -> Rules:
-        """What must be true of it."""
+        """The rules that the run must obey."""
 
     @property
     def elapsed_s(self) -> float:
-        """Since the run began."""
+        """Virtual seconds since the start of the run."""
 
     @property
     def peers(self) -> Sequence[Place]:
-        """All of them, up or not."""
+        """All peers, running or not."""
 
     @property
     def tracker(self) -> Place | None:
-        """None where the peers coordinate themselves."""
+        """The tracker; None if the peers coordinate themselves."""
 
     def index_of(self, key: Key) -> int | None:
-        """Which peer has this key."""
+        """The index of the peer with this key; None if there is none."""
 
     def send(self, sender: Host_contra, endpoint: str, message: Message) -> None:
-        """A message leaves."""
+        """Send a message to an endpoint."""
 
     def after(self, seconds: float, host: Host_contra, call: Callable[[], None]) -> None:
-        """Call that then, if this host still has the same life."""
+        """Call `call` after `seconds` if the host is still in the same life."""
 
     def end(self, host: Host_contra) -> None:
-        """This host is done."""
+        """End the process of this host."""

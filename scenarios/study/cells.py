@@ -1,9 +1,9 @@
-"""The cells of a sweep: one arm with one seed, the unit that engines run, side by side or one by one.
+"""The cells of a sweep. A cell is one arm with one seed, the unit that engines run.
 
     Room ──▶ cell.replay ──▶ Outcome ──▶ OUT/cells/<arm>-<seed>.json
 
-A cell is a frozen value that can be sent to another process. What it gives follows from the cell alone (and
-from the data set that it names), whatever runs beside it: so finished cells are kept when a run goes on.
+A cell is a frozen value that can be sent to another process. Its outcome depends only on the cell and the
+data set that it names, whatever runs at the same time, so a resumed run keeps finished cells.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _REMEDY = "remove it, and the same command runs that cell again"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a cell gave.
+    """The results of a cell.
 
-    figures: after each round, the first round first, most often the accuracy on the common test rows.
-    facts: what stays as it is over the rounds, by name with unit: `epsilon` (true, in all; None where there
-    is no guarantee), `stated`, `delta`, `unit`, `protects`, and figures of the mechanism's own.
-    series: more rows of numbers by name, such as another figure round by round, or the pixels of a picture.
+    figures: one after each round, in order, usually the accuracy on the common test rows.
+    facts: values for the whole cell, by name with unit: `epsilon` (true, in total; None without a guarantee),
+    `stated`, `delta`, `unit`, `protects`, and the mechanism's own facts.
+    series: further sequences of numbers by name, such as another figure per round, or pixels of a picture.
     """
 
     figures: tuple[float, ...]
@@ -51,39 +51,39 @@ class Outcome:
 
 
 class Room(Protocol):
-    """What an engine gives to a cell that it runs."""
+    """The environment that an engine provides to a cell."""
 
     @property
     def data_dir(self) -> Path:
-        """The folder of data."""
+        """The data folder."""
 
     def dataset(self, name: str, seed: int) -> Dataset:
-        """The data set of that name, its test rows held out under `seed`. Raises ConfigError."""
+        """The data set of that name, with test rows drawn from `seed`. Raises ConfigError."""
 
     def vertical(self, name: str) -> Criteo:
-        """The rows of two parties of that name. Raises ConfigError."""
+        """The data set of two parties of that name. Raises ConfigError."""
 
     def crew(self, work: ClientWork) -> AbstractContextManager[Crew]:
-        """Who trains the clients of a federated cell, for as long as the cell runs."""
+        """A context with the crew that trains the clients of a federated cell."""
 
     def say(self, round: int, figure: float) -> None:
-        """A round has ended with this figure."""
+        """Report that a round has ended with this figure."""
 
 
 class Named(Protocol):
-    """What finished cells are kept by."""
+    """The values that identify a finished cell."""
 
     @property
     def arm(self) -> str:
-        """The arm's name: letters, digits, '.', '_' and '-', so that a file can be called so."""
+        """The arm's name: letters, digits, '.', '_' and '-', as in file names."""
 
     @property
     def seed(self) -> int:
-        """Initial model, test rows, partition, order of the rows, who is sampled, and noise in replays."""
+        """The seed of initial model, test rows, partition, row order, sampled clients, and replays' noise."""
 
     @property
     def rounds(self) -> int:
-        """How many figures it will give."""
+        """The number of rounds, each with a figure."""
 
 
 class Cell(Named, Protocol):
@@ -91,33 +91,33 @@ class Cell(Named, Protocol):
 
     @property
     def data_sets(self) -> tuple[str, ...]:
-        """The names of those that it asks its room for, always with its own seed."""
+        """The names of the data sets that it requests from its room, always with its own seed."""
 
     def check(self, room: Room) -> None:
-        """Raise ConfigError for what can not be run; it takes a moment, and nothing is trained."""
+        """Raise ConfigError for a cell that can not run. This is fast and trains nothing."""
 
     def describe(self) -> Json:
-        """All but the seed, as JSON: two cells with the same description and seed give the same."""
+        """The cell as JSON without its seed: equal descriptions and seeds give equal outcomes."""
 
     def seeded(self, seed: int) -> Cell:
         """The same arm with another seed."""
 
     def lasting(self, rounds: int) -> Cell:
-        """The same arm over so many rounds. Raises ConfigError."""
+        """The same arm over `rounds` rounds. Raises ConfigError."""
 
     def among(self, peers: int) -> Cell:
-        """The same arm with so many clients or peers. Raises ConfigError."""
+        """The same arm with `peers` clients or peers. Raises ConfigError."""
 
     def changed(self, table: Mapping[str, Mapping[str, object]]) -> Cell:
-        """The same arm with keys of a task, by section, set anew. Raises ConfigError."""
+        """The same arm with new values for keys of a task, by section. Raises ConfigError."""
 
     def replay(self, room: Room) -> Outcome:
-        """Run it. Raises UserError."""
+        """Run the cell in `room`. Raises UserError."""
 
 
 @dataclass(frozen=True)
 class Shelf:
-    """Where finished cells lie: one file each."""
+    """The folder of finished cells, one file each."""
 
     folder: Path
 
@@ -126,20 +126,20 @@ class Shelf:
         return self.folder / f"{cell.arm}-{cell.seed}.json"
 
     def log(self, cell: Named) -> Path:
-        """Where the process that runs it says a line a round, and why it failed."""
+        """The log of a cell's process: a line per round, and the reason of a failure."""
         return self.folder / f"{cell.arm}-{cell.seed}.log"
 
     def holds(self, cell: Named) -> bool:
-        """Whether it is finished."""
+        """Whether a cell is finished."""
         return self.path(cell).exists()
 
     def put(self, cell: Named, outcome: Outcome) -> None:
-        """Keep what a cell gave; the file is whole or not there."""
+        """Store a cell's outcome; its file is complete or does not exist."""
         self.folder.mkdir(parents=True, exist_ok=True)
         write_json(self.path(cell), asdict(outcome))
 
     def get(self, cell: Named) -> Outcome:
-        """What a finished cell gave. Raises UserError for a file that is damaged."""
+        """The outcome of a finished cell. Raises UserError for a damaged file."""
         path = self.path(cell)
         try:
             fields = json.loads(path.read_text("utf-8"))
@@ -154,5 +154,5 @@ class Shelf:
 
 
 def cell_name(cell: Cell) -> str:
-    """What the user calls it."""
+    """The name of a cell for the user."""
     return f"{cell.arm}, seed {cell.seed}"

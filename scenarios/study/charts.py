@@ -1,4 +1,4 @@
-"""The plots and tables that studies have in common."""
+"""Plots and tables that studies share."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ SERIES = 8
 BAND = 2.0
 """Error bars reach this many standard errors."""
 BARS = "Bars are two standard errors over the seeds, either way."
-"""For captions."""
+"""A sentence for captions."""
 
 ACCURACY: Json = {"title": {"text": "test accuracy"}, "tickformat": ".0%"}
 
 
 def drawn(*charts: Chart) -> tuple[Chart, ...]:
-    """Those that there is something to draw in."""
+    """The charts that have something to draw."""
     return tuple(chart for chart in charts if chart.traces)
 
 
 def colour(position: int) -> str:
-    """Of a series, by its place."""
+    """The colour of a series, by its position."""
     return f"var(--series-{position % SERIES + 1})"
 
 
@@ -34,7 +34,7 @@ def series(
     dash: str = "solid",
     fact: str = FINAL,
 ) -> Json:
-    """A line through arms: `points` is each arm with its place on the x axis; bars are 2 standard errors."""
+    """A line through arms. `points`: from arms to positions on the x axis; bars are 2 standard errors."""
     arms = [arm for arm in points if sweep.has(arm)]
     return {
         "type": "scatter",
@@ -54,7 +54,7 @@ def series(
 
 
 def level(name: str, value: float, between: Sequence[float | str]) -> Json:
-    """A dashed horizontal line through places of the x axis, such as what no noise gives."""
+    """A dashed horizontal line between positions on the x axis, such as the result without noise."""
     return {
         "type": "scatter",
         "mode": "lines",
@@ -71,13 +71,13 @@ def axes(x: str, y: Json = ACCURACY, log_x: bool = False) -> Json:
 
 
 def marked(x: str, places: Sequence[float], y: Json = ACCURACY) -> Json:
-    """The layout of a plot over a parameter on a logarithmic axis that is marked at `places`."""
+    """The layout of a plot over a parameter on a logarithmic axis with tick marks at `places`."""
     layout = axes(x, y, log_x=True)
     return {**layout, "xaxis": {**layout["xaxis"], "tickvals": list(places)}}
 
 
 def curves(sweep: Sweep, key: str, title: str, caption: str, arms: Mapping[str, str]) -> Chart:
-    """Figures by round, the mean over the seeds; `arms` is each arm with the name of its line."""
+    """Figures by round, as means over the seeds; `arms`: from arms to the names of their lines."""
     there = [arm for arm in arms if sweep.has(arm)]
     traces = [
         {
@@ -94,7 +94,7 @@ def curves(sweep: Sweep, key: str, title: str, caption: str, arms: Mapping[str, 
 
 
 def arms_table(sweep: Sweep, title: str = "Arms") -> Table:
-    """Each arm: its figure with standard error, the epsilon stated and the true one."""
+    """A row for each arm: its figure with standard error, the stated epsilon and the true one."""
     headings = ("arm", "accuracy", "± SE", "epsilon stated", "true epsilon", "delta", "s a cell")
     return Table(title, headings, tuple(_arm_row(sweep, arm) for arm in sweep.outcomes))
 
@@ -112,19 +112,19 @@ def _arm_row(sweep: Sweep, arm: str) -> tuple[str, ...]:
 
 
 def accuracy_text(sweep: Sweep, arm: str, fact: str = FINAL) -> str:
-    """An arm's accuracy, or another share among its facts, with its standard error; "" where not run."""
+    """An arm's accuracy, or another share among its facts, with standard error; "" if it was not run."""
     if not sweep.has(arm):
         return ""
     return f"{sweep.mean(arm, fact):.1%} ± {100 * sweep.standard_error(arm, fact):.1f}"
 
 
 def amount(value: object) -> str:
-    """A number with four digits at most; `none` where there is none."""
+    """A number with at most four digits; `none` if there is none."""
     return f"{value:.4g}" if isinstance(value, int | float) else "none"
 
 
 def protection_table(sweep: Sweep, arms: Mapping[str, str]) -> Table:
-    """What is protected, in a sentence each: `arms` is an arm of each kind with its kind's name."""
+    """What each kind of arm protects, in a sentence. `arms`: from an arm of each kind to the kind's name."""
     rows = tuple(
         (kind, str(sweep.fact(arm, "protects") or ""), str(sweep.fact(arm, "unit") or "nobody"))
         for arm, kind in arms.items()

@@ -1,4 +1,4 @@
-"""When two arms of a sweep count as different: their means, in standard errors of the difference."""
+"""Comparison of two arms of a sweep: the difference of their means in its standard errors."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from itertools import pairwise
 from scenarios.study.sweep import FINAL, Sweep
 
 CLOSE = 2.0
-"""Standard errors of a difference within which two figures are taken as equal."""
+"""Two figures count as equal if they differ by at most this many standard errors of the difference."""
 _LEAST_ERROR = 1e-9
-"""So that figures of no spread can be compared."""
+"""The least standard error, so that figures without spread can be compared."""
 
 
 def rise(sweep: Sweep, one: str, other: str, fact: str = FINAL) -> float:
-    """How far the mean of `other` is above that of `one`, in standard errors of the difference."""
+    """The mean of `other` minus that of `one`, in standard errors of the difference."""
     error = max(sweep.error_between(one, other, fact), _LEAST_ERROR)
     return (sweep.mean(other, fact) - sweep.mean(one, fact)) / error
 
 
 def largest_rise(sweep: Sweep, arms: Sequence[str], fact: str = FINAL) -> float:
-    """Of any of two or more arms above the one before it, in standard errors of the difference."""
+    """The largest rise from an arm to the next one, among two or more, in standard errors."""
     return max(rise(sweep, one, other, fact) for one, other in pairwise(arms))

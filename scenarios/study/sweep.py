@@ -1,9 +1,9 @@
-"""A study is a value: arms, seeds and claims of one sweep. One file each; this module makes it a scenario.
+"""A study is a value: the arms, seeds and claims of one sweep. Each study is one file.
 
     arms x seeds ──▶ cells ──engine──▶ Sweep ──▶ claims, charts, tables
 
-An arm is a cell with seed 0 (scenarios.study.cells). What the command line
-may change stands in scenarios.runs.request.
+An arm is a cell with seed 0 (scenarios.study.cells). scenarios.runs.request defines what the command line may
+change; scenarios.runs.run turns a study into a scenario.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from scenarios.frame.spec import Chart, Claim, Json, Table
 from scenarios.study.cells import Cell, Fact, Outcome
 
 FINAL = "figure"
-"""The name of an outcome's own figures among its facts and series."""
+"""The name that selects an outcome's figures instead of a fact or series."""
 
 
 @dataclass(frozen=True)
 class Quick:
-    """The short form: fewer seeds, fewer rounds (None: all), only the arms that match one of the patterns."""
+    """The short form of a study: fewer seeds, fewer rounds (None: all), only arms that match a pattern."""
 
     seeds: int
     rounds: int | None
@@ -34,12 +34,12 @@ class Quick:
 
 @dataclass(frozen=True)
 class Study:
-    """A sweep and what it claims.
+    """A sweep and its claims.
 
-    stands_in: (what the source has, what stands in for it here), said in every report.
-    data_sets: names of those that the arms use.
-    own: an arm with the user's own mechanism, from its import path and keyword arguments; the arm is called
-    "own". Raises ConfigError.
+    stands_in: (part of the source, its replacement here), listed in every report.
+    data_sets: the names of the data sets that the arms use.
+    own: makes an arm called "own" from the import path and keyword arguments of a user's mechanism. Raises
+    ConfigError.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a study gave: for each arm that was run an outcome a seed, in the order of `seeds`."""
+    """The results of a study: for each arm that was run one outcome per seed, in the order of `seeds`."""
 
     study: Study
     seeds: tuple[int, ...]
@@ -67,46 +67,46 @@ class Sweep:
     outcomes: Mapping[str, tuple[Outcome, ...]]
 
     def has(self, *arms: str) -> bool:
-        """Whether all of these were run."""
+        """Whether all of these arms were run."""
         return all(arm in self.outcomes for arm in arms)
 
     def values(self, arm: str, fact: str = FINAL) -> NDArray[np.float64]:
-        """(seeds,) figures after the last round, or another fact that is a number; NaN where it is none."""
+        """(seeds,) figures after the last round, or a numeric fact; NaN if the fact is no number."""
         if fact == FINAL:
             return np.array([outcome.final for outcome in self.outcomes[arm]])
         found = (outcome.facts.get(fact) for outcome in self.outcomes[arm])
         return np.array([float(value) if isinstance(value, int | float) else math.nan for value in found])
 
     def mean(self, arm: str, fact: str = FINAL) -> float:
-        """Of those values, over the seeds."""
+        """The mean of `values` over the seeds."""
         return float(self.values(arm, fact).mean())
 
     def standard_error(self, arm: str, fact: str = FINAL) -> float:
-        """Of that mean; there are at least two seeds."""
+        """The standard error of `mean`; there are at least two seeds."""
         return standard_error(self.values(arm, fact))
 
     def error_between(self, one: str, other: str, fact: str = FINAL) -> float:
-        """The standard error of the difference of two arms' means, the arms taken as independent."""
+        """The standard error of the difference of two arms' means, assuming that they are independent."""
         return math.hypot(self.standard_error(one, fact), self.standard_error(other, fact))
 
     def curve(self, arm: str, series: str = FINAL) -> tuple[float, ...]:
-        """The mean over the seeds, round by round, of the figures or of another series of theirs."""
+        """The mean over the seeds, round by round, of the figures or of another series."""
         outcomes = self.outcomes[arm]
         rows = [outcome.figures if series == FINAL else outcome.series[series] for outcome in outcomes]
         return tuple(np.mean(rows, axis=0).tolist())
 
     def fact(self, arm: str, name: str) -> Fact:
-        """A fact of an arm, of its first seed; None where it has none of that name."""
+        """A fact of an arm for its first seed; None if there is no such fact."""
         return self.outcomes[arm][0].facts.get(name)
 
     def number(self, arm: str, name: str) -> float:
-        """A fact that is a number; NaN where it is none."""
+        """A numeric fact of an arm for its first seed; NaN if it is no number."""
         value = self.fact(arm, name)
         return float(value) if isinstance(value, int | float) else math.nan
 
 
 def standard_error(values: NDArray[np.float64]) -> float:
-    """Of the mean of two or more values: s / sqrt(n), with n - 1 in s."""
+    """The standard error of the mean of two or more values: s / sqrt(n), with n - 1 in s."""
     return float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
@@ -134,11 +134,11 @@ def arms_json(sweep: Sweep) -> dict[str, Json]:
 def collect(
     study: Study, arms: Sequence[Cell], seeds: Sequence[int], get: Callable[[Cell], Outcome]
 ) -> Sweep:
-    """The results of all cells, by `get`."""
+    """Collect the outcomes of all cells, which `get` returns."""
     outcomes = {cell.arm: tuple(get(cell.seeded(seed)) for seed in seeds) for cell in arms}
     return Sweep(study, tuple(seeds), tuple(arms), outcomes)
 
 
 def substitutions(study: Study) -> Table:
-    """What stands in for what, for the report."""
+    """A table of replaced parts of the source, for the report."""
     return Table("What stands in for what", ("in the source", "here"), study.stands_in)

@@ -1,4 +1,4 @@
-"""How many threads a cell computes in: one, so that what it gives does not depend on the machine."""
+"""One torch thread for a cell, so that its outcome does not depend on the machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch's operations in one thread: what they give must not depend on how many there are."""
+    """Run torch's operations in one thread: their results can depend on the number of threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

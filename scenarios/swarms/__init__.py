@@ -1,1 +1,1 @@
-"""Local swarms of real nodes, and what they come to."""
+"""Swarms of peers: real nodes on this machine, replays, and their results."""

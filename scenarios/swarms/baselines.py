@@ -1,7 +1,7 @@
-"""What the swarm is compared with: each peer training alone, and one model trained on all shards pooled.
+"""The baselines of a swarm: each peer training alone, and one model trained on all shards pooled.
 
-Both start from the swarm's initial model and use its optimiser settings for as many local epochs, with the
-optimiser's state fresh every round as in the swarm. Each runs in a worker process and leaves one JSON file.
+Both start from the swarm's initial model and train for as many local epochs with its optimiser settings, with
+a fresh optimiser state in every round, as in the swarm. Each runs in a worker process and writes a JSON file.
 
 A replay is the same swarm under another privacy mechanism, without a network: training, offers, and their
 mean. The real peers' curve is compared with it (scenarios.swarms.replay).
@@ -26,7 +26,7 @@ COMPARED = ("dp-sgd", "aldp", "ldp")
 
 @dataclass(frozen=True)
 class Job:
-    """One baseline. shards: the parts (of `parts`) whose rows it trains on; path: where its curve goes."""
+    """One baseline. shards: the parts (of `parts`) whose rows it trains on; path: the file of its curve."""
 
     name: str
     task: Task
@@ -38,20 +38,20 @@ class Job:
 
     @property
     def log(self) -> Path:
-        """Where its process says a line a round."""
+        """The log, with a line per round."""
         return self.path.with_suffix(".log")
 
     @property
     def worker(self) -> str:
-        """What runs it in a process of its own."""
+        """The name of the function that runs the job in a child process."""
         return "scenarios.engines.baseline_worker:train_baseline"
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Accuracy on the common test split after each round, first round first; rows it trained on.
+    """Accuracy on the common test split after each round, in order, and the number of training rows.
 
-    `guessing`: the accuracy of always naming the most frequent class of the test rows.
+    `guessing`: the accuracy of always predicting the most frequent class of the test rows.
     """
 
     name: str
@@ -68,16 +68,16 @@ class Curve:
 
 @dataclass(frozen=True)
 class Baselines:
-    """alone[i]: peer i on its own shard; pooled: one model on all of them."""
+    """alone[i]: peer i on its own shard; pooled: one model on all shards."""
 
     alone: tuple[Curve, ...]
     pooled: Curve
 
 
 def run_baselines(plan: SwarmPlan, display: Display) -> Baselines:
-    """Train what a former run of the same plan has not left behind, two at a time. Raises UserError."""
+    """Train the baselines that an earlier run of the same plan has not finished. Raises UserError."""
     queue = jobs(plan)
-    # The longest first: pooled is as much work as all the others together.
+    # The longest first: the pooled baseline is as much work as all others together.
     missing = sorted((job for job in queue if not job.path.exists()), key=lambda job: -len(job.shards))
     work(missing, display)
     *alone, pooled = [_finished(job) for job in queue]
@@ -106,7 +106,7 @@ def jobs(plan: SwarmPlan) -> tuple[Job, ...]:
 
 
 def work(queue: Sequence[Work], display: Display) -> None:
-    """Do all of it, two at a time in child processes. Raises UserError for one that fails."""
+    """Do all work, two jobs at a time, in child processes. Raises UserError for a job that fails."""
     in_all = sum(job.rounds for job in queue)
     do_all(queue, WORKERS, lambda: display.baselines(sum(rounds_done(job) for job in queue), in_all))
 
@@ -118,7 +118,7 @@ def _finished(job: Job) -> Curve:
 
 @dataclass(frozen=True)
 class Replay:
-    """One mechanism over all parts; path: where the curve goes."""
+    """One mechanism on all parts; path: the file of the curve."""
 
     task: Task
     peers: int
@@ -127,29 +127,29 @@ class Replay:
 
     @property
     def name(self) -> str:
-        """The mechanism."""
+        """The name of the mechanism."""
         return self.task.privacy.mechanism
 
     @property
     def log(self) -> Path:
-        """Where its process says a line a round."""
+        """The log, with a line per round."""
         return self.path.with_suffix(".log")
 
     @property
     def worker(self) -> str:
-        """What runs it in a process of its own."""
+        """The name of the function that runs the job in a child process."""
         return "scenarios.engines.replay_worker:run_replay"
 
 
 @dataclass(frozen=True)
 class PrivateCurve:
-    """After each round: the base's accuracy on the common test split, and the largest epsilon of any peer."""
+    """After each round, the base's accuracy on the common test split and the largest epsilon of any peer."""
 
     mechanism: str
     accuracy: tuple[float, ...]
     epsilon: tuple[float, ...]
     privacy: dict[str, object]
-    """The ledger of the peer that has spent most, as in summary.json."""
+    """The ledger of the peer that has spent the most, as in summary.json."""
 
     @property
     def final(self) -> float:
@@ -158,14 +158,14 @@ class PrivateCurve:
 
 
 def run_replays(plan: SwarmPlan, display: Display) -> tuple[PrivateCurve, ...]:
-    """The curves of the mechanisms that the real peers did not run; none where no privacy is on."""
+    """The curves of the mechanisms that the real peers did not run; empty without privacy."""
     queue = replays(plan)
     work([job for job in queue if not job.path.exists()], display)
     return tuple(_read(job.path) for job in queue)
 
 
 def replays(plan: SwarmPlan) -> tuple[Replay, ...]:
-    """One job for each mechanism to compare with."""
+    """One job for each mechanism to compare with; empty without privacy."""
     chosen = plan.task.privacy.mechanism
     if chosen == "none":
         return ()
@@ -177,9 +177,9 @@ def replays(plan: SwarmPlan) -> tuple[Replay, ...]:
 
 
 def _with(task: Task, mechanism: str) -> Task:
-    """The task under another mechanism, calibrated exactly, without a gate, which not all of them may have.
+    """The task with another mechanism, exact calibration, and no gate, as not all mechanisms allow one.
 
-    The rest stays as it is.
+    All other settings stay the same.
     """
     privacy = replace(task.privacy, mechanism=mechanism, calibration="exact")
     return replace(task, privacy=privacy, aggregation=replace(task.aggregation, loss_gate=None))

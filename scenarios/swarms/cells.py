@@ -1,7 +1,8 @@
 """Swarms without a server as cells of a sweep: replayed, or run by real nodes.
 
-The task says all but the number of peers: data, model, training, the mechanism of [privacy]. Both ways have
-the same initial model, test rows, parts and order of rows; without noise they give the same.
+The task defines everything but the number of peers: data, model, training, the mechanism of [privacy].
+Replays and real nodes have the same initial model, test rows, parts and order of rows; without noise their
+results are the same.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from scenarios.swarms.replay import Swarm
 from scenarios.swarms.results import lowest_by_round
 
 Say = Callable[[int, float], None]
-"""Is told the end of each round: its number, and the figure then."""
+"""Called at the end of each round with its number and figure."""
 
 
 @dataclass(frozen=True)
 class SwarmCell:
-    """One arm with one seed, which is `task.seed`: so many `peers` learn `task` together."""
+    """One arm with one seed, which is `task.seed`: `peers` peers learn `task` together."""
 
     arm: str
     task: Task
@@ -48,25 +49,25 @@ class SwarmCell:
 
     @property
     def seed(self) -> int:
-        """Of the task."""
+        """The seed of the task."""
         return self.task.task.seed
 
     @property
     def rounds(self) -> int:
-        """How many figures it will give."""
+        """The number of rounds, each with a figure."""
         return self.task.train.rounds
 
     @property
     def data_sets(self) -> tuple[str, ...]:
-        """None of the room's: a task has its own data."""
+        """Empty: a task loads its own data, not through the room."""
         return ()
 
     def check(self, room: Room) -> None:
-        """Whether the first peer can have its data, model, mechanism and gate. Raises ConfigError."""
+        """Raise ConfigError unless the first peer's data, model, mechanism and gate can be made."""
         check_loss_gate(self.task, first_mechanism(self))
 
     def describe(self) -> Json:
-        """All but the seed and the name."""
+        """The cell as JSON, without its seed and name."""
         described = asdict(self.task)
         del described["task"]["seed"]
         return {"kind": "swarm", "peers": self.peers, **described}
@@ -76,21 +77,21 @@ class SwarmCell:
         return replace(self, task=replace(self.task, task=replace(self.task.task, seed=seed)))
 
     def lasting(self, rounds: int) -> SwarmCell:
-        """The same arm over so many rounds; its budget is for all of them."""
+        """The same arm over `rounds` rounds; its budget is for all of them."""
         return self.changed({"train": {"rounds": rounds}})
 
     def among(self, peers: int) -> SwarmCell:
-        """The same arm with so many peers. Raises ConfigError."""
+        """The same arm with `peers` peers. Raises ConfigError."""
         return replace(self, peers=checked_peers(self.task, peers))
 
     def changed(self, table: Mapping[str, Mapping[str, object]]) -> SwarmCell:
-        """With any keys of the task set anew. Raises ConfigError."""
+        """The same arm with new values for any keys of the task. Raises ConfigError."""
         if "seed" in table.get("task", {}):
             raise ConfigError(f"--set task.seed={table['task']['seed']}: --seed sets the first of the seeds")
         return replace(self, task=changed_task(self.task, table))
 
     def replay(self, room: Room) -> Outcome:
-        """In this process, with noise from the seed."""
+        """Replay the swarm in this process, with noise from the seed."""
         begun, figures = time.perf_counter(), []
         with one_thread():
             swarm = Swarm(self.task, self.peers, salt_of(self.arm))
@@ -106,32 +107,32 @@ class SwarmCell:
 
 @dataclass(frozen=True)
 class AboutSwarm:
-    """A cell about the swarm `of`, which says all that such a cell has in common with it."""
+    """A cell about the swarm `of`, from which it takes all that is not defined here."""
 
     of: SwarmCell
 
     @property
     def arm(self) -> str:
-        """Of the swarm."""
+        """The name of the swarm's arm."""
         return self.of.arm
 
     @property
     def seed(self) -> int:
-        """Of the swarm, and of what is drawn beside it."""
+        """The seed of the swarm and of the cell's own random numbers."""
         return self.of.seed
 
     @property
     def rounds(self) -> int:
-        """Of the swarm."""
+        """The rounds of the swarm."""
         return self.of.rounds
 
     @property
     def data_sets(self) -> tuple[str, ...]:
-        """None of the room's."""
+        """Empty: see SwarmCell."""
         return self.of.data_sets
 
     def check(self, room: Room) -> None:
-        """As for the swarm. Raises ConfigError."""
+        """Check the swarm. Raises ConfigError."""
         self.of.check(room)
 
     def seeded(self, seed: int) -> Self:
@@ -139,35 +140,35 @@ class AboutSwarm:
         return replace(self, of=self.of.seeded(seed))
 
     def lasting(self, rounds: int) -> Self:
-        """The same arm over so many rounds."""
+        """The same arm over `rounds` rounds."""
         return replace(self, of=self.of.lasting(rounds))
 
     def among(self, peers: int) -> Self:
-        """The same arm with so many peers. Raises ConfigError."""
+        """The same arm with `peers` peers. Raises ConfigError."""
         return replace(self, of=self.of.among(peers))
 
     def changed(self, table: Mapping[str, Mapping[str, object]]) -> Self:
-        """With any keys of the task set anew. Raises ConfigError."""
+        """The same arm with new values for any keys of the task. Raises ConfigError."""
         return replace(self, of=self.of.changed(table))
 
 
 def changed_task(task: Task, table: Mapping[str, Mapping[str, object]]) -> Task:
-    """`task` with keys set anew, by section. Raises ConfigError."""
+    """`task` with new values for keys, by section. Raises ConfigError."""
     own: dict[str, Any] = {entry.name: _values(getattr(task, entry.name)) for entry in fields(task)}
     foreign = {name: values for name, values in table.items() if name not in own}
     return read_task({**{name: {**own[name], **table.get(name, {})} for name in own}, **foreign})
 
 
 def _values(section: Any) -> dict[str, object]:
-    """The values of a section by their names in TOML; what is not set is left out."""
+    """The values of a section by their names in TOML, without those that are not set."""
     values = {key_name(entry): getattr(section, entry.name) for entry in fields(section)}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def privacy_facts(ledger: Mapping[str, Any] | None, protects: str) -> dict[str, Fact]:
-    """What an outcome says of privacy, from a ledger as in summary.json; an infinite epsilon is None.
+    """The facts of an outcome about privacy, from a ledger as in summary.json; an infinite epsilon is None.
 
-    `protects`: in a sentence, where there is no ledger.
+    `protects`: the sentence about the protection if there is no ledger.
     """
     if ledger is None:
         return {"epsilon": None, "stated": None, "delta": None, "unit": None, "protects": protects}
@@ -187,10 +188,10 @@ def privacy_facts(ledger: Mapping[str, Any] | None, protects: str) -> dict[str, 
 
 
 def run_nodes(cell: SwarmCell, folder: Path, say: Say) -> Outcome:
-    """The same swarm as real node processes on loopback, which write in `folder`. Raises UserError.
+    """Run the swarm by real node processes on loopback, which write to `folder`. Raises UserError.
 
-    A figure is the lowest accuracy of all peers after a round, or the one before where no peer was in it;
-    epsilon is that of the peer that has spent most. Noise is from the system's generator.
+    The figure of a round is the lowest accuracy of all peers in it, or the figure before if there were none.
+    Epsilon is that of the peer that has spent the most. Noise comes from the system's generator.
     """
     begun = time.perf_counter()
     plan = SwarmPlan(cell.task, cell.peers, cell.rounds, folder)
@@ -201,7 +202,7 @@ def run_nodes(cell: SwarmCell, folder: Path, say: Say) -> Outcome:
 
 
 def lowest_figures(peers: Sequence[PeerRun], rounds: int) -> tuple[float, ...]:
-    """After each of so many rounds the lowest accuracy of all peers that were in it, else the one before."""
+    """For each round the lowest accuracy of the peers that were in it; if there were none, the one before."""
     lowest, figures = lowest_by_round(peers), [0.0]
     for number in range(1, rounds + 1):
         figures.append(lowest.get(number, figures[-1]))
@@ -209,27 +210,27 @@ def lowest_figures(peers: Sequence[PeerRun], rounds: int) -> tuple[float, ...]:
 
 
 def first_mechanism(cell: SwarmCell) -> Mechanism:
-    """The first peer's."""
+    """The mechanism of the first peer."""
     dataset = load_dataset(cell.task, None, (0, cell.peers))
     named = shapes(build_model(cell.task, dataset), cell.task.train.parameters)
     return make_mechanism(cell.task, named, len(dataset.train_y))
 
 
 class Teller:
-    """A swarm's display that says each round once, when all peers have ended it."""
+    """A swarm's display that reports each round once, when all peers have ended it."""
 
     def __init__(self, say: Say) -> None:
         self._say, self._said = say, 0
 
     def stage(self, text: str) -> None:
-        """Nothing to say."""
+        """Do nothing: stages are not reported."""
 
     def peers(self, peers: Sequence[PeerProgress]) -> None:
-        """The last round that all have ended, with the lowest accuracy."""
+        """Report the last round that all peers have ended, with the lowest accuracy."""
         ended = min(peer.round for peer in peers)
         if ended > self._said:
             self._said = ended
             self._say(ended, min(peer.accuracy or 0.0 for peer in peers))
 
     def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
-        """There are none."""
+        """Do nothing: there are no baselines."""

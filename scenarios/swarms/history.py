@@ -1,4 +1,4 @@
-"""What a node tells about its rounds: `history.jsonl` while it runs, `summary.json` when it has ended."""
+"""A node's reports on its rounds: `history.jsonl` while it runs, `summary.json` when it has ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AGGREGATED = "aggregated"
 
 @dataclass(frozen=True)
 class PhaseCost:
-    """What one phase of one round cost one peer."""
+    """The cost of one phase of one round for one peer."""
 
     seconds: float
     bytes_sent: int
@@ -23,7 +23,7 @@ class PhaseCost:
 
 @dataclass(frozen=True)
 class Round:
-    """One line of history.jsonl. accuracy is the base's, in [0, 1]; None where it has no classes."""
+    """One line of history.jsonl. accuracy is the base's, in [0, 1]; None if the task has no classes."""
 
     round: int
     outcome: str
@@ -38,7 +38,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Summary:
-    """summary.json: one peer's run as a whole."""
+    """The contents of summary.json, on the whole run of one peer."""
 
     rounds: int
     aggregated: int
@@ -49,7 +49,7 @@ class Summary:
     bytes_received: int
     seconds: float
     privacy: Mapping[str, object] | None
-    """The ledger; None where no privacy is on."""
+    """The ledger; None without privacy."""
 
 
 def parse_round(line: str) -> Round | None:
@@ -80,18 +80,18 @@ def _cost(fields: Mapping[str, Any]) -> PhaseCost:
 
 
 def by_round(rounds: Iterable[Round]) -> tuple[Round, ...]:
-    """In order of round; of a round that was written twice (a restart), the later line counts."""
+    """Sort by round; if a round was written twice, because of a restart, the later line counts."""
     latest = {entry.round: entry for entry in rounds}
     return tuple(latest[number] for number in sorted(latest))
 
 
 def read_history(path: Path) -> tuple[Round, ...]:
-    """All whole lines of a history.jsonl, in order of round; empty where there is no such file."""
+    """All complete lines of a history.jsonl, in order of round; empty if the file does not exist."""
     return by_round(Tail(path).read())
 
 
 def read_summary(path: Path) -> Summary | None:
-    """A summary.json; None where there is none yet."""
+    """Read a summary.json; None if it does not exist yet."""
     try:
         fields = json.loads(path.read_text())
     except FileNotFoundError:
@@ -100,25 +100,25 @@ def read_summary(path: Path) -> Summary | None:
 
 
 def amount(ledger: Mapping[str, object], name: str) -> float:
-    """A figure of a ledger as summary.json has it, such as `epsilon_spent`."""
+    """A number of a ledger from summary.json, such as `epsilon_spent`."""
     return float(str(ledger[name]))
 
 
 def most_spent(ledgers: Iterable[Mapping[str, object] | None]) -> Mapping[str, object] | None:
-    """The ledger with the largest epsilon; None where no peer has one."""
+    """The ledger with the largest epsilon; None if no peer has a ledger."""
     there = [ledger for ledger in ledgers if ledger is not None]
     return max(there, key=lambda ledger: amount(ledger, "epsilon_spent"), default=None)
 
 
 class Tail:
-    """Reads a growing history.jsonl: every call gives the rounds that were added since the last one."""
+    """Reads a growing history.jsonl: every call returns the rounds that were added since the last call."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
 
     def read(self) -> list[Round]:
-        """The rounds of the whole lines that are new; a line without its end waits for the next call."""
+        """The rounds of new complete lines; the next call reads a line that is not complete yet."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)

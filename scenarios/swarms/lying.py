@@ -1,10 +1,10 @@
-"""Swarms in which some peers lie about what they learned, as cells of a sweep, and how the others bear it.
+"""Swarms in which some peers send forged updates, as cells of a sweep, with defences against them.
 
     honest: training from where its gate lets it start ──▶ offer ──┐
     liar:   training from the base ──▶ forged ──▶ cut to the bound ─┴▶ one sum, or the median of group sums
 
-Nobody sees a single update. The gates are those of `aggregation.loss_gate`, as nodes have them; the median of
-disjoint group sums is a function of `mechanisms` that real nodes do not speak: theirs is one group a round.
+No peer sees a single update. The loss gates are those of `aggregation.loss_gate`, as in nodes. The median of
+disjoint group sums is a function of `mechanisms` that real nodes do not use: they have one group per round.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ FORGERIES: Mapping[str, Callable[[Floats, Floats, float], Floats]] = {
     "sign-flipped": sign_flipped,
     "scaled": scaled,
 }
-"""From a model (d,), where its training started (d,), and a factor, to what is sent in its place."""
+"""From a model (d,), the start (d,) of its training, and a factor, to the model that is sent instead."""
 
 MEMBERS = "anonymity: members in the smallest sum that anybody sees"
 OWN = "accuracy of what honest peers go on from"
 ROLLED_BACK = "rolled-back rounds"
 REFUSED = "honest peers that refuse the base"
-"""Names of facts, and the last one of a series over the rounds (a share)."""
+"""Names of facts; the last one names a series over the rounds (a share)."""
 
 
 @dataclass(frozen=True)
 class Lie:
-    """A share of the peers, drawn under the seed, sends forged updates in rounds `first` to `last`."""
+    """A share of the peers, drawn from the seed, sends forged updates in rounds `first` to `last`."""
 
     share: float
     forgery: str = "sign-flipped"
@@ -57,7 +57,7 @@ class Lie:
     last: int = 1_000_000
 
     def liars(self, peers: int, seed: int) -> frozenset[int]:
-        """Who lies. Of one share and seed more peers are all of fewer, and others."""
+        """The round(share * peers) peers that lie. A larger share includes the liars of a smaller one."""
         drawn = np.random.default_rng([_LIARS, seed]).permutation(peers)
         return frozenset(drawn[: round(self.share * peers)].tolist())
 
@@ -66,10 +66,10 @@ HONEST = Lie(0.0)
 
 
 class LyingSwarm(Swarm):
-    """A swarm with liars. `groups`: of disjoint sums, whose median is taken; 1: one sum of all."""
+    """A swarm with liars. `groups`: the number of disjoint group sums, combined by the median; 1: one sum."""
 
     def __init__(self, task: Task, peers: int, salt: int, lie: Lie, groups: int) -> None:
-        """As Swarm; a liar has no gate. Raises ConfigError."""
+        """See Swarm; a liar has no gate. Raises ConfigError."""
         super().__init__(task, peers, salt)
         self._lie, self._groups = lie, groups
         self._bound = offer_bound(task, self.members[0].mechanism)
@@ -80,7 +80,7 @@ class LyingSwarm(Swarm):
 
     @property
     def honest_gates(self) -> Sequence[Gated]:
-        """Of those who do not lie."""
+        """The gates of the honest peers."""
         return [gate for peer, gate in enumerate(self.gates) if peer not in self.liars]
 
     def _offer(self, number: int, peer: int, own: Floats) -> Offer:
@@ -97,13 +97,13 @@ class LyingSwarm(Swarm):
 
 @dataclass(frozen=True)
 class LyingSwarmCell(AboutSwarm):
-    """The swarm of `of`, some of whose peers lie; see LyingSwarm for `groups`."""
+    """The swarm of `of`, in which some peers lie; see LyingSwarm for `groups`."""
 
     lie: Lie
     groups: int
 
     def check(self, room: Room) -> None:
-        """As for the swarm, and whether there can be so many groups. Raises ConfigError."""
+        """Check the swarm and the number of groups. Raises ConfigError."""
         self.of.check(room)
         if self.groups != 1 and not LEAST_GROUPS <= self.groups <= self.of.peers // LEAST_MEMBERS:
             raise ConfigError(
@@ -112,14 +112,15 @@ class LyingSwarmCell(AboutSwarm):
             )
 
     def describe(self) -> Json:
-        """As the swarm, with the lie and the groups."""
+        """The swarm's description, with the lie and the groups."""
         return {**self.of.describe(), "kind": "lying swarm", "lie": asdict(self.lie), "groups": self.groups}
 
     def replay(self, room: Room) -> Outcome:
-        """In this process: the accuracy of the base by round, and what became of the honest peers.
+        """Replay the swarm in this process. The figures are the accuracy of the base after each round.
 
-        Facts beside those of privacy: `MEMBERS`, `OWN` (the mean, after the last round), `ROLLED_BACK` (in
-        how many rounds an honest peer's gate refused the base, in the mean). Series: `REFUSED`.
+        Facts besides those of privacy: `MEMBERS`, `OWN` (the mean over honest peers, after the last round),
+        `ROLLED_BACK` (the number of rounds in which an honest peer's gate refused the base, on average).
+        Series: `REFUSED`.
         """
         begun, figures, refused = time.perf_counter(), [], []
         with one_thread():

@@ -1,4 +1,4 @@
-"""A swarm of real node processes on loopback: started, watched through their histories, waited for."""
+"""A swarm of real node processes on loopback: starts them, follows their histories, waits for their ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PEERS_AT_MOST = 64
 
 @dataclass(frozen=True)
 class SwarmPlan:
-    """What to start: `peers` nodes that learn `task` for `rounds` rounds, each with its part of the data."""
+    """The swarm to start: `peers` nodes learn `task` for `rounds` rounds, each on its part of the data."""
 
     task: Task
     peers: int
@@ -35,7 +35,7 @@ class SwarmPlan:
     folder: Path
 
     def peer_folder(self, peer: int) -> Path:
-        """Where peer number `peer` (from 0) writes."""
+        """The folder of peer number `peer`, from 0."""
         return self.folder / "peers" / str(peer)
 
     def batch_seed(self, peer: int) -> int:
@@ -44,18 +44,18 @@ class SwarmPlan:
 
     @property
     def stall_s(self) -> float:
-        """Longer than any round can take: every wait of a node is capped, the rest is for training."""
+        """Seconds that no round can exceed: all waits of a node are capped, the margin is for training."""
         caps = self.task.aggregation
         return caps.group_timeout_s + caps.shares_timeout_s + caps.sums_timeout_s + STALL_MARGIN_S
 
 
 def batch_seed(task: Task, peers: int, peer: int) -> int:
-    """The seed of a peer's batch order, its own among all peers and seeds of the task."""
+    """The seed of a peer's batch order, different for all peers and seeds of the task."""
     return task.task.seed * peers + peer
 
 
 def checked_peers(task: Task, peers: int) -> int:
-    """`peers`, where a swarm can have so many. Raises ConfigError."""
+    """Return `peers` if a swarm can have this number of peers. Raises ConfigError otherwise."""
     least = task.aggregation.min_participants
     if not least <= peers <= PEERS_AT_MOST:
         raise ConfigError(
@@ -66,7 +66,7 @@ def checked_peers(task: Task, peers: int) -> int:
 
 @dataclass(frozen=True)
 class PeerRun:
-    """What one peer did: its rounds in order, and the run as a whole."""
+    """The run of one peer: its rounds in order, and its summary."""
 
     peer: int
     rounds: tuple[Round, ...]
@@ -74,10 +74,10 @@ class PeerRun:
 
 
 def run_swarm(plan: SwarmPlan, display: Display) -> tuple[PeerRun, ...]:
-    """Start the peers, wait until all have ended, read what they wrote.
+    """Start the peers, wait until all have ended, and read their files.
 
-    Where a former run of the same plan brought all peers to the last round, none is started again; otherwise
-    every peer resumes from its folder. Raises UserError for a peer that fails or a swarm that stalls.
+    If an earlier run of the same plan has finished the last round of all peers, none is started again.
+    Otherwise every peer resumes from its folder. Raises UserError if a peer fails or the swarm stalls.
     """
     if not _finished(plan):
         warm_up()
@@ -103,7 +103,7 @@ def _start(plan: SwarmPlan, children: Children) -> None:
 
 @contextmanager
 def _listeners(count: int) -> Iterator[list[socket.socket]]:
-    """Listening sockets on free ports, bound before any peer starts: nobody can take a port in between."""
+    """Listening sockets on free ports, bound before any peer starts, so that no port is lost in between."""
     with ExitStack() as stack:
         sockets = [
             stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) for _ in range(count)
@@ -115,7 +115,7 @@ def _listeners(count: int) -> Iterator[list[socket.socket]]:
 
 
 def node_options(plan: SwarmPlan, peer: int, endpoints: tuple[str, ...]) -> NodeOptions:
-    """The command line that peer number `peer` would have been started with."""
+    """The options that the command line of peer number `peer` would give."""
     return NodeOptions(
         peers=tuple(PeerAddress(endpoint=endpoint, key=None) for endpoint in endpoints),
         tracker=None,
@@ -144,7 +144,7 @@ def _watch(plan: SwarmPlan, children: Children, display: Display) -> None:
     last_news_s = time.monotonic()
     running = True
     while running:
-        # Asked before reading, so that the last look comes after the last process has ended.
+        # Asked before reading, so that the last reading follows the end of the last process.
         running = bool(children.running())
         fresh = [tail.read() for tail in tails]
         if any(fresh):

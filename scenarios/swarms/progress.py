@@ -1,4 +1,4 @@
-"""How far a run is: bars on a terminal, one line a round where there is none."""
+"""The progress of a run: bars on a terminal, or one line per round without one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PEER_BARS_AT_MOST = 12
 
 @dataclass(frozen=True)
 class PeerProgress:
-    """How far one peer is: its last round, what came of its rounds, its accuracy now."""
+    """The progress of one peer: its last round, the outcomes of its rounds, its current accuracy."""
 
     round: int
     aggregated: int
@@ -27,7 +27,7 @@ class PeerProgress:
 
     @staticmethod
     def of(rounds: Sequence[Round]) -> PeerProgress:
-        """From the rounds that the peer has ended, in order."""
+        """The progress of a peer that has ended these rounds, in order."""
         if not rounds:
             return PeerProgress(0, 0, 0, None)
         aggregated = sum(entry.outcome == AGGREGATED for entry in rounds)
@@ -35,26 +35,26 @@ class PeerProgress:
 
 
 class Display(Protocol):
-    """What a run tells while it runs."""
+    """Shows the progress of a run."""
 
     def stage(self, text: str) -> None:
-        """A new part of the run begins."""
+        """Show that a new part of the run begins."""
 
     def peers(self, peers: Sequence[PeerProgress]) -> None:
-        """The peers have ended rounds."""
+        """Show that the peers have ended rounds."""
 
     def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
-        """The baselines have ended `rounds_done` rounds of `rounds_in_all`, summed over all of them."""
+        """Show that the baselines together have ended `rounds_done` rounds of `rounds_in_all`."""
 
 
 class Pace:
-    """Estimates the time left from the steps since the first news: starting up is no part of the pace."""
+    """Estimates the time left from the steps since the first call; the time to start up does not count."""
 
     def __init__(self) -> None:
         self._first: tuple[float, float] | None = None
 
     def left_s(self, done: float, in_all: float, now_s: float) -> float | None:
-        """Seconds left at `now_s` if it goes on as it went; None before there is a pace."""
+        """Seconds left at `now_s` if the pace stays the same; None before a pace is known."""
         if self._first is None:
             self._first = (done, now_s)
         done_first, first_s = self._first
@@ -71,17 +71,17 @@ def clock(seconds: float | None) -> str:
 
 
 def percent(accuracy: float | None) -> str:
-    """An accuracy in [0, 1] in per cent; `-` where there is none."""
+    """An accuracy in [0, 1] in per cent; `-` if there is none."""
     return "-" if accuracy is None else f"{accuracy:.1%}"
 
 
 def outcomes(aggregated: int, fallbacks: int) -> str:
-    """What came of the rounds so far, in words."""
+    """The outcomes of the rounds so far, in words."""
     return f"{aggregated} aggregated" + (f", {fallbacks} fell back" if fallbacks else "")
 
 
 class Lines:
-    """For logs and pipes: one line for every round that all peers have ended, and at every stage."""
+    """A display for logs and pipes: a line for every round that all peers have ended, and for every stage."""
 
     def __init__(self, console: Console, rounds: int) -> None:
         self._console = console
@@ -90,11 +90,11 @@ class Lines:
         self._pace = Pace()
 
     def stage(self, text: str) -> None:
-        """Say the stage."""
+        """Print the stage."""
         self._say(text)
 
     def peers(self, peers: Sequence[PeerProgress]) -> None:
-        """Say the round that all peers have ended, once."""
+        """Print the round that all peers have ended, once."""
         ended = min(peer.round for peer in peers)
         if ended > self._said:
             self._said = ended
@@ -102,21 +102,21 @@ class Lines:
             self._say(round_line(peers, self._rounds, left_s))
 
     def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
-        """Say nothing: the baselines take a few seconds."""
+        """Do nothing: the baselines take a few seconds."""
 
     def _say(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def round_line(peers: Sequence[PeerProgress], rounds: int, left_s: float | None) -> str:
-    """One line on the round that all peers have ended."""
+    """The line about the last round that all peers have ended."""
     ended = min(peer.round for peer in peers)
     said = outcomes(sum(peer.aggregated for peer in peers), sum(peer.fallbacks for peer in peers))
     return f"round {ended}/{rounds}  accuracy {accuracy_range(peers)}  {said}  {clock(left_s)} left"
 
 
 def accuracy_range(peers: Sequence[PeerProgress]) -> str:
-    """The peers' accuracy: one figure where they agree, from-to where they do not."""
+    """The peers' accuracy: one figure if they agree, otherwise the lowest and the highest."""
     known = [peer.accuracy for peer in peers if peer.accuracy is not None]
     if not known:
         return "-"
@@ -125,7 +125,7 @@ def accuracy_range(peers: Sequence[PeerProgress]) -> str:
 
 
 class Bars:
-    """For a terminal: a bar for the swarm, one for each peer (up to 12), one for the baselines."""
+    """A display for a terminal: a bar for the swarm, for each peer (up to 12), and for the baselines."""
 
     def __init__(self, progress: Progress, peers: int, rounds: int) -> None:
         self._progress = progress
@@ -141,7 +141,7 @@ class Bars:
         return self._progress.add_task(name, total=total, left="", said="")
 
     def stage(self, text: str) -> None:
-        """Say what begins above the bars."""
+        """Print the stage above the bars."""
         self._progress.console.print(text, highlight=False, markup=False)
 
     def peers(self, peers: Sequence[PeerProgress]) -> None:
@@ -155,7 +155,7 @@ class Bars:
             self._progress.update(bar, completed=peer.round, said=text)
 
     def baselines(self, rounds_done: int, rounds_in_all: int) -> None:
-        """Move the baselines' bar, added when there is something to show."""
+        """Move the baselines' bar, which the first call adds."""
         if self._baselines is None:
             self._baselines = self._add("[bold]baselines", rounds_in_all)
         left = _left(self._baselines_pace, rounds_done, rounds_in_all)
@@ -168,7 +168,7 @@ def _left(pace: Pace, done: int, in_all: int) -> str:
 
 
 def columns() -> tuple[ProgressColumn, ...]:
-    """What stands in a line of a terminal: a name, a bar, the time left, and what is said."""
+    """The columns of a line on a terminal: name, bar, time left, text."""
     return (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -179,7 +179,7 @@ def columns() -> tuple[ProgressColumn, ...]:
 
 @contextmanager
 def shown(console: Console, peers: int, rounds: int) -> Iterator[Display]:
-    """The display that fits the console, for as long as the run takes."""
+    """Yield the display that fits the console, for the duration of the run."""
     if not console.is_terminal:
         yield Lines(console, rounds)
         return

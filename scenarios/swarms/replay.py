@@ -2,8 +2,8 @@
 
     base ──▶ training of every peer ──▶ mechanism.offer ──▶ mean ──▶ base + mean, mechanism.aggregated
 
-Training, mechanisms, weights, gates and charges are the node's own; the secure sum is an ordinary one, and
-noise comes from a seed. Every offer is aggregated: nothing is left over for the next round.
+Training, mechanisms, weights, gates and charges are the node's own. An ordinary sum replaces the secure one,
+and noise comes from a seed. Every offer is aggregated, so no progress is carried over to the next round.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _BLOCK = 32
 
 
 class Swarm:
-    """The peers and what they have agreed on. `offers`: those of the last round that had any."""
+    """The peers and their agreed base. `offers`: those of the last round that had any."""
 
     def __init__(self, task: Task, peers: int, salt: int) -> None:
-        """`salt`: of the noise; arms that are compared have one each. Raises ConfigError."""
+        """`salt`: of the streams of noise, different for arms that are compared. Raises ConfigError."""
         datasets = [load_dataset(task, None, (peer, peers)) for peer in range(peers)]
         named = shapes(build_model(task, datasets[0]), task.train.parameters)
         self.members = [
@@ -58,10 +58,10 @@ class Swarm:
         self.offers: Sequence[Offer] = ()
 
     def round(self, number: int) -> float:
-        """One round; the accuracy of the base after it, which stays once every budget is spent.
+        """Run one round; return the base's accuracy after it. Once every budget is spent, the base stays.
 
-        In one torch thread (see `scenarios.study.threads.one_thread`) the same seed gives the same. Raises
-        UserError.
+        In one torch thread (see `scenarios.study.threads.one_thread`) the same seed gives the same result.
+        Raises UserError.
         """
         able = [peer for peer, member in enumerate(self.members) if member.can_train]
         if able:
@@ -71,11 +71,11 @@ class Swarm:
         return self.accuracy(self.base)
 
     def accuracy(self, model: Floats) -> float:
-        """Of any model (d,), on the common test rows."""
+        """The accuracy of any model (d,) on the common test rows."""
         return self._judge.evaluate(model).accuracy
 
     def _trained(self, number: int, peers: Sequence[int]) -> list[Floats]:
-        """The model (d,) of each of `peers`, from the base or from where its gate lets it start."""
+        """The trained models (d,) of `peers`; each starts from the base, or from its last accepted one."""
         starts: dict[int, list[int]] = {}
         for peer in peers:
             starts.setdefault(id(self.gates[peer].start), []).append(peer)
@@ -86,11 +86,11 @@ class Swarm:
         return [trained[peer] for peer in peers]
 
     def _offer(self, number: int, peer: int, own: Floats) -> Offer:
-        """What a peer offers: from the base to its own model (d,), so with the way back, if it is on one."""
+        """The offer of a peer: its own model (d,) minus the base, even if it started from an earlier base."""
         return self.members[peer].offer(own - self.base)
 
     def _combined(self, vectors: Sequence[Floats]) -> Floats:
-        """What becomes known of the offers, (d,) each: their mean."""
+        """The revealed combination of the offers, (d,) each: their mean."""
         return np.asarray(np.mean(vectors, axis=0, dtype=np.float64), dtype=np.float32)
 
     def _agree(self, peers: Sequence[int], offers: Sequence[Offer]) -> None:
@@ -105,28 +105,28 @@ class Swarm:
             gate.judge(self.base)
 
     def mean_of(self, name: str) -> float | None:
-        """The mean `radius` or `noise_std` of the last offers; None where there is none."""
+        """The mean `radius` or `noise_std` of the last offers; None if they have none."""
         values = [value for offer in self.offers if (value := getattr(offer, name)) is not None]
         return float(np.mean(values)) if values else None
 
 
 def seeded_words(task: Task, salt: int, peer: int) -> SeededWords:
-    """What the noise and the private samples of a peer follow from."""
+    """The random words of a peer's noise and private samples."""
     return SeededWords(np.random.default_rng([_NOISE, task.task.seed, salt, peer]))
 
 
 class Gated:
-    """Where one peer starts from: the base, or its last good one while its gate refuses the base."""
+    """The start of one peer: the base, or its last accepted base while its gate refuses the new one."""
 
     def __init__(self, trainer: Trainer, tolerance: float | None, base: Floats) -> None:
-        """`tolerance`: of its gate; None: every base is good."""
+        """`tolerance`: of the loss gate; None: the peer accepts every base."""
         self._trainer = trainer
         self._gate = None if tolerance is None else LossGate(tolerance).after(trainer.own_loss(base))
         self.start = base
         self.refused = False
 
     def judge(self, base: Floats) -> None:
-        """Start from this `base` (d,) if it is good."""
+        """Start from this `base` (d,) if the gate accepts it."""
         if self._gate is not None:
             loss = self._trainer.own_loss(base)
             self.refused = not self._gate.accepts(loss)
@@ -136,10 +136,10 @@ class Gated:
 
 
 class Member:
-    """One peer's mechanism, what it remembers, its ledger, and how much it counts."""
+    """One peer's mechanism with its memory, its ledger, and its weight."""
 
     def __init__(self, task: Task, mechanism: Mechanism, rows: int, words: SeededWords) -> None:
-        """`rows`: how many it trains on."""
+        """`rows`: the number of rows that the peer trains on."""
         self.mechanism, self.words = mechanism, words
         bound = offer_bound(task, mechanism)
         self.weighting: Weighting = make_weighting(task.aggregation, rows, bound)
@@ -148,23 +148,23 @@ class Member:
 
     @property
     def can_train(self) -> bool:
-        """Whether one more round is within the budget."""
+        """Whether the budget allows one more round."""
         return can_train(self.mechanism, self._ledger, ())
 
     def offer(self, fresh: Floats) -> Offer:
-        """The offer of a round's progress (d,), charged as a node charges it."""
+        """Make the offer of a round's progress (d,) and charge it as a node does."""
         offer = self.mechanism.offer(self.weighting.weighed(fresh), self.memory, self.words)
         receipt = receipt_of(self.mechanism, self._ledger, self.mechanism.per_training, offer.memory)
         self._ledger, self.memory = self._ledger.adding(receipt.events), receipt.memory
         return offer
 
     def learn(self, mean: Floats, members: int) -> None:
-        """What the `mean` (d,) of so many offers tells the mechanism."""
+        """Update the mechanism's memory with the `mean` (d,) of `members` offers."""
         self.memory = self.mechanism.aggregated(mean, members, self.memory)
 
     @property
     def ledger(self) -> Mapping[str, object] | None:
-        """As in summary.json; None where no privacy is on."""
+        """The ledger as in summary.json; None without privacy."""
         return facts(self.mechanism, self._ledger)
 
 
@@ -172,14 +172,14 @@ class Member:
 
 
 class Training(Protocol):
-    """Local training of the peers."""
+    """A way to train the peers."""
 
     def vectors(self, base: Floats, number: int, peers: Sequence[int]) -> list[Floats]:
         """The model (d,) of each of `peers` after training from `base` (d,) in round `number`, from 1."""
 
 
 class OneByOne:
-    """A node's trainer for each peer: any optimiser, any model, private gradient steps."""
+    """Training by a node's trainer for each peer: any optimiser, any model, private gradient steps."""
 
     def __init__(self, task: Task, datasets: Sequence[Dataset], members: Sequence[Member]) -> None:
         self.trainers = [
@@ -202,7 +202,7 @@ class OneByOne:
 
 @dataclass(frozen=True)
 class Together:
-    """All peers as blocks of one batch: plain SGD on all parameters, as the node's trainer does it."""
+    """Training of all peers in blocks: plain SGD on all parameters, as by the node's trainer."""
 
     task: Task
     model: torch.nn.Module
@@ -236,14 +236,14 @@ class Together:
 
 
 def together(task: Task, datasets: Sequence[Dataset], members: Sequence[Member]) -> Together | None:
-    """Training as one batch, where it gives what the node's trainer would; else None."""
+    """Training in blocks if it gives the same result as the node's trainer; else None."""
     private = any(member.mechanism.gradient for member in members)
     if not task.train.plain or datasets[0].classes is None or private:
         return None
     model = build_model(task, datasets[0])
     try:
         Gradients(model, functional.cross_entropy, datasets[0].train_x[:1])
-    except ValueError:  # a layer that mixes rows, or draws
+    except ValueError:  # a layer that mixes rows or draws random numbers
         return None
     x = torch.cat([dataset.train_x for dataset in datasets]).numpy()
     y = torch.cat([dataset.train_y for dataset in datasets]).numpy()

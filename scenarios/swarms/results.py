@@ -1,4 +1,4 @@
-"""What scenario `swarm` found, and the figures that its claims, plots and tables share."""
+"""The results of scenario `swarm`, and the figures that its claims, plots and tables share."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NOTHING = PhaseCost(0.0, 0, 0)
 
 @dataclass(frozen=True)
 class SwarmResults:
-    """The peers' runs, what they are compared with, and the seconds from the first start to the last end.
+    """The peers' runs, their baselines, and the seconds from the first start to the last end.
 
-    `replays`: the other privacy mechanisms, where one is on.
+    `replays`: the curves of the other privacy mechanisms; empty without privacy.
     """
 
     rounds: int
@@ -29,7 +29,7 @@ class SwarmResults:
 
     @property
     def swarm_accuracy(self) -> float:
-        """The lowest of the peers' final accuracies: one figure that no peer falls short of."""
+        """The lowest of the peers' final accuracies: every peer reaches at least this figure."""
         return min(peer.summary.accuracy or 0.0 for peer in self.peers)
 
     @property
@@ -44,17 +44,17 @@ class SwarmResults:
 
     @property
     def guessing(self) -> float:
-        """The accuracy of always naming the most frequent class of the test rows."""
+        """The accuracy of always predicting the most frequent class of the test rows."""
         return self.baselines.pooled.guessing
 
 
 def mean(values: Sequence[float]) -> float:
-    """The arithmetic mean; 0 of nothing."""
+    """The arithmetic mean; 0 if there are no values."""
     return sum(values) / len(values) if values else 0.0
 
 
 def phase_mean(rounds: Sequence[Round], phase: str, quantity: Quantity) -> float:
-    """A phase's mean cost over `rounds`; a round that never came to the phase counts as 0."""
+    """A phase's mean cost over `rounds`; a round that did not reach the phase counts as 0."""
     return mean([float(getattr(entry.phases.get(phase, NOTHING), quantity)) for entry in rounds])
 
 

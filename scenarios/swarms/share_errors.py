@@ -1,9 +1,9 @@
-"""How exact a sum of shares is, as cells of a sweep: nodes' arithmetic on updates that peers have trained.
+"""The error of a sum of shares, as cells of a sweep: the arithmetic of nodes on trained updates.
 
     update of each peer ──▶ its residual and n - 1 shares ──▶ n partial sums ──▶ their total ──▶ mean
 
-What nodes do between `start` and `Completed` (protocol.aggregation.additive), without frames and seals; the
-mean is compared with the one in float64. Figures are errors, not accuracies.
+The cells do what nodes do between `start` and `Completed` (protocol.aggregation.additive), without frames and
+seals, and compare the mean with the one in float64. Figures are errors, not accuracies.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _SHARES = 31  # a stream of random numbers: [this, seed, the arm's salt]
 
 @dataclass(frozen=True)
 class ShareErrorCell(AboutSwarm):
-    """The swarm of `of`, whose offers become shares of the kind that [aggregation] has.
+    """The swarm of `of`, whose offers become shares of the kind in [aggregation].
 
-    A figure is the median error of a round's mean: over its coordinates, |decoded - true|.
+    A figure is the error |decoded - true| of a round's mean, the median over its coordinates.
     """
 
     def describe(self) -> Json:
-        """As the swarm."""
+        """The swarm's description."""
         return {**self.of.describe(), "kind": "share error"}
 
     def replay(self, room: Room) -> Outcome:
-        """In this process, with shares from the seed; the swarm goes on with the true means."""
+        """Replay the swarm in this process, with shares from the seed; the swarm uses the true means."""
         begun, figures, largest = time.perf_counter(), [], 0.0
         rng = np.random.default_rng([_SHARES, self.seed, salt_of(self.arm)])
         with one_thread():
@@ -57,19 +57,19 @@ class ShareErrorCell(AboutSwarm):
         return Outcome(tuple(figures), facts, time.perf_counter() - begun)
 
     def shares(self) -> Shares:
-        """As [aggregation] has them, for a group of all peers."""
+        """The arithmetic of shares from [aggregation], for a group of all peers."""
         section = self.of.task.aggregation
         return ShareSettings(section.shares, section.clip, section.max_share_value).for_group(self.of.peers)
 
 
 def share_errors(vectors: Sequence[Floats], shares: Shares, rng: np.random.Generator) -> Floats:
-    """(d,) float64: how far the mean that a group decodes is from the true mean of its `vectors` (d,)."""
+    """The absolute errors (d,) float64 of the mean that a group decodes from its `vectors` (d,)."""
     true = np.mean(vectors, axis=0, dtype=np.float64)
     return np.abs(mean_by_shares(vectors, shares, rng) - true)
 
 
 def mean_by_shares(vectors: Sequence[Floats], shares: Shares, rng: np.random.Generator) -> Floats:
-    """(d,) float32: the mean of one vector a member, as they compute it. Seeds come from `rng`."""
+    """The mean (d,) float32 of one vector per member, as members compute it. Seeds come from `rng`."""
     sums = [shares.encode(vector, rng.bytes(SEED_BYTES))[0] for vector in vectors]
     for (_, recipient), seed in [*_split(sums, shares, rng)]:
         for index in range(shares.payload_count(len(vectors[0]))):
@@ -80,7 +80,7 @@ def mean_by_shares(vectors: Sequence[Floats], shares: Shares, rng: np.random.Gen
 def _split(
     sums: Sequence[Vector], shares: Shares, rng: np.random.Generator
 ) -> Iterator[tuple[tuple[int, int], bytes]]:
-    """A seed for every (sender, recipient); what a sender keeps in `sums` becomes its residual."""
+    """Yield a seed for every (sender, recipient); the sender's vector in `sums` becomes its residual."""
     for sender, recipient in permutations(range(len(sums)), 2):
         seed = rng.bytes(SEED_BYTES)
         shares.subtract(sums[sender], seed)
@@ -88,7 +88,7 @@ def _split(
 
 
 def _added(sums: Sequence[Vector], shares: Shares) -> Floats:
-    """The mean, from all partial sums."""
+    """The mean (d,) of all partial sums."""
     members = tuple(bytes([member]) for member in range(len(sums)))
     total = Total(shares, len(sums[0]), members)
     for member, partial in zip(members, sums, strict=True):

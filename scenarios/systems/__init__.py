@@ -1,1 +1,1 @@
-"""The replayed systems, a folder each."""
+"""The replayed systems, one folder each."""

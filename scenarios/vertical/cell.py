@@ -1,9 +1,10 @@
-"""Vertical learning of two parties as a cell: one network in two halves, a batch at a time.
+"""Vertical learning of two parties as a cell: each has one half of a network, trained batch by batch.
 
     leader ──gradients of the last batch, the next request──▶ follower ──outputs (n, 2)──▶ leader ──▶ step
 
-The loop is the leader's, and the same everywhere; engines differ in the link to the follower: the object
-itself, or a node of its own. Batch order and initial weights follow from the seed; flips do so in replays.
+The leader runs the loop, which is the same in all engines. Engines differ in the link to the follower: a
+local object, or a node of its own. The seed determines batch order and initial weights; in replays also the
+flips.
 """
 
 from __future__ import annotations
@@ -42,18 +43,18 @@ from scenarios.vertical.wide_deep import Descent, Sizes
 
 DATA_SET = "criteo"
 TRUE_LOSS, LOSS = "training loss, true labels", "training loss, labels trained on"
-"""Series: means over the steps of an epoch, each before its step."""
+"""Names of series: mean losses over the steps of an epoch, each taken before its step."""
 ENDS = {"first": 0, "last": -1}
-"""Epochs whose losses are facts too, such as `last training loss, true labels`."""
+"""Epochs whose losses also become facts, such as `last training loss, true labels`."""
 READ = "labels read from gradients"
-"""A fact: the balanced accuracy of a follower that guesses labels from the gradients it was sent."""
+"""The name of a fact: the balanced accuracy of a follower that guesses labels from its gradients."""
 
 _LABELS, _OUTPUTS = 55, 56  # streams of random numbers: [one of these, seed, the arm's salt]
 
 
 @dataclass(frozen=True)
 class VerticalTrain:
-    """The keys of [train] that two parties have. `learning_rate` is Adam's; a round is an epoch."""
+    """The keys of [train] for two parties. `learning_rate` is Adam's; a round is an epoch."""
 
     rounds: int = key(whole(1, 10_000))
     batch_size: int = key(whole(1, 100_000))
@@ -62,7 +63,7 @@ class VerticalTrain:
 
 @dataclass(frozen=True)
 class VerticalCell:
-    """One arm with one seed: two parties, a network in two halves, and what protects labels or outputs."""
+    """One arm with one seed: two parties, a network in two halves, the protection of labels or outputs."""
 
     arm: str
     seed: int
@@ -74,24 +75,24 @@ class VerticalCell:
 
     @property
     def rounds(self) -> int:
-        """Epochs, each with a figure."""
+        """The number of epochs, each with a figure."""
         return self.train.rounds
 
     @property
     def data_sets(self) -> tuple[str, ...]:
-        """The one that is split between two parties."""
+        """The data set that is divided between two parties."""
         return (DATA_SET,)
 
     def check(self, room: Room) -> None:
-        """See Cell.check: rows are there, and label mechanisms are made and tried."""
+        """See Cell.check. Loads the rows, and makes and tries the label mechanism."""
         room.vertical(DATA_SET)
         if self.labels is not None:
             self.labels.make(self.label_words)
 
     def describe(self) -> Json:
-        """All but the seed and the name."""
+        """The cell as JSON, without its seed and name."""
         described = {name: value for name, value in asdict(self).items() if name not in ("arm", "seed")}
-        sizes = {**asdict(self.sizes), "hidden": list(self.sizes.hidden)}  # as JSON gives it back
+        sizes = {**asdict(self.sizes), "hidden": list(self.sizes.hidden)}  # a list, as JSON returns it
         return {"kind": "vertical", **described, "sizes": sizes}
 
     def seeded(self, seed: int) -> VerticalCell:
@@ -99,17 +100,17 @@ class VerticalCell:
         return replace(self, seed=seed)
 
     def lasting(self, rounds: int) -> VerticalCell:
-        """The same arm over so many epochs."""
+        """The same arm over `rounds` epochs."""
         return self.changed({"train": {"rounds": rounds}})
 
     def among(self, peers: int) -> VerticalCell:
-        """Refused. Raises ConfigError."""
+        """Raise ConfigError: there are always two parties."""
         raise ConfigError(
             f"--peers {peers}: vertical learning here has two parties, whose columns are fixed; leave it out"
         )
 
     def changed(self, table: Mapping[str, Mapping[str, object]]) -> VerticalCell:
-        """With keys of [train] set anew. Raises ConfigError."""
+        """The same arm with new values for keys of [train]. Raises ConfigError."""
         foreign = [section for section in table if section != "train"]
         if foreign:
             named = f"{foreign[0]}.{next(iter(table[foreign[0]]), '')}"
@@ -120,7 +121,7 @@ class VerticalCell:
         )
 
     def replay(self, room: Room) -> Outcome:
-        """Both parties in this process, with seeded flips."""
+        """Run both parties in this process, with flips from the seed."""
         leaders, followers = dealt(room.vertical(DATA_SET))
         plan = plan_of(self, len(leaders.labels), len(leaders.judged_labels))
         link = Beside(follower_of(self, followers, self.output_words))
@@ -128,22 +129,22 @@ class VerticalCell:
 
     @property
     def network(self) -> Network:
-        """The model, and how it learns."""
+        """The model and its optimisers."""
         return Network(self.sizes, replace(self.descent, learning_rate=self.train.learning_rate), self.seed)
 
     @property
     def label_words(self) -> SeededWords:
-        """What flips of labels follow from in replays."""
+        """The random words of label flips in replays."""
         return SeededWords(np.random.default_rng([_LABELS, self.seed, salt_of(self.arm)]))
 
     @property
     def output_words(self) -> SeededWords:
-        """What flips of the follower's signs follow from in replays."""
+        """The random words of flips of the follower's signs in replays."""
         return SeededWords(np.random.default_rng([_OUTPUTS, self.seed, salt_of(self.arm)]))
 
 
 def plan_of(cell: VerticalCell, training: int, judged: int) -> Plan:
-    """What both parties are told."""
+    """The plan that both parties know."""
     return Plan(training, judged, cell.rounds, cell.train.batch_size, cell.seed)
 
 
@@ -156,18 +157,18 @@ def follower_of(cell: VerticalCell, rows: FollowerRows, words: Words) -> Followe
 
 
 class Link(Protocol):
-    """The leader's way to the follower."""
+    """The leader's link to the follower."""
 
     def exchange(self, request: Request, gradients: Floats) -> Floats:
-        """Give `gradients` (m, 2) in the outputs before, get the outputs (n, 2) of `request`'s rows.
+        """Send `gradients` (m, 2) for the previous outputs; return the outputs (n, 2) for `request`'s rows.
 
-        Raises UserError where the follower is gone.
+        Raises UserError if the follower is gone.
         """
 
 
 @dataclass(frozen=True)
 class Beside:
-    """The follower in the same process."""
+    """A link to a follower in the same process."""
 
     follower: Follower
 
@@ -179,8 +180,8 @@ class Beside:
 def epochs_of(
     cell: VerticalCell, plan: Plan, rows: LeaderRows, link: Link, words: Words, room: Room
 ) -> Outcome:
-    """All epochs of a cell, from the leader's side. Raises UserError."""
-    from sklearn.metrics import roc_auc_score  # noqa: PLC0415  seconds to import, needed here only
+    """Run all epochs of a cell on the leader's side. Raises UserError."""
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415  a slow import, needed here only
 
     begun, true = time.perf_counter(), rows.labels.astype(np.float64)
     choice = cell.labels
@@ -204,7 +205,7 @@ def epochs_of(
 
 @dataclass
 class _Run:
-    """The leader at work: the gradients that go out with its next request."""
+    """The leader during a run; `gradients` go out with its next request."""
 
     leader: Leader
     link: Link
@@ -212,7 +213,7 @@ class _Run:
     gradients: Floats = field(default_factory=lambda: NO_GRADIENTS)
 
     def epoch(self, requests: Iterator[Request]) -> tuple[list[Step], Floats]:
-        """The steps of an epoch, and the logits (n,) of all judged rows after it."""
+        """Run an epoch; return its steps, and the logits (n,) of all judged rows after it."""
         steps, logits = [], []
         for request in requests:
             outputs = self.link.exchange(request, self.gradients)
@@ -226,39 +227,39 @@ class _Run:
         return steps, np.concatenate(logits)
 
 
-# -- what a follower reads, and what the outcome tells -----------------------------------------------------
+# -- the follower's guesses, and the facts of the outcome --------------------------------------------------
 
 
 class Readings:
-    """What a follower can tell of labels from nothing but the gradients that it is sent.
+    """The labels that a follower can guess from the gradients alone.
 
-    A row's gradient has one sign where the label it was trained on is 1 and the other where it is 0: in a
-    batch, the sign of most rows is taken for 0. Over the epochs the signs of a row are added up.
+    The sign of a row's gradient shows the label that the row was trained on. In each batch the follower takes
+    the more frequent sign for label 0. It adds up the signs of a row over the epochs.
     """
 
     def __init__(self, rows: int) -> None:
         self._votes = np.zeros(rows)
 
     def see(self, request: Request, gradients: Floats) -> None:
-        """The gradients (n, 2) of a batch."""
+        """Add the votes from a batch's gradients (n, 2)."""
         signs = np.sign(gradients[:, -1])
         self._votes[request.rows] += signs if signs.sum() < 0 else -signs
 
     def accuracy(self, labels: NDArray[np.int64]) -> float:
-        """Balanced, of the guesses for all rows; 0.5 is what guessing without looking gives."""
+        """The balanced accuracy of the guesses for all rows; 0.5 is that of random guesses."""
         from sklearn.metrics import balanced_accuracy_score  # noqa: PLC0415  as above
 
         return float(balanced_accuracy_score(labels, self._votes > 0))
 
 
 def protection_of(cell: VerticalCell) -> dict[str, Fact]:
-    """What a cell's protection promises over all epochs."""
+    """The facts about a cell's protection over all epochs."""
     choice = cell.labels or cell.outputs
     return dict(NOTHING) if choice is None else choice.facts(cell.rounds)
 
 
 def judged_facts(labels: NDArray[np.int64], logits: Floats) -> dict[str, Fact]:
-    """How good the logits (n,) of judged rows are, beside the share of the most frequent label."""
+    """Facts about the quality of judged rows' logits (n,), with the share of the most frequent label."""
     from sklearn.metrics import balanced_accuracy_score, log_loss  # noqa: PLC0415  as above
 
     probabilities = expit(logits.astype(np.float64))

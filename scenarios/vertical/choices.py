@@ -1,4 +1,4 @@
-"""What protects the labels, or the follower's outputs, as plain values of a cell; and what it truly costs."""
+"""The protection of labels or of the follower's outputs, as plain values of a cell, and its true cost."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from scenarios.vertical.wide_deep import SCALARS
 
 Labels = NDArray[np.floating]
 Flip = Callable[[Labels], Labels]
-"""What mechanisms.labels.flips.LabelDP is once made: from labels (n,) to noisy ones."""
+"""A function from labels (n,) to noisy labels (n,), such as a mechanisms.labels.flips.LabelDP."""
 
 LABEL_DP = "mechanisms.labels:LabelDP"
 DELTA = 1e-5
-"""For the accountant's epsilon beside the pure one."""
+"""The delta of the accountant's epsilon, which is shown besides the pure one."""
 ONE_LABEL = f"the label of one example; neighbours: {Relation.REPLACE} one; pure, no norm"
 ONE_EMBEDDING = f"all outputs for one example; neighbours: {Relation.REPLACE} them by any; pure, no norm"
 _BEYOND_LABELS = (
@@ -52,21 +52,21 @@ NOTHING: Mapping[str, Fact] = {
 
 @dataclass(frozen=True)
 class Redrawn:
-    """Flips drawn afresh whenever labels (n,) are read, as the original does it at every step."""
+    """Labels (n,) with flips that are drawn anew at every reading, as the original does at every step."""
 
     flip: Flip
     labels: Labels
 
     def __getitem__(self, rows: Rows) -> Labels:
-        """Noisy labels of rows (m,), (m,)."""
+        """The noisy labels (m,) of rows (m,)."""
         return self.flip(self.labels[rows])
 
 
 @dataclass(frozen=True)
 class LabelChoice:
-    """A label mechanism: a class that is called with `words` and `parameters`, and then with labels.
+    """A label mechanism: a class, instantiated with `words` and `parameters`, then called with labels.
 
-    redrawn: whether labels are drawn afresh whenever they are read, instead of once.
+    redrawn: whether flips are drawn anew whenever labels are read, instead of once.
     """
 
     path: str
@@ -74,7 +74,7 @@ class LabelChoice:
     redrawn: bool = False
 
     def make(self, words: Words) -> Flip:
-        """The mechanism, tried on four labels. Raises ConfigError."""
+        """Make the mechanism and try it on four labels. Raises ConfigError."""
         made = import_class(self.path)
         try:
             flip: Flip = made(words=words, **self.parameters)
@@ -99,7 +99,7 @@ class LabelChoice:
             )
 
     def source(self, flip: Flip, labels: Labels) -> LabelSource:
-        """What the leader reads its labels from; `labels` (n,) are the true ones."""
+        """The source of the leader's labels; `labels` (n,) are the true ones."""
         if self.redrawn:
             return Redrawn(flip, labels)
         if isinstance(flip, LabelDP):
@@ -107,11 +107,11 @@ class LabelChoice:
         return flip(labels)
 
     def facts(self, epochs: int) -> dict[str, Fact]:
-        """What it promises where each label is read once an epoch; no epsilon where none is known."""
+        """The facts about its protection if each label is read once per epoch; no epsilon if unknown."""
         flip, draws = self.make(SeededWords(np.random.default_rng(0))), epochs if self.redrawn else 1
         how = "afresh each time they are read" if self.redrawn else "once"
         said: dict[str, Fact] = {"protects": f"labels, flipped {how}", "draws of a label": draws}
-        if type(flip) is not LabelDP:  # what another class promises is not known here
+        if type(flip) is not LabelDP:  # the guarantee of other classes is unknown
             return {**NOTHING, **said, "outside": ""}
         return {
             **said,
@@ -131,11 +131,11 @@ class EmbeddingChoice:
     epsilon: float | None
 
     def make(self, words: Words) -> Protect:
-        """The mechanism."""
+        """Make the mechanism."""
         return EmbeddingDP(self.epsilon, words)
 
     def facts(self, epochs: int) -> dict[str, Fact]:
-        """What it promises: an example's outputs leave once an epoch, and are other ones each time."""
+        """The facts about its protection: an example's outputs leave once per epoch and differ each time."""
         mechanism = EmbeddingDP(self.epsilon, SeededWords(np.random.default_rng(0)))
         total = epochs * mechanism.total_epsilon(SCALARS)
         finite = math.isfinite(total)
@@ -152,5 +152,5 @@ class EmbeddingChoice:
 
 
 def protect_of(choice: EmbeddingChoice | None, words: Words) -> Protect:
-    """What the follower does to its outputs."""
+    """The function that the follower applies to its outputs."""
     return as_they_are if choice is None else choice.make(words)

@@ -1,9 +1,9 @@
-"""The two parties of vertical learning: who holds what, and what each does with what the other sends.
+"""The two parties of vertical learning: their data, and how each processes the messages of the other.
 
     follower   its own columns ──▶ outputs (n, 2) ──▶ leader         and takes the gradients in them
     leader     its own columns, the labels; learns from the outputs, and gives the gradients in them
 
-Neither sees the other's columns, and the follower sees no label, but what the gradients tell of them.
+Neither party sees the other's columns. The follower sees no label, only what the gradients reveal about them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Rows = NDArray[np.int64]
 _ORDER, _LEADER, _FOLLOWER, _TOP = 51, 52, 53, 54  # streams of random numbers: [one of these, seed, ...]
 
 
-# -- who holds what ----------------------------------------------------------------------------------------
+# -- the parties' data -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class FollowerRows:
-    """The follower's columns of the training rows, and of those that the model is judged on."""
+    """The follower's columns of the training rows and of the judged rows."""
 
     train: Fields
     judged: Fields
@@ -51,7 +51,7 @@ class LeaderRows:
 
 
 def dealt(rows: Criteo) -> tuple[LeaderRows, FollowerRows]:
-    """What each party holds. The model is judged on the dev and test rows together."""
+    """Divide the data between the parties. The model is judged on the dev and test rows together."""
     train, judged = rows.train, _together(rows.dev, rows.test)
     leader = LeaderRows(train.leader, judged.leader, train.labels, judged.labels)
     return leader, FollowerRows(train.follower, judged.follower)
@@ -70,12 +70,12 @@ def _below(one: Fields, other: Fields) -> Fields:
     return Fields(ids, np.concatenate([one.weights, other.weights]), one.vocabulary)
 
 
-# -- what both know ----------------------------------------------------------------------------------------
+# -- shared knowledge --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Request:
-    """Rows (n,) whose outputs the leader needs next: of the training rows to learn from, or judged ones."""
+    """The rows (n,) whose outputs the leader needs next: training rows if `learning`, else judged rows."""
 
     epoch: int
     step: int
@@ -85,7 +85,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Plan:
-    """What both parties were told: how many rows there are, and in which order they come."""
+    """The plan that both parties know: the numbers of rows, and their order."""
 
     training: int
     judged: int
@@ -94,7 +94,7 @@ class Plan:
     seed: int
 
     def requests(self) -> Iterator[Request]:
-        """All of the run, in order: each epoch the training rows, shuffled, then the judged ones."""
+        """All requests of the run, in order: per epoch the shuffled training rows, then the judged rows."""
         for epoch in range(1, self.epochs + 1):
             order = np.random.default_rng([_ORDER, self.seed, epoch]).permutation(self.training)
             yield from self._batches(epoch, True, order)
@@ -107,7 +107,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Network:
-    """The model and how it learns; initial weights follow from `seed`."""
+    """The model and its optimisers; `seed` determines the initial weights."""
 
     sizes: Sizes
     descent: Descent
@@ -118,16 +118,16 @@ class Network:
 
 
 Protect = Callable[[Tensor], Tensor]
-"""What the follower does to its outputs (n, 2) before they leave."""
+"""A function that the follower applies to its outputs (n, 2) before it sends them."""
 
 
 def as_they_are(outputs: Tensor) -> Tensor:
-    """No protection."""
+    """Return the outputs without protection."""
     return outputs
 
 
 class Follower:
-    """The party without labels. Gradients in what left are taken for those in what it was made from."""
+    """The party without labels. It uses gradients in the protected outputs as those in the original ones."""
 
     def __init__(self, rows: FollowerRows, network: Network, protect: Protect) -> None:
         self._rows = {True: _Columns(rows.train), False: _Columns(rows.judged)}
@@ -138,9 +138,9 @@ class Follower:
         self._sent: Tensor | None = None
 
     def answer(self, request: Request, gradients: Floats) -> Floats:
-        """Take the `gradients` (m, 2) in the outputs before, if those were to learn from; outputs (n, 2).
+        """Learn from `gradients` (m, 2) if the previous outputs were for learning; return new outputs (n, 2).
 
-        Raises UserError where they are no longer finite.
+        Raises UserError if the outputs are no longer finite.
         """
         if self._sent is not None:
             self._learner.learn(self._sent, torch.tensor(gradients))
@@ -160,13 +160,13 @@ class _Columns:
         self._ids, self._weights = torch.tensor(fields.ids), torch.tensor(fields.weights)
 
     def of(self, rows: Rows) -> tuple[Tensor, Tensor]:
-        """(n, fields) ids and weights of rows (n,)."""
+        """The ids and weights, (n, fields) each, of rows (n,)."""
         chosen = torch.from_numpy(rows)
         return self._ids[chosen], self._weights[chosen]
 
 
 def diverged(epoch: int) -> UserError:
-    """The line for outputs or losses that are not finite."""
+    """The error for outputs or losses that are not finite."""
     return UserError(f"training diverged in epoch {epoch}; lower train.learning_rate")
 
 
@@ -177,14 +177,14 @@ class LabelSource(Protocol):
     """The labels that the leader trains on."""
 
     def __getitem__(self, rows: Rows) -> NDArray[np.floating]:
-        """Those of rows (n,), (n,)."""
+        """The labels (n,) of rows (n,)."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a step gives: the gradients (n, 2) in the follower's outputs, and two losses before the step.
+    """The results of a step: the gradients (n, 2) in the follower's outputs, and two losses before the step.
 
-    Each is the mean cross entropy: with the labels that were trained on, and with the true ones.
+    Both losses are mean cross entropies, one with the labels trained on, one with the true labels.
     """
 
     gradients: Floats
@@ -193,7 +193,7 @@ class Step:
 
 
 class Leader:
-    """The party with the labels. It trains on those of `source`, and reports with the true ones too."""
+    """The party with the labels. It trains on the labels of `source` and also reports with the true ones."""
 
     def __init__(self, rows: LeaderRows, network: Network, source: LabelSource) -> None:
         self._rows = {True: _Columns(rows.train), False: _Columns(rows.judged)}
@@ -205,9 +205,9 @@ class Leader:
         self._learner = Learner(bottom, network.descent, self._top.parameters())
 
     def learn(self, request: Request, outputs: Floats) -> Step:
-        """One step with the follower's `outputs` (n, 2). Raises UserError for a loss that is not finite."""
+        """Do a step with the follower's `outputs` (n, 2). Raises UserError for a loss that is not finite."""
         received, gradients = torch.tensor(outputs, requires_grad=True), torch.zeros(outputs.shape)
-        received.grad = gradients  # what is added to
+        received.grad = gradients  # the backward pass adds to it
         logits = self._logits(request, received)
         noisy = torch.tensor(self._source[request.rows], dtype=torch.float32)
         loss = functional.binary_cross_entropy_with_logits(logits, noisy)
@@ -231,4 +231,4 @@ class Leader:
 
 
 NO_GRADIENTS: Floats = np.zeros((0, SCALARS), np.float32)
-"""What goes out with the first request, and after rows that were judged."""
+"""The gradients that go out with the first request, and after judged rows."""

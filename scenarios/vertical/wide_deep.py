@@ -1,4 +1,4 @@
-"""The wide and deep network, cut between two parties (Cheng et al. 2016; the cut is MindSpore Federated's).
+"""The wide and deep network, split between two parties (Cheng et al. 2016; split as in MindSpore Federated).
 
     ids, weights (n, fields) ──▶ Bottom ──▶ (n, 2): a wide and a deep scalar     one at each party
     both parties' (n, 2) side by side ──▶ top: dense 4 ──▶ 1 ──▶ logit           at the leader
@@ -20,12 +20,12 @@ from torch.nn import functional
 
 EMBEDDING_STD = 0.01
 SCALARS = 2
-"""What a bottom gives for a row: its wide and its deep output."""
+"""The number of outputs of a bottom for a row: one wide, one deep."""
 
 
 @dataclass(frozen=True)
 class FtrlSettings:
-    """The algorithm's constants: alpha, lambda_1, lambda_2, and what n starts at."""
+    """The algorithm's constants: alpha, lambda_1, lambda_2, and the initial n."""
 
     learning_rate: float
     l1: float
@@ -34,13 +34,13 @@ class FtrlSettings:
 
 
 class Ftrl:
-    """FTRL-Proximal, which torch does not have: McMahan et al. 2013, "Ad Click Prediction", Algorithm 1.
+    """FTRL-Proximal, which torch lacks: McMahan et al. 2013, "Ad Click Prediction", Algorithm 1.
 
         sigma = (sqrt(n + g^2) - sqrt(n)) / rate;   z += g - sigma w;   n += g^2
         w = 0 where |z| <= l1, else -(z - sign(z) l1) / (sqrt(n) / rate + l2)
 
-    with beta = 0, and n starting at `accumulator` instead of 0. Weights start at 0, as z does. z and n are
-    kept for each coordinate.
+    with beta = 0, and with n starting at `accumulator` instead of 0. Weights and z start at 0. Each
+    coordinate has its own z and n.
     """
 
     def __init__(self, parameters: Sequence[Tensor], settings: FtrlSettings) -> None:
@@ -51,7 +51,7 @@ class Ftrl:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Move each parameter by the gradient that it has; one without a gradient stays as it is."""
+        """Update each parameter by its gradient; one without a gradient stays the same."""
         for weights, z, n in zip(self._parameters, self._sums, self._squares, strict=True):
             if weights.grad is not None:
                 self._move(weights, weights.grad, z, n)
@@ -67,7 +67,7 @@ class Ftrl:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers an id has in the deep table, and the widths of the hidden layers."""
+    """The dimension of the deep table's embeddings, and the widths of the hidden layers."""
 
     embedding: int
     hidden: tuple[int, ...]
@@ -75,7 +75,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Descent:
-    """How a party learns. l2: half of it times the squares of the deep table is added to the loss."""
+    """The optimiser settings of a party. The loss includes l2 / 2 times the squares of the deep table."""
 
     learning_rate: float
     adam_epsilon: float
@@ -84,7 +84,7 @@ class Descent:
 
 
 class Bottom(nn.Module):
-    """One party's part: from ids (n, fields) and weights (n, fields) to (n, 2), wide and deep."""
+    """One party's half: from ids (n, fields) and weights (n, fields) to wide and deep outputs (n, 2)."""
 
     def __init__(self, vocabulary: int, fields: int, sizes: Sizes) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class Bottom(nn.Module):
         self.layers = _perceptron((fields * sizes.embedding, *sizes.hidden, 1))
 
     def forward(self, ids: Tensor, weights: Tensor) -> Tensor:
-        """(n, 2) of ids (n, fields) int64 and weights (n, fields)."""
+        """The outputs (n, 2) for ids (n, fields) int64 and weights (n, fields)."""
         weighed = weights.unsqueeze(2)  # (n, fields, 1)
         wide = (functional.embedding(ids, self.wide) * weighed).sum(1) + self.wide_bias  # (n, 1)
         deep = (functional.embedding(ids, self.deep) * weighed).flatten(1)  # (n, fields * embedding)
@@ -102,12 +102,12 @@ class Bottom(nn.Module):
 
     @property
     def wide_part(self) -> tuple[nn.Parameter, ...]:
-        """What FTRL moves."""
+        """The parameters that FTRL updates."""
         return (self.wide, self.wide_bias)
 
     @property
     def deep_part(self) -> tuple[nn.Parameter, ...]:
-        """What Adam moves."""
+        """The parameters that Adam updates."""
         return (self.deep, *self.layers.parameters())
 
 
@@ -119,20 +119,20 @@ def _perceptron(widths: Sequence[int]) -> nn.Sequential:
 
 
 def drawn_bottom(vocabulary: int, fields: int, sizes: Sizes, seed: Sequence[int]) -> Bottom:
-    """A bottom whose initial weights follow from `seed`."""
+    """A bottom with initial weights from `seed`."""
     with _drawing(seed):
         return Bottom(vocabulary, fields, sizes)
 
 
 def drawn_top(seed: Sequence[int]) -> nn.Linear:
-    """The top whose initial weights follow from `seed`: from (n, 4) to logits (n, 1)."""
+    """The top, from (n, 4) to logits (n, 1), with initial weights from `seed`."""
     with _drawing(seed):
         return nn.Linear(2 * SCALARS, 1)
 
 
 @contextmanager
 def _drawing(seed: Sequence[int]) -> Iterator[None]:
-    """Torch's initialisers know one generator, the process's: it is left as it was."""
+    """Seed torch's global generator, the only one of its initialisers, and restore it afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(int(np.random.SeedSequence(seed).generate_state(1)[0]))
         yield
@@ -149,7 +149,7 @@ class Learner:
         self._adam = torch.optim.Adam(deep, lr=descent.learning_rate, eps=descent.adam_epsilon)
 
     def learn(self, outputs: Tensor, gradients: Tensor) -> None:
-        """One step by the `gradients` in `outputs`, of the same shape: (n, 2), or () for a loss."""
+        """Do a step with the `gradients` in `outputs`, of the same shape: (n, 2), or () for a loss."""
         self._adam.zero_grad()
         for weights in self.bottom.wide_part:
             weights.grad = None

@@ -1,4 +1,4 @@
-"""The arms of scenario `aldp`: what they are called, and which of them stand on one line of a plot."""
+"""The arms of scenario `aldp`: their names, and the lines of plots that they belong to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scenarios.swarms.share_errors import ShareErrorCell
 
 PEERS = 10
 STATED = (1, 5, 10, 20, 50, 100, 300, 1000, 3000, 10_000)
-"""Epsilons that are asked for, over all rounds."""
+"""The requested epsilons, over all rounds."""
 RECORD_EPSILONS = (1, 5, 10, 20)
 SWARM_SIZES = (3, 5, PEERS, 20, 30)
 SIZES_EPSILON = 300
@@ -22,41 +22,41 @@ CAPS = (1, 3, 10)
 CAPS_EPSILON = 3000
 RADII = ("raw", "aggregate", "quantile", "fixed")
 POWERS = range(7)
-"""max_share_value is 10 to the power of these."""
+"""The exponents of max_share_value, to base 10."""
 SHARE_ROUNDS = 3
 
 NONE, RING, SEED = "none", "shares-ring", "shares-seed"
 
 
 def exact(epsilon: float) -> str:
-    """Adaptive local noise at this epsilon, calibrated exactly."""
+    """The name of the arm with adaptive local noise at this epsilon, calibrated exactly."""
     return f"exact-{epsilon:g}"
 
 
 def linear(epsilon: float) -> str:
-    """The same as the source's code calibrates it."""
+    """The name of the same arm with the calibration of the source's code."""
     return f"linear-{epsilon:g}"
 
 
 def record(epsilon: float) -> str:
-    """Private gradient steps, with this epsilon for each record."""
+    """The name of the arm with private gradient steps, at this epsilon per record."""
     return f"dp-sgd-{epsilon:g}"
 
 
 def sized(kind: str, peers: int) -> str:
-    """`none`, or `exact` at the epsilon for sizes, among so many peers."""
+    """The name of the arm `none`, or `exact` at the epsilon for sizes, with `peers` peers."""
     name = NONE if kind == "none" else exact(SIZES_EPSILON)
     return name if peers == PEERS else f"{name}-n{peers}"
 
 
 def capped(radius: str, cap: float) -> str:
-    """Exact noise at the epsilon for caps, its radius by this rule, at most `cap`."""
+    """The name of the arm with exact noise at the epsilon for caps; the rule `radius` gives at most `cap`."""
     usual = radius == "raw" and cap == _TASK.privacy.clipping_radius
     return exact(CAPS_EPSILON) if usual else f"{radius}-cap{cap:g}"
 
 
 def floats(power: int) -> str:
-    """Float shares within +-10 to this power."""
+    """The name of the arm with float shares within +-10^power."""
     return f"shares-float-1e{power}"
 
 
@@ -108,7 +108,7 @@ def _shares(arm: str, kind: str, max_share_value: float) -> ShareErrorCell:
 
 
 def all_lines() -> Iterator[Cell]:
-    """Every line's cells; one that stands on two of them comes twice."""
+    """The cells of every line; a cell on two lines comes twice."""
     yield from _over_epsilon()
     yield from _over_sizes()
     yield from _over_caps()
@@ -119,12 +119,12 @@ ARMS: tuple[Cell, ...] = tuple({cell.arm: cell for cell in all_lines()}.values()
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> SwarmCell:
-    """An arm with a node's mechanism of one's own; parameters are keys of [privacy]. Raises ConfigError."""
+    """An arm with a user's node mechanism; parameters are keys of [privacy]. Raises ConfigError."""
     import_class(path)
     return _cell("own", {**parameters, "mechanism": path})
 
 
-# -- what was run ------------------------------------------------------------------------------------------
+# -- arms that were run ------------------------------------------------------------------------------------
 
 
 def run_of(sweep: Sweep, arms: Iterable[str]) -> list[str]:
@@ -133,12 +133,12 @@ def run_of(sweep: Sweep, arms: Iterable[str]) -> list[str]:
 
 
 def by_stated(sweep: Sweep, arms: Iterable[str], fact: str = "stated") -> dict[str, float]:
-    """Those of `arms` that were run, each with the epsilon that was asked for, or another fact."""
+    """Those of `arms` that were run, each with its requested epsilon, or with another fact."""
     return {arm: sweep.number(arm, fact) for arm in run_of(sweep, arms)}
 
 
 def tasks_of(sweep: Sweep) -> dict[str, SwarmCell]:
-    """The swarm of every arm that was run: with --peers and --set an arm may be more than its name says."""
+    """The swarm of every arm that was run; --peers and --set may change what the arm's name says."""
     found: dict[str, SwarmCell] = {}
     for cell in sweep.arms:
         if isinstance(cell, SwarmCell | ShareErrorCell):

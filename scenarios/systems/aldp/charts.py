@@ -1,4 +1,4 @@
-"""The plots and tables of scenario `aldp`. Some show accuracies, the last ones errors of shares."""
+"""The plots and tables of scenario `aldp`: accuracies first, then errors of shares."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from scenarios.systems.aldp.arms import (
 )
 
 STATED_ERROR = 10e-8
-"""Of a sum of shares, over maxShareValue, as the source has it."""
+"""The error of a sum of shares over maxShareValue that the source states."""
 RADIUS_NAMES = {
     "raw": "mean of one's last norms (as the source has it)",
     "aggregate": "from the last aggregates",
@@ -41,7 +41,7 @@ RADIUS_NAMES = {
 
 
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
-    """All with a line of two points or more, the most telling first."""
+    """All charts that have a line of two or more points, the most informative first."""
     made = (
         *(over_epsilon(sweep), truly_spent(sweep), over_caps(sweep), over_peers(sweep)),
         *(share_errors(sweep), by_round(sweep)),
@@ -50,12 +50,12 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
 
 
 def _shows(trace: Json) -> bool:
-    """Whether it is a line of figures; a dashed one is only there to compare with."""
+    """Whether a trace shows figures; a dashed line is only for comparison."""
     return len(trace["x"]) > 1 and trace["line"].get("dash") != "dash"
 
 
 def over_epsilon(sweep: Sweep) -> Chart:
-    """Accuracy over the true epsilon, and over the one that linear-classic states."""
+    """Accuracy over the true epsilon, and over the epsilon that linear-classic states."""
     lines = (
         ("aldp, exact", by_stated(sweep, map(exact, STATED), "epsilon"), 0, "solid"),
         ("linear-classic, by its true epsilon", by_stated(sweep, map(linear, STATED), "epsilon"), 1, "solid"),
@@ -95,7 +95,7 @@ def truly_spent(sweep: Sweep) -> Chart:
 
 
 def over_caps(sweep: Sweep) -> Chart:
-    """Accuracy over the cap of the radius, by the rule that the radius follows."""
+    """Accuracy over the cap of the radius, a line for each rule of the radius."""
     cells, drawn = tasks_of(sweep), run_of(sweep, (capped(radius, cap) for radius in RADII for cap in CAPS))
     traces = []
     for place, radius in enumerate(RADII):
@@ -132,7 +132,7 @@ def over_peers(sweep: Sweep) -> Chart:
 
 
 def share_errors(sweep: Sweep) -> Chart:
-    """The error of a mean of shares over their range."""
+    """The error of a mean of shares over the range of the shares."""
     values = {arm: _max_share_value(sweep, arm) for arm in run_of(sweep, map(floats, POWERS))}
     between = list(values.values())
     largest = [sweep.number(arm, "largest_error") for arm in values]
@@ -154,7 +154,7 @@ def share_errors(sweep: Sweep) -> Chart:
 
 
 def by_round(sweep: Sweep) -> Chart:
-    """How some arms learn."""
+    """Accuracy by round for some arms."""
     kinds = {exact(3000): "aldp", exact(300): "aldp", exact(20): "aldp", record(20): "dp-sgd"}
     names = {arm: f"{kind}, epsilon {_stated(sweep, [arm])}" for arm, kind in kinds.items()}
     lines = {NONE: "no noise", **names}
@@ -178,7 +178,7 @@ def _log(title: str) -> Json:
 
 
 def _stated(sweep: Sweep, arms: Iterable[str]) -> str:
-    """The epsilon that the first of these was asked for."""
+    """The requested epsilon of the first of these arms, as text."""
     return next((amount(stated) for stated in by_stated(sweep, arms).values()), "none")
 
 
@@ -190,7 +190,7 @@ def _max_share_value(sweep: Sweep, arm: str) -> float:
 
 
 def tables(sweep: Sweep) -> tuple[Table, ...]:
-    """Accuracies, errors, and what is protected; none without rows."""
+    """Tables of accuracies, errors and protection, without those that have no rows."""
     errors = {cell.arm for cell in sweep.arms if isinstance(cell, ShareErrorCell)}
     accurate = {arm: outcomes for arm, outcomes in sweep.outcomes.items() if arm not in errors}
     made = (
@@ -224,7 +224,7 @@ def _errors_row(sweep: Sweep, arm: str) -> tuple[str, ...]:
 
 
 def _kinds(sweep: Sweep) -> Mapping[str, str]:
-    """An arm of each kind that was run, with the kind's name."""
+    """From one arm of each kind that was run to the kind's name."""
     kinds: dict[str, list[str]] = {
         "aldp, exact": [exact(epsilon) for epsilon in STATED],
         "aldp, linear-classic": [linear(epsilon) for epsilon in STATED],
@@ -238,7 +238,7 @@ def _kinds(sweep: Sweep) -> Mapping[str, str]:
 
 
 def outside_table(sweep: Sweep, kinds: Mapping[str, str]) -> Table:
-    """What no epsilon covers."""
+    """A table of what no epsilon covers."""
     rows = tuple(
         (kind, str(sweep.fact(arm, "outside") or "nothing that leaves a node"))
         for arm, kind in kinds.items()

@@ -1,4 +1,4 @@
-"""The arms of scenario `attacks`: what is sent, in which sum, and under which noise."""
+"""The arms of scenario `attacks`: the updates, the size of the sum, and the noise."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from scenarios.study.sweep import Sweep
 Attack = InversionCell | PropertyCell | MembershipCell
 DELTA = 1e-5
 SUMS = (1, 3, 10, 30, 100)
-"""Updates of one row each in a sum, for inversion; 1: the bare update."""
+"""The number of updates in a sum, of one row each, for inversion; 1: the bare update."""
 MEMBERS = (1, 3, 10)
-"""Updates in a sum, for property inference."""
+"""The number of updates in a sum, for property inference."""
 UPDATE_EPSILONS = (1, 8, 100, 1000, 10000)
-"""Of one offer, for one node's whole data set."""
+"""Epsilons of one offer, for one node's whole data set."""
 RECORD_EPSILONS = (1, 8)
-"""Of one training, for one record."""
+"""Epsilons of one training, for one record."""
 NODE_ROWS = (16, 100, 287)
-"""Rows of a node that trains as nodes do by default; 287 is a fifth of the digits."""
+"""The rows of a node with the default training; 287 is a fifth of the digits."""
 
 INVERSION_RADIUS, PROPERTY_RADIUS = 0.1, 0.2
 """Clipping radii (L2) of the noised updates."""
@@ -41,32 +41,32 @@ AS_NODES = TrainSection(rounds=1, epochs=2, batch_size=16, learning_rate=0.1, mo
 
 
 def inversion_sum(updates: int) -> str:
-    """So many updates of one step on one row."""
+    """The name of the arm with a sum of `updates` updates, each of one step on one row."""
     return "inversion-bare" if updates == 1 else f"inversion-sum{updates}"
 
 
 def inversion_node(rows: int, updates: int = 1) -> str:
-    """So many updates of nodes with so many rows, trained as nodes do by default."""
+    """The name of the arm with a sum of `updates` updates of nodes with `rows` rows and default training."""
     return f"inversion-node{rows}" + (f"-sum{updates}" if updates > 1 else "")
 
 
 def inversion_noise(epsilon: float) -> str:
-    """The bare update of one row, clipped and noised."""
+    """The name of the arm with the bare update of one row, clipped and noised."""
     return f"inversion-epsilon{epsilon:g}"
 
 
 def property_sum(updates: int) -> str:
-    """So many clients' updates."""
+    """The name of the arm with a sum of `updates` clients' updates."""
     return "property-bare" if updates == 1 else f"property-sum{updates}"
 
 
 def property_noise(epsilon: float) -> str:
-    """One client's update, clipped and noised."""
+    """The name of the arm with one client's update, clipped and noised."""
     return f"property-epsilon{epsilon:g}"
 
 
 def membership_noise(epsilon: float) -> str:
-    """Training with private gradients; 0: without."""
+    """The name of the arm with private gradients at this epsilon; 0: without."""
     return f"membership-epsilon{epsilon:g}" if epsilon else "membership-none"
 
 
@@ -74,7 +74,7 @@ def membership_noise(epsilon: float) -> str:
 
 
 def local(epsilon: float, clipping_radius: float) -> PrivacySection:
-    """Local noise on the update, at a radius that clips nearly all: there noise is least beside it."""
+    """Local noise on the update. The radius clips nearly all updates, so the relative noise is least."""
     return PrivacySection("ldp", float(epsilon), DELTA, clipping_radius)
 
 
@@ -119,7 +119,7 @@ ARMS: tuple[Attack, ...] = (*_inversions(), *_properties(), *_memberships())
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> InversionCell:
-    """Inversion of the bare update of one row, under a node's mechanism of one's own.
+    """Inversion of the bare update of one row, with a user's node mechanism.
 
     Parameters are keys of [privacy]. Raises ConfigError.
     """
@@ -128,9 +128,9 @@ def own(path: str, parameters: Mapping[str, Any]) -> InversionCell:
     return _inversion("own", ONE_STEP, privacy, 1, 1)
 
 
-# -- what was run ------------------------------------------------------------------------------------------
+# -- arms that were run ------------------------------------------------------------------------------------
 
 
 def run_of(sweep: Sweep, arms: Iterable[str]) -> list[str]:
-    """Those that this run has, in order."""
+    """Those of `arms` that were run, in order."""
     return [arm for arm in arms if sweep.has(arm)]

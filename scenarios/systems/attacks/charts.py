@@ -36,11 +36,11 @@ PICTURED: Mapping[str, str] = {
     inversion_noise(100): "ε 100",
     "own": "own",
 }
-"""Arms whose pictures are drawn, with the words over them."""
+"""The arms whose pictures are drawn, with their captions."""
 PICTURED_SEEDS = 3
 SIMILARITY: Json = {"title": {"text": "similarity"}, "range": [-0.1, 1.05]}
 CHANCE = 0.5
-"""An AUC of knowing nothing."""
+"""The AUC of random guesses."""
 AUC: Json = {"title": {"text": "AUC"}, "range": [0.4, 1.02]}
 ATTACK_NAMES: Mapping[str, str] = {
     "loss": "loss threshold",
@@ -50,7 +50,7 @@ ATTACK_NAMES: Mapping[str, str] = {
 
 
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
-    """Those that there are figures for, pictures first."""
+    """The charts that have figures, pictures first."""
     return drawn(
         pictures(sweep),
         inversion_by_rows(sweep),
@@ -99,12 +99,12 @@ def _picture(pixels: Sequence[float], place: int, words: str) -> Json:
 
 
 def _on(place: int) -> Json:
-    """The axes of a small picture, by its place from 1."""
+    """The names of a small picture's axes, by its position from 1."""
     return {} if place == 1 else {"xaxis": f"x{place}", "yaxis": f"y{place}"}
 
 
 def _grid(words: Sequence[str], rows: int) -> Json:
-    """Axes for rows of square pictures from the top, and the words over the first row."""
+    """The axes for rows of square pictures, from the top, and the captions over the first row."""
     layout: dict[str, object] = {"showlegend": False, "hovermode": False}
     for row in range(rows):
         for column in range(len(words)):
@@ -138,7 +138,7 @@ def _grid(words: Sequence[str], rows: int) -> Json:
 
 
 def _part(number: int, of: int, gap: float) -> list[float]:
-    """The share of the whole that one of so many has, with a gap between each two."""
+    """The range in [0, 1] of part `number` of `of` equal parts with gaps between them."""
     width = (1 - gap * (of - 1)) / of
     return [number * (width + gap), number * (width + gap) + width]
 
@@ -170,7 +170,7 @@ def inversion_by_rows(sweep: Sweep) -> Chart:
 
 
 def property_by_members(sweep: Sweep) -> Chart:
-    """AUC over the members of a sum, and of one who counts."""
+    """AUC over the members of a sum, for the attack and for an attacker that knows the count."""
     points = _run(sweep, {property_sum(members): float(members) for members in MEMBERS})
     lines = [
         series(sweep, "attack", points, 0),
@@ -247,13 +247,13 @@ def _run(sweep: Sweep, points: Mapping[str, float]) -> dict[str, float]:
 
 
 def tables(sweep: Sweep) -> tuple[Table, ...]:
-    """One for each attack, and what is protected."""
+    """A table for each attack, and one of the protection."""
     found = (inversion_table(sweep), property_table(sweep), membership_table(sweep), _protection(sweep))
     return tuple(table for table in found if table.rows)
 
 
 def inversion_table(sweep: Sweep) -> Table:
-    """Each attack's similarity beside the guess."""
+    """The similarity of each attack, compared with a guess."""
     facts = ("quotient", "search", FINAL, "guess", "recovered")
     headings = ("arm", "quotient", "search", "best", "guess", "recovered", "epsilon")
     return Table(
@@ -262,14 +262,14 @@ def inversion_table(sweep: Sweep) -> Table:
 
 
 def property_table(sweep: Sweep) -> Table:
-    """AUC and accuracy."""
+    """AUC and accuracy of property inference."""
     facts = (FINAL, "accuracy", "counting auc")
     headings = ("arm", "AUC", "accuracy", "AUC by counting", "epsilon")
     return Table("Property inference: mostly women", headings, _rows(sweep, "property", facts))
 
 
 def membership_table(sweep: Sweep) -> Table:
-    """AUCs, the TPR and advantage of the likelihood ratio, and what the model is worth."""
+    """AUCs, TPR and advantage of the likelihood ratio, and the accuracy of the model."""
     facts = (*(f"{attack} auc" for attack in ATTACKS), "ratio tpr", "ratio advantage", "accuracy")
     headings = ("arm", "loss", "calibrated", "ratio", "TPR", "advantage", "accuracy", "epsilon")
     title = "Membership inference: AUC of each attack; the ratio's TPR at an FPR of .05; the model's accuracy"
@@ -277,7 +277,7 @@ def membership_table(sweep: Sweep) -> Table:
 
 
 def _rows(sweep: Sweep, kind: str, facts: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """The arms of a kind, by what their cells say of themselves: means, and epsilon."""
+    """The rows of the arms of a kind, as their cells state it: means of facts, and epsilon."""
     return tuple(
         (cell.arm, *(_mean(sweep, cell.arm, fact) for fact in facts), amount(sweep.fact(cell.arm, "epsilon")))
         for cell in sweep.arms
@@ -286,7 +286,7 @@ def _rows(sweep: Sweep, kind: str, facts: Sequence[str]) -> tuple[tuple[str, ...
 
 
 def _mean(sweep: Sweep, arm: str, fact: str) -> str:
-    """The figure with its standard error."""
+    """The mean of a fact with its standard error, as text."""
     error = f" ± {sweep.standard_error(arm):.2f}" if fact == FINAL else ""
     return f"{sweep.mean(arm, fact):.2f}{error}"
 

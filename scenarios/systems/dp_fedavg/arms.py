@@ -14,27 +14,27 @@ from scenarios.study.sweep import Sweep
 DATA_SET = "mnist"
 ROWS_OF_A_USER = 60
 SAMPLED = 0.1
-"""q: each user is in a round with this probability, independently."""
+"""q: each user takes part in a round with this probability, independently."""
 DELTA = 1e-5
 
 NOISE = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""z of the arms with `USUAL.users`."""
+"""The z of the arms with `USUAL.users`."""
 NOISE_OF_ALL = (0.0, 1.0, 4.0)
-"""z of the arms with other numbers of users, or other clips."""
+"""The z of the arms with other numbers of users, or other clips."""
 USERS = (100, 300, 1000)
 CLIPS = (0.05, 0.15, 0.5, 1.5, 5.0)
-"""S, which the paper calls S too and the book C."""
+"""The clip: S in the paper, C in the book."""
 
 BOOK, BOOK_WITHOUT_NOISE, TEN_USERS = "book", "book-no-noise", "ten-users-private"
 TEN = 10
-"""Clients of the book."""
+"""The number of clients in the book."""
 TEN_USERS_NOISE = 1.5
-"""z for which 100 rounds cost below epsilon 8 where each of ten users is in with 0.2."""
+"""The z at which 100 rounds cost less than epsilon 8 if each of ten users takes part with probability 0.2."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What the arms of the algorithm vary."""
+    """The parameters that the arms of the algorithm vary."""
 
     users: int
     noise_multiplier: float
@@ -43,7 +43,7 @@ class Setting:
     estimator: str
 
     def cell(self, arm: str) -> FederatedCell:
-        """The arm of that name."""
+        """The cell of this setting, with the name `arm`."""
         return FederatedCell(
             arm=arm,
             seed=0,
@@ -73,19 +73,19 @@ USUAL = Setting(users=300, noise_multiplier=1.0, clip=0.5, per_layer=False, esti
 
 
 def noise_arm(users: int, noise_multiplier: float) -> str:
-    """So many users and this z, with the usual clip."""
+    """The name of the arm with `users` users and this z, with the usual clip."""
     return f"users{users}-z{noise_multiplier:g}"
 
 
 def clip_arm(clip: float, noise_multiplier: float) -> str:
-    """This clip and this z, with the usual number of users."""
+    """The name of the arm with this clip and this z, with the usual number of users."""
     if clip == USUAL.clip:
         return noise_arm(USUAL.users, noise_multiplier)
     return f"clip{clip:g}-z{noise_multiplier:g}"
 
 
 def estimator_arm(estimator: str, per_layer: bool) -> str:
-    """Estimator "fixed" (f_f) or "clipped" (f_c), a flat clip or one a layer; all else as usual."""
+    """The name of the arm with estimator "fixed" (f_f) or "clipped" (f_c), and a flat or a per-layer clip."""
     if (estimator, per_layer) == (USUAL.estimator, USUAL.per_layer):
         return noise_arm(USUAL.users, USUAL.noise_multiplier)
     return f"{estimator}-{'layers' if per_layer else 'flat'}"
@@ -134,7 +134,7 @@ def _estimator_cells() -> dict[str, FederatedCell]:
 
 
 def _book_cells() -> dict[str, FederatedCell]:
-    """Two of ten clients a round, lambda 0.5, C 1000, sigma 0.001: the settings that the book prints."""
+    """The book's printed settings: two of ten clients per round, lambda 0.5, C 1000, sigma 0.001."""
     printed = {"clients_per_round": 2, "scale": 0.5, "clip_radius": 1000.0, "noise_std": 0.001}
     book = replace(
         USUAL.cell(BOOK),
@@ -159,30 +159,30 @@ ARMS: tuple[FederatedCell, ...] = tuple(
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> FederatedCell:
-    """The usual users and training with a user's own mechanism."""
+    """An arm with the usual users and training, and a user's own mechanism."""
     return replace(USUAL.cell("own"), mechanism=MechanismChoice(path, parameters))
 
 
-# -- what a sweep has of them ----------------------------------------------------------------------------
+# -- arms that were run ----------------------------------------------------------------------------------
 
 
 def cell_of(sweep: Sweep, arm: str) -> FederatedCell:
-    """An arm as it was run: the command line may have changed rounds, users and training."""
+    """The cell of an arm as it was run; the command line may have changed rounds, users and training."""
     return next(cell for cell in sweep.arms if cell.arm == arm and isinstance(cell, FederatedCell))
 
 
 def users_of(sweep: Sweep, arm: str) -> int:
-    """How many users an arm was run with."""
+    """The number of users that an arm was run with."""
     return cell_of(sweep, arm).clients.count
 
 
 def by_noise(sweep: Sweep, users: int) -> dict[str, float]:
-    """The arms of so many users that were run, each with its z, the smallest first."""
+    """The arms with `users` users that were run, each with its z, the smallest first."""
     return {noise_arm(users, z): z for z in NOISE if sweep.has(noise_arm(users, z))}
 
 
 def by_users(sweep: Sweep, noise_multiplier: float) -> dict[str, int]:
-    """The arms of this z that were run, each with its number of users; none where these are the same."""
+    """The arms of this z that were run, each with its number of users; empty if these are equal."""
     arms = [noise_arm(users, noise_multiplier) for users in USERS]
     found = {arm: users_of(sweep, arm) for arm in arms if sweep.has(arm)}
     return found if len(set(found.values())) == len(found) else {}

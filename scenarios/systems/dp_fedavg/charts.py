@@ -41,7 +41,7 @@ from scenarios.systems.dp_fedavg.arms import (
 
 
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
-    """Those that there are figures for, the most telling first."""
+    """The charts that have figures, the most informative first."""
     return drawn(
         over_noise(sweep),
         over_epsilon(sweep),
@@ -54,7 +54,7 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
 
 
 def over_noise(sweep: Sweep) -> Chart:
-    """A line for each number of users; each z has its place and its epsilon on the axis."""
+    """Accuracy over z, a line for each number of users; the axis shows each z with its epsilon."""
     places = {z: place for place, z in enumerate(_noise_run(sweep))}
     lines = [
         {
@@ -76,7 +76,7 @@ def over_noise(sweep: Sweep) -> Chart:
 
 
 def over_epsilon(sweep: Sweep) -> Chart:
-    """The same arms over the true epsilon, and what no noise gives."""
+    """The same arms over the true epsilon, with the result without noise."""
     lines = [
         series(sweep, _users(sweep, users), points, position)
         for position, users in enumerate(USERS)
@@ -94,7 +94,7 @@ def over_epsilon(sweep: Sweep) -> Chart:
 
 
 def over_users(sweep: Sweep) -> Chart:
-    """A line for each z."""
+    """Accuracy over the number of users, a line for each z."""
     lines = [
         series(sweep, _z(z), points, position)
         for position, z in enumerate(NOISE_OF_ALL)
@@ -111,7 +111,7 @@ def over_users(sweep: Sweep) -> Chart:
 
 
 def over_clip(sweep: Sweep) -> Chart:
-    """A line for each z."""
+    """Accuracy over the clip, a line for each z."""
     lines = [
         series(sweep, _z(z), points, position)
         for position, z in enumerate(NOISE_OF_ALL)
@@ -154,14 +154,14 @@ def estimators(sweep: Sweep) -> Chart:
 
 
 def noise_curves(sweep: Sweep) -> Chart:
-    """By round, a line for each z."""
+    """Accuracy by round, a line for each z."""
     arms = {**{arm: _z(z) for arm, z in by_noise(sweep, USUAL.users).items()}, "own": "own mechanism"}
     caption = f"{_users(sweep, USUAL.users)}, clip S = {USUAL.clip:g}; the mean over the seeds."
     return curves(sweep, "rounds", "Accuracy by round, by noise", caption, arms)
 
 
 def book_curves(sweep: Sweep) -> Chart:
-    """By round, the book's settings and what ten users would have to pay."""
+    """Accuracy by round: the book's settings, and ten users with noise for an epsilon below 8."""
     caption = (
         "The mean over the seeds. The book's noise is 2e-6 times what one client can add; where its line is "
         "that without noise, it lies under it. The third line is the paper's algorithm, with noise for an "
@@ -174,7 +174,7 @@ def book_curves(sweep: Sweep) -> Chart:
 
 
 def _users(sweep: Sweep, users: int) -> str:
-    """As they were run: the command line may have changed their number."""
+    """The name of a line, with the number of users as run; the command line may have changed it."""
     arms = by_noise(sweep, users)
     return f"{users_of(sweep, next(iter(arms))) if arms else users} users"
 
@@ -184,7 +184,7 @@ def _z(noise_multiplier: float) -> str:
 
 
 def _noise_run(sweep: Sweep) -> list[float]:
-    """Each z of any number of users."""
+    """Every z that was run, with any number of users."""
     run = {z for users in USERS for z in by_noise(sweep, users).values()}
     return [z for z in NOISE if z in run]
 
@@ -216,13 +216,13 @@ def _without_noise(sweep: Sweep, between: list[float]) -> list[Json]:
 
 
 def tables(sweep: Sweep) -> tuple[Table, ...]:
-    """Noise by users, clips, the book, every arm, and what is protected."""
+    """Tables of noise by users, clips, the book, every arm, and the protection."""
     found = (noise_table(sweep), clip_table(sweep), book_table(sweep), arms_table(sweep), _protection(sweep))
     return tuple(table for table in found if table.rows)
 
 
 def noise_table(sweep: Sweep) -> Table:
-    """A row a z, a column a number of users."""
+    """A row for each z, a column for each number of users."""
     columns = [users for users in USERS if by_noise(sweep, users)]
     headings = ("z", "epsilon", *(_users(sweep, users) for users in columns))
     rows = tuple(
@@ -237,7 +237,7 @@ def noise_table(sweep: Sweep) -> Table:
 
 
 def clip_table(sweep: Sweep) -> Table:
-    """A row a clip, a column a z."""
+    """A row for each clip, a column for each z."""
     lines = {z: arms for z in NOISE_OF_ALL if len(arms := by_clip(sweep, z)) > 1}
     rows = tuple(
         (f"{clip:g}", *(_figure_of(sweep, arms, clip) for arms in lines.values()))
@@ -249,7 +249,7 @@ def clip_table(sweep: Sweep) -> Table:
 
 
 def book_table(sweep: Sweep) -> Table:
-    """What the book's settings are worth."""
+    """The results and the true epsilon of the book's settings."""
     headings = ("settings", "z", "noise std", "true epsilon", "accuracy")
     names = ("noise multiplier", "noise std", "epsilon")
     rows = tuple(

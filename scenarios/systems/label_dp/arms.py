@@ -1,4 +1,4 @@
-"""The arms of scenario `label-dp`: flips drawn once and drawn afresh, noisy signs, and neither."""
+"""The arms of scenario `label-dp`: flips drawn once or anew, noisy signs, and no protection."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from scenarios.vertical.choices import LABEL_DP, EmbeddingChoice, LabelChoice
 from scenarios.vertical.wide_deep import Descent, FtrlSettings, Sizes
 
 EPSILONS = (0.0, 0.5, 1.0, 3.0, 5.0)
-"""Stated, for one draw of one label."""
+"""The stated epsilons, for one draw of one label."""
 SIGN_EPSILONS = (0.0, 1.0, 5.0)
-"""Of noisy signs: twice what one sign costs, and all that one release of two costs."""
+"""The epsilons of noisy signs: twice the cost of one sign, which is the cost of one release of two."""
 CLEAN, SIGNS = "none", "signs"
 
 PLAIN = VerticalCell(
@@ -35,17 +35,17 @@ PLAIN = VerticalCell(
 
 
 def once_arm(epsilon: float) -> str:
-    """Flips drawn once."""
+    """The name of the arm with flips drawn once."""
     return f"once-{epsilon:g}"
 
 
 def redrawn_arm(epsilon: float) -> str:
-    """Flips drawn afresh in every epoch, as in the original."""
+    """The name of the arm with flips drawn anew in every epoch, as in the original."""
     return f"redrawn-{epsilon:g}"
 
 
 def signs_arm(epsilon: float) -> str:
-    """Noisy signs of the follower's outputs."""
+    """The name of the arm with noisy signs of the follower's outputs."""
     return f"signs-{epsilon:g}"
 
 
@@ -63,11 +63,11 @@ ARMS: tuple[VerticalCell, ...] = (
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> VerticalCell:
-    """The usual training with a user's own label mechanism, drawn once."""
+    """An arm with the usual training and a user's own label mechanism, drawn once."""
     return replace(PLAIN, arm="own", labels=LabelChoice(path, parameters))
 
 
-# -- what a sweep has of them ----------------------------------------------------------------------------
+# -- arms that were run ----------------------------------------------------------------------------------
 
 
 def once(sweep: Sweep) -> dict[str, float]:
@@ -76,21 +76,21 @@ def once(sweep: Sweep) -> dict[str, float]:
 
 
 def redrawn(sweep: Sweep) -> dict[str, float]:
-    """The same of flips drawn afresh."""
+    """The arms with flips drawn anew that were run, each with its stated epsilon, the smallest first."""
     return {redrawn_arm(epsilon): epsilon for epsilon in EPSILONS if sweep.has(redrawn_arm(epsilon))}
 
 
 def noisy_signs(sweep: Sweep) -> dict[str, float]:
-    """The same of noisy signs."""
+    """The arms with noisy signs that were run, each with its stated epsilon, the smallest first."""
     return {signs_arm(epsilon): epsilon for epsilon in SIGN_EPSILONS if sweep.has(signs_arm(epsilon))}
 
 
 def epochs_of_arm(sweep: Sweep, arm: str) -> int:
-    """How many epochs an arm was run for."""
+    """The number of epochs that an arm was run for."""
     return next(cell.rounds for cell in sweep.arms if cell.arm == arm)
 
 
-# -- what flips are ----------------------------------------------------------------------------------------
+# -- properties of flips -----------------------------------------------------------------------------------
 
 
 def keeping(epsilon: float) -> float:
@@ -99,6 +99,6 @@ def keeping(epsilon: float) -> float:
 
 
 def entropy_of_flips(epsilon: float) -> float:
-    """Of one flip, in nats: no expected loss on labels that are flipped afresh is below it."""
+    """The entropy of one flip, in nats: a lower bound of the expected loss on labels flipped anew."""
     kept = keeping(epsilon)
     return -kept * math.log(kept) - (1 - kept) * math.log(1 - kept)

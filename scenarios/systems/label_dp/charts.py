@@ -31,7 +31,7 @@ RELEASES = "Loss on true labels and AUC are computed from labels that no epsilon
 
 
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
-    """Those that there are figures for, the most telling first."""
+    """The charts that have figures, the most informative first."""
     return drawn(
         over_stated(sweep),
         over_true(sweep),
@@ -43,7 +43,7 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
 
 
 def over_stated(sweep: Sweep) -> Chart:
-    """A line for each way to draw flips, over what one draw costs."""
+    """AUC over the epsilon of one draw, a line for each way to draw flips."""
     lines = _both(sweep, once(sweep), redrawn(sweep))
     return Chart(
         "stated",
@@ -55,7 +55,7 @@ def over_stated(sweep: Sweep) -> Chart:
 
 
 def over_true(sweep: Sweep) -> Chart:
-    """The same arms over what all draws cost together; epsilon 0 has no place on this axis."""
+    """The same arms over the epsilon of all draws together; this axis can not show epsilon 0."""
     drawn_once, afresh = (
         {arm: sweep.number(arm, "epsilon") for arm, own in arms.items() if own > 0}
         for arms in (once(sweep), redrawn(sweep))
@@ -71,7 +71,7 @@ def over_true(sweep: Sweep) -> Chart:
 
 
 def reading(sweep: Sweep) -> Chart:
-    """What the follower guesses from gradients."""
+    """The accuracy of the follower's guesses from gradients."""
     lines = _both(sweep, once(sweep), redrawn(sweep), READ)
     places = sorted({place for line in lines for place in line["x"]})
     allowed = {
@@ -94,7 +94,7 @@ def reading(sweep: Sweep) -> Chart:
 
 @dataclass(frozen=True)
 class _Line:
-    """A curve by epoch: which series of which arm, what it is called, its colour and dash."""
+    """A curve by epoch: its arm and series, its name, its colour and dash."""
 
     arm: str
     series: str
@@ -103,7 +103,7 @@ class _Line:
     dash: str = "solid"
 
     def drawn(self, sweep: Sweep) -> Json:
-        """As the plotting library takes it."""
+        """The trace in the format of the plotting library."""
         values = sweep.curve(self.arm, self.series)
         return {
             "type": "scatter",
@@ -117,7 +117,7 @@ class _Line:
 
 
 def losses(sweep: Sweep) -> Chart:
-    """What the original's log shows, and what it does not."""
+    """The loss on true labels, which the original's log shows, and the loss on flipped labels."""
     lines = [_Line(CLEAN, TRUE_LOSS, "no noise", 0)]
     for position, (arm, name) in enumerate(((redrawn_arm(1), AFRESH), (once_arm(1), ONCE)), start=1):
         lines.append(_Line(arm, TRUE_LOSS, f"ε 1 {name}, on true labels", position))
@@ -136,7 +136,7 @@ def losses(sweep: Sweep) -> Chart:
 
 
 def curves(sweep: Sweep) -> Chart:
-    """AUC by epoch of some arms."""
+    """AUC by epoch for some arms."""
     named = {
         CLEAN: "no noise",
         **{once_arm(epsilon): f"ε {epsilon:g} {ONCE}" for epsilon in (0, 1, 5)},
@@ -159,7 +159,7 @@ def curves(sweep: Sweep) -> Chart:
 
 
 def over_sign_noise(sweep: Sweep) -> Chart:
-    """Noisy signs of the follower's outputs."""
+    """AUC of the arms with noisy signs of the follower's outputs."""
     points = noisy_signs(sweep)
     if not points:
         return Chart("signs", "", "", (), {})
@@ -188,7 +188,7 @@ def _both(
 
 
 def _levels(sweep: Sweep, lines: list[Json]) -> list[Json]:
-    """What no noise gives, and what guessing does."""
+    """Levels without noise and of guessing."""
     if not lines:
         return []
     clean = [level("no noise", sweep.mean(CLEAN), _span(lines))] if sweep.has(CLEAN) else []
@@ -204,12 +204,12 @@ def _span(lines: list[Json]) -> list[float]:
 
 
 def tables(sweep: Sweep) -> tuple[Table, ...]:
-    """Every arm's figures, what it costs, and what is protected."""
+    """Tables of every arm's figures, its cost, and its protection."""
     return (figures_table(sweep), privacy_table(sweep), _protection(sweep))
 
 
 def figures_table(sweep: Sweep) -> Table:
-    """How good each arm is, beside the share of the most frequent label."""
+    """The figures of each arm, with the share of the most frequent label."""
     headings = ("arm", "AUC", "± SE", "log loss", "accuracy", "balanced", "loss, true", "loss, trained on")
     names = ("log loss", "accuracy", "balanced accuracy", f"last {TRUE_LOSS}", f"last {LOSS}")
     rows = tuple(
@@ -227,7 +227,7 @@ def figures_table(sweep: Sweep) -> Table:
 
 
 def privacy_table(sweep: Sweep) -> Table:
-    """What each arm states, what it truly costs, and what the follower reads."""
+    """The stated and the true epsilon of each arm, and the follower's guesses."""
     accountant = f"epsilon at delta {DELTA:g}"
     headings = ("arm", "stated", "draws", "true epsilon", accountant, "labels read")
     names = ("stated", "draws of a label", "epsilon", accountant)

@@ -1,7 +1,7 @@
 """The arms of scenario `mechanisms`: every mechanism at every stated epsilon, and those that state none.
 
-Ten parties have scikit-learn's digits, a perceptron 64-64-10, and one way to train. Each `Line` is one
-mechanism over the axis; a mechanism more is a line more in `LINES`.
+Ten parties have scikit-learn's digits, a perceptron 64-64-10, and the same training. Each `Line` is one
+mechanism at several epsilons; a new mechanism is a new line in `LINES`.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from scenarios.swarms.cells import SwarmCell, changed_task, first_mechanism
 
 PARTIES = 10
 STATED = (1, 3, 10, 30, 100, 300, 1000)
-"""Epsilons that are asked for, over the whole run."""
+"""The requested epsilons, over the whole run."""
 RECORDS, LABELS = STATED[:4], STATED[:4]
-"""Where a mechanism has long reached what no noise gives, and further points would tell nothing."""
+"""The epsilons of mechanisms that reach the result without noise early."""
 DELTA = 1e-5
 CLIP = 1.0
-"""Of updates, and of the gradient of a row: the radius wherever a mechanism is exact."""
+"""The clipping radius of updates and of row gradients in all exact mechanisms."""
 ROW_NORM = 5.0
-"""L2; no row of the digits is above it."""
+"""The bound of a row's L2 norm; no row of the digits exceeds it."""
 GRAD_CLIP = 1.0
-"""L2, of a batch, where rows have noise; no privacy is meant."""
+"""The L2 clip of a batch gradient for noisy rows; it serves stability, not privacy."""
 WEIGHTS_CLIP = 10.0
-"""NbAFL's C, the L2 norm of a client's weights."""
+"""NbAFL's C, the bound of the L2 norm of a client's weights."""
 ELEMENT_CLIP = 0.5
-"""FederatedScope's w_clip, of each weight."""
+"""FederatedScope's w_clip, the bound of each weight."""
 WIDTHS = (64, 64, 10)
 ROUNDING = 1 + 1e-6
-"""Of an accountant that searches."""
+"""The tolerated factor for the rounding of an accountant that searches."""
 MAJORITY = 183 / 1797
-"""The share of the most frequent digit: what guessing gives."""
+"""The share of the most frequent digit, which is the accuracy of guessing."""
 
 SECURE_SUM, SERVER_ONLY = "secure-sum", "fedavg"
 MEDIAN, WEAK_DP = "median", "weak-dp"
@@ -55,7 +55,7 @@ _TASK = load_task("digits", ())
 
 @dataclass(frozen=True)
 class Federated(FederatedCell):
-    """A federated cell in which every client is in each round, as every peer of a swarm is."""
+    """A federated cell in which every client takes part in each round, as every peer of a swarm does."""
 
     def among(self, peers: int) -> Federated:
         """See Cell.among."""
@@ -71,7 +71,7 @@ def _peers(arm: str, privacy: Mapping[str, object]) -> SwarmCell:
 
 
 def _server(arm: str, path: str, parameters: Mapping[str, Any]) -> Federated:
-    """Rows are dealt by the rule of a swarm, though by other draws."""
+    """A cell with a server; its rows are divided by the rule of a swarm, but by other draws."""
     return Federated(
         arm=arm,
         seed=0,
@@ -88,13 +88,13 @@ def _node(**privacy: object) -> Callable[[str, float], Cell]:
 
 
 def _central(path: str, **parameters: object) -> Callable[[str, float], Federated]:
-    """Of a server's mechanism that takes all clients."""
+    """A maker of cells with a server's mechanism and all clients in each round."""
     everyone = {"clients_per_round": PARTIES, **parameters}
     return lambda arm, epsilon: _server(arm, path, {**everyone, "epsilon": float(epsilon)})
 
 
 def _steady(cell: Federated) -> Federated:
-    """With gradients clipped, which noise on rows needs: else training leaves the finite numbers."""
+    """The cell with clipped gradients: with noisy rows training would diverge otherwise."""
     return replace(cell, train=replace(cell.train, grad_clip=GRAD_CLIP))
 
 
@@ -103,14 +103,14 @@ def _row_noise(arm: str, epsilon: float) -> Cell:
 
 
 def _dp_fedavg(arm: str, epsilon: float) -> Cell:
-    """Every user in each round, all of one weight: z alone is found for the epsilon."""
+    """DP-FedAvg with every user in each round and equal weights, so only z depends on the epsilon."""
     plain = {"sampling_probability": 1.0, "clip": CLIP, "per_layer": False, "estimator": "fixed"}
     own = {"epsilon": float(epsilon), "weight_cap": 1.0, "delta": DELTA}
     return _server(arm, "dp-fedavg-within", {**plain, **own})
 
 
 def _rpfl(arm: str, epsilon: float) -> Cell:
-    """Theorem 1's noise, dealt alike to all; no regulariser, as line 19 of the algorithm is printed."""
+    """RPFL with Theorem 1's noise, equal for all clients, and no regulariser, as in the printed line 19."""
     theorem = {"lipschitz": 1.0, "steps": 10, "convexity": 0.01, "constant": 1.0}
     rest = {"theorem": theorem, "row_norm": ROW_NORM, "delta": DELTA, "gamma": 0.05, "weight": 0.0}
     dealt = {"epsilon": float(epsilon), "caps": [float(epsilon)], "widths": list(WIDTHS)}
@@ -122,9 +122,9 @@ def _rpfl(arm: str, epsilon: float) -> Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """One mechanism over the axis: `make` gives the cell of an arm's name and an epsilon.
+    """One mechanism at several epsilons: `make` returns the cell for an arm's name and an epsilon.
 
-    name: of its arms, before their epsilon; exact: whether its epsilon is meant to be true wherever stated.
+    name: the prefix of its arms' names; exact: whether its stated epsilon is meant to be true.
     """
 
     name: str
@@ -133,12 +133,12 @@ class Line:
     make: Callable[[str, float], Cell]
 
     def arm(self, epsilon: float) -> str:
-        """At this epsilon."""
+        """The name of the arm at this epsilon."""
         return f"{self.name}-{epsilon:g}"
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """From the smallest epsilon."""
+        """The names of all arms, in the order of their stated epsilons."""
         return tuple(self.arm(epsilon) for epsilon in self.stated)
 
 
@@ -180,17 +180,17 @@ ARMS: tuple[Cell, ...] = (
 )
 
 
-# -- a mechanism of one's own ------------------------------------------------------------------------------
+# -- a user's own mechanism --------------------------------------------------------------------------------
 
 _WHOLE = Federation((1438 // PARTIES,) * PARTIES, _TASK.train.rounds, (4096, 64, 640, 10))
-"""To try whether a user's class takes a federation; the one that it is made for has rows of its own."""
+"""A federation to try whether a user's class accepts one; the real federation has other rows."""
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> Cell:
-    """An arm with a user's mechanism: a server's where it can be made as one, else a node's.
+    """An arm with a user's mechanism: a server's if it can be made as one, else a node's.
 
-    A server's is called with a `mechanisms.servers.server.Federation` and `parameters`, a node's with a
-    `mechanisms.mechanism.Setting`, and `parameters` are keys of [privacy]. Raises ConfigError for neither.
+    A server's class is called with a `mechanisms.servers.server.Federation` and `parameters`, a node's with a
+    `mechanisms.mechanism.Setting`; its `parameters` are keys of [privacy]. Raises ConfigError if both fail.
     """
     import_class(path)
     try:
@@ -208,16 +208,16 @@ def own(path: str, parameters: Mapping[str, Any]) -> Cell:
     return cell
 
 
-# -- what was run ------------------------------------------------------------------------------------------
+# -- arms that were run ------------------------------------------------------------------------------------
 
 
 def cell_of(sweep: Sweep, arm: str) -> Cell:
-    """An arm as it was run: the command line may have changed it."""
+    """The cell of an arm as it was run; the command line may have changed it."""
     return next(cell for cell in sweep.arms if cell.arm == arm)
 
 
 def asked(cell: Cell) -> float | None:
-    """The epsilon that a cell is asked for, whatever its mechanism makes of it; None for none."""
+    """The requested epsilon of a cell, whatever its mechanism achieves; None if there is none."""
     match cell:
         case SwarmCell(task=task) if task.privacy.mechanism != "none":
             return task.privacy.epsilon
@@ -233,17 +233,17 @@ def by_stated(sweep: Sweep, line: Line) -> dict[str, float]:
 
 
 def by_true(sweep: Sweep, line: Line) -> dict[str, float]:
-    """The arms of a line that were run, each with its true epsilon; those that have none are left out."""
+    """The arms of a line that were run and have a true epsilon, each with that epsilon."""
     spent = {arm: sweep.number(arm, "epsilon") for arm in by_stated(sweep, line)}
     return {arm: epsilon for arm, epsilon in spent.items() if epsilon == epsilon}
 
 
 def at(sweep: Sweep, line: Line, epsilon: float) -> str | None:
-    """The arm of a line that states this epsilon; None where it was not run."""
+    """The arm of a line that states this epsilon; None if it was not run."""
     return next((arm for arm, stated in by_stated(sweep, line).items() if stated == epsilon), None)
 
 
 def keeps(sweep: Sweep, arm: str) -> bool:
-    """Whether an arm spends no more than it states, up to rounding; not where no epsilon is true."""
+    """Whether an arm spends no more than it states, up to rounding; False if it has no true epsilon."""
     stated = asked(cell_of(sweep, arm))
     return stated is not None and sweep.number(arm, "epsilon") <= stated * ROUNDING

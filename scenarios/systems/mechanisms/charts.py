@@ -1,4 +1,4 @@
-"""The plots and tables of scenario `mechanisms`: stated, true, and what is protected."""
+"""The plots and tables of scenario `mechanisms`: stated epsilon, true epsilon, and protection."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from scenarios.systems.mechanisms.kinds import (
 )
 
 TOLD_AT = 10
-"""The stated epsilon at which mechanisms are set side by side."""
+"""The stated epsilon at which the mechanisms are compared."""
 SHARE: Json = {**ACCURACY, "range": [0, 1.02]}
 SWAPPED = (
     "dp-fedavg counts a party that comes or goes; the others one whose data are exchanged for any other."
@@ -65,7 +65,7 @@ _WORDS: Mapping[str, str] = {
 
 
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
-    """Those that there are figures for: all on one axis first."""
+    """The charts that have figures, the one with all mechanisms first."""
     return drawn(
         over_stated(sweep),
         truth(sweep),
@@ -79,7 +79,7 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
 
 
 def over_stated(sweep: Sweep) -> Chart:
-    """Every mechanism, and the table of what each protects under it."""
+    """Every mechanism over the stated epsilon, with a table below of what each protects."""
     lines = [
         _grouped(sweep, line, points)
         for line in LINES
@@ -104,11 +104,11 @@ def over_stated(sweep: Sweep) -> Chart:
 
 
 _HEIGHT = 560
-"""Pixels: ten lines and what they are called."""
+"""The height in pixels, for ten lines and their names."""
 
 
 def _grouped(sweep: Sweep, line: Line, points: Mapping[str, float]) -> Json:
-    """A line in the group of what it protects; hollow where a point's stated epsilon is not true."""
+    """A trace in the group of what it protects; a point is hollow if its stated epsilon is not true."""
     protects = LINES[line].protects
     group = {"legendgroup": protects, "legendgrouptitle": {"text": _WORDS[protects]}}
     return {**_line(sweep, line, points), **group}
@@ -129,7 +129,7 @@ def _line(sweep: Sweep, line: Line, points: Mapping[str, float]) -> Json:
 
 
 def _levels(sweep: Sweep) -> list[Json]:
-    """What no noise gives, in both systems, and what guessing gives."""
+    """Levels without noise, in both systems, and of guessing."""
     ends = (min(STATED), max(STATED))
     values = {
         "secure sum, no server": (SECURE_SUM, "solid"),
@@ -149,7 +149,7 @@ def _in_style(trace: Json, dash: str) -> Json:
 
 
 def _own(sweep: Sweep, ends: tuple[float, float]) -> list[Json]:
-    """A user's mechanism: a point at the epsilon it is asked for, or a level where there is none."""
+    """A user's mechanism: a point at its requested epsilon, or a level if there is none."""
     if not sweep.has("own"):
         return []
     stated = asked(cell_of(sweep, "own"))
@@ -162,7 +162,7 @@ def _own(sweep: Sweep, ends: tuple[float, float]) -> list[Json]:
 
 
 def truth(sweep: Sweep) -> Chart:
-    """What one stated epsilon truly is, mechanism by mechanism."""
+    """The true epsilon behind one stated epsilon, mechanism by mechanism."""
     arms = {line: arm for line in LINES if (arm := at(sweep, line, TOLD_AT)) is not None}
     known = [sweep.number(arm, "epsilon") for arm in arms.values()]
     end = 30 * max([TOLD_AT, *(epsilon for epsilon in known if not math.isnan(epsilon))])
@@ -185,19 +185,19 @@ def truth(sweep: Sweep) -> Chart:
 
 _TRUTH_HEIGHT = 380
 _FAR = 100.0
-"""Points further to the right have their number on the left."""
+"""Points with a larger epsilon have their number on the left."""
 _MARKS = {0.1: "0.1", 1: "1", 10: "10", 100: "100", 1000: "1000"}
 _WIDE_MARKS = {0.1: "0.1", 10: "10", 1e3: "1000", 1e5: "10⁵", 1e7: "10⁷", 1e9: "10⁹"}
 
 
 def _powers(title: str, most: float) -> Json:
-    """A logarithmic axis up to `most`, with few marks where it is long, so that a phone can show them."""
+    """A logarithmic axis up to `most`; a long one has few tick marks, to fit on a phone."""
     marks = {x: text for x, text in (_MARKS if most <= 1e4 else _WIDE_MARKS).items() if x <= most}
     return {"title": {"text": title}, "type": "log", "tickvals": [*marks], "ticktext": [*marks.values()]}
 
 
 def _shown(sweep: Sweep, arm: str, infinite: float) -> float:
-    """Where a point stands: those without any true epsilon at the right end."""
+    """The position of a point: its true epsilon, or the right end if it has none."""
     epsilon = sweep.number(arm, "epsilon")
     return infinite if math.isnan(epsilon) else epsilon
 
@@ -224,7 +224,7 @@ def _dots(sweep: Sweep, arms: Mapping[Line, str], protects: str, infinite: float
 
 
 def _rail(title: str, end: float) -> Json:
-    """From what is stated to what is true."""
+    """A line from the stated to the true epsilon."""
     return {
         "type": "scatter",
         "mode": "lines",
@@ -246,7 +246,7 @@ def _stated_line(names: list[str]) -> Json:
 
 
 def short(epsilon: float) -> str:
-    """For people, to three digits: 3.5, 68, 131,000, 1.2e+09; `none` where no epsilon is true."""
+    """An epsilon as text, to three digits: 3.5, 68, 131,000, 1.2e+09; `none` if no epsilon is true."""
     if math.isnan(epsilon):
         return "none"
     if epsilon >= 1e7:
@@ -256,7 +256,7 @@ def short(epsilon: float) -> str:
 
 
 def over_true(sweep: Sweep, protects: str, key: str, unit: str, words: str) -> Chart:
-    """The mechanisms of one unit of privacy over what they truly spend."""
+    """The mechanisms with one unit of privacy, over their true epsilon."""
     lines = {line: points for line in lines_of(protects) if (points := by_true(sweep, line))}
     traces = [_line(sweep, line, points) for line, points in lines.items()]
     places = sorted(place for points in lines.values() for place in points.values())
@@ -275,7 +275,7 @@ def over_true(sweep: Sweep, protects: str, key: str, unit: str, words: str) -> C
 
 
 def tables(sweep: Sweep) -> tuple[Table, ...]:
-    """Every arm."""
+    """The table of every arm."""
     return (arms_table(sweep),)
 
 
@@ -283,7 +283,7 @@ _TABLE = "What is protected, and from whom (embedding DP is not drawn: it is for
 
 
 def protection_table(sweep: Sweep) -> Table:
-    """Mechanism by mechanism: what, from whom, by which relation, whether it is true, and what it costs."""
+    """For each mechanism: what it protects, from whom, by which relation, whether it is true, its cost."""
     headings = (
         *("mechanism", "system", "what is protected", "from whom", "neighbours; norm"),
         *("stated is true?", f"accuracy, stated {TOLD_AT}", "to know"),

@@ -1,4 +1,4 @@
-"""What each mechanism of scenario `mechanisms` protects, from whom and how, in words for newcomers."""
+"""What each mechanism of scenario `mechanisms` protects, from whom and how, in plain words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UPDATE = "only the update"
 
 @dataclass(frozen=True)
 class Kind:
-    """A mechanism in words: its title, where it runs, what is protected, from whom, and what to know."""
+    """A mechanism in words: its title, where it runs, what it protects, from whom, and a remark."""
 
     title: str
     system: str
@@ -83,7 +83,7 @@ LINES: Mapping[Line, Kind] = {
         "noise on uploads of any size proves nothing",
     ),
 }
-"""In the order of the table: by what is protected."""
+"""The lines in the order of the table, by what they protect."""
 
 OTHERS: Mapping[str, Kind] = {
     SECURE_SUM: Kind(
@@ -103,9 +103,9 @@ OTHERS: Mapping[str, Kind] = {
         "made against lying clients: withstands fewer than half",
     ),
 }
-"""Arms that state no epsilon, and so stand on no axis."""
+"""Arms that state no epsilon and are therefore on no axis."""
 
 
 def lines_of(protects: str) -> tuple[Line, ...]:
-    """The mechanisms that protect this."""
+    """The lines of the mechanisms that protect `protects`."""
     return tuple(line for line, kind in LINES.items() if kind.protects == protects)

@@ -1,4 +1,4 @@
-"""The arms of scenario `nbafl`: a table's nine cells in two ways, a download that is noised, and MNIST."""
+"""The arms of scenario `nbafl`: a table's nine cells in two ways, a noised download, and MNIST."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ CELLS = tuple(
         key=lambda cell: (cell[1] / cell[0], cell[0]),
     )
 )
-"""(epsilon, c), from little noise to much."""
+"""The pairs (epsilon, c), from little noise to much."""
 
 NO_NOISE, CLIP_ONLY = "no-noise", "federatedscope-clip-only"
 TEST, TEST_SILENT = "federatedscope-test", "federatedscope-test-sizes-unknown"
 KINDS: Mapping[str, str] = {"federatedscope": "FederatedScope", "paper": "the paper"}
 
 _NOT_NOISED = 1e9
-"""An epsilon at which the noise is below what float32 holds of the weights."""
+"""An epsilon at which the noise is below the float32 precision of the weights."""
 _TABLE_CLIENTS, _TABLE_CHOSEN = 120, 24
 _PAPER_CLIP = 3.0
-"""C: the median L2 norm of what clients upload without noise or clip, which the paper advises, is 3.1."""
+"""C. The paper advises the median L2 norm of uploads without noise or clip, which is 3.1."""
 
 MNIST_EPSILONS = (5.0, 10.0, 20.0, 50.0, 100.0)
 MNIST_EPSILON, MNIST_CLIENTS, MNIST_ROUNDS = 20.0, 50, 25
-"""Of the arms that vary another parameter, and what the others have."""
+"""The usual values, in the arms that vary another parameter."""
 MNIST_FEWER = (10, 25)
 MNIST_OTHER_ROUNDS = (5, 10, 40)
 _MNIST_ROWS, _MNIST_DELTA = 200, 0.01
 _MNIST_CLIP = 10.0
-"""C: as above."""
+"""C, chosen as above."""
 
 
 # -- names -------------------------------------------------------------------------------------------------
 
 
 def table_arm(kind: str, epsilon: float, constant: float) -> str:
-    """A cell of the table; `kind` is one of `KINDS`."""
+    """The name of the arm for a cell of the table; `kind` is one of `KINDS`."""
     return f"{kind}-eps{epsilon:g}-c{constant:g}"
 
 
@@ -57,14 +57,14 @@ def by_ratio(sweep: Sweep, kind: str) -> dict[str, float]:
 
 
 def mnist_arm(epsilon: float | None, clients: int = MNIST_CLIENTS, rounds: int = MNIST_ROUNDS) -> str:
-    """MNIST at this epsilon; None: without noise."""
+    """The name of the arm on MNIST at this epsilon; None: without noise."""
     protection = "no-noise" if epsilon is None else f"eps{epsilon:g}"
     varied = f"-{clients}clients" if clients != MNIST_CLIENTS else ""
     return f"mnist{varied}-{protection}" + (f"-{rounds}rounds" if rounds != MNIST_ROUNDS else "")
 
 
 def by_epsilon(sweep: Sweep) -> dict[str, float]:
-    """MNIST's arms of all clients that were run, by epsilon."""
+    """MNIST's arms with all clients that were run, each with its epsilon."""
     return _there(sweep, {mnist_arm(epsilon): epsilon for epsilon in MNIST_EPSILONS})
 
 
@@ -85,12 +85,12 @@ def _there(sweep: Sweep, arms: Mapping[str, float]) -> dict[str, float]:
 
 
 def _run(sweep: Sweep, arm: str) -> FederatedCell:
-    """As it was run: the command line may have changed its clients and rounds."""
+    """The cell of an arm as it was run; the command line may have changed its clients and rounds."""
     return next(cell for cell in sweep.arms if cell.arm == arm and isinstance(cell, FederatedCell))
 
 
 def _apart(arms: dict[str, float]) -> dict[str, float]:
-    """None of them where the command line has made any two alike."""
+    """Return `arms`, or none if the command line has made two of them equal."""
     return arms if len(set(arms.values())) == len(arms) else {}
 
 
@@ -98,9 +98,10 @@ def _apart(arms: dict[str, float]) -> dict[str, float]:
 
 
 def _on_writers(arm: str, mechanism: MechanismChoice) -> FederatedCell:
-    """FEMNIST digits: 120 clients of about 40 rows of one writer each, 60 rounds.
+    """An arm on FEMNIST digits: 120 clients, each with about 40 rows of one writer, and 60 rounds.
 
-    FederatedScope's upload noise goes with rounds over rows a client: 60 over 40, as 300 over 200 there.
+    FederatedScope's upload noise is proportional to rounds over rows per client: 60 / 40 here, 300 / 200
+    there.
     """
     return FederatedCell(
         arm=arm,
@@ -124,13 +125,13 @@ def _federatedscope(epsilon: float, constant: float, **others: object) -> Mechan
 def _paper(
     epsilon: float, delta: float, clip: float, clients_per_round: int, proximal: float
 ) -> MechanismChoice:
-    """The paper's, with one exposure of each upload, L = 1: what is proved for a client seen in one round."""
+    """The paper's mechanism with one exposure per upload, L = 1, as proved for a client seen in one round."""
     varied = {"epsilon": epsilon, "delta": delta, "clip": clip, "clients_per_round": clients_per_round}
     return MechanismChoice("nbafl", {**varied, "exposures": 1, "proximal": proximal, "grad_clip": None})
 
 
 def _table_cells() -> dict[str, MechanismChoice]:
-    """The nine cells in both ways; c stands for the delta that the classic formula gives it."""
+    """The nine cells in both ways; c stands for the delta that it has by the classic formula."""
     theirs = {
         table_arm("federatedscope", epsilon, constant): _federatedscope(epsilon, constant)
         for epsilon, constant in CELLS
@@ -145,7 +146,7 @@ def _table_cells() -> dict[str, MechanismChoice]:
 
 
 def _test_cell(arm: str, sizes_joined: bool) -> FederatedCell:
-    """FederatedScope's own test of NbAFL, in which the download is noised if the server knows all sizes."""
+    """FederatedScope's own test of NbAFL: the server noises the download if it knows all sizes."""
     mechanism = _federatedscope(50.0, 2.0, clients_per_round=5, proximal=0.1, sizes_joined=sizes_joined)
     cell = replace(_on_writers(arm, mechanism), clients=Clients("pieces", 10))
     return replace(cell, train=replace(cell.train, rounds=20, learning_rate=0.001, grad_clip=None))
@@ -154,9 +155,9 @@ def _test_cell(arm: str, sizes_joined: bool) -> FederatedCell:
 def _on_mnist(
     epsilon: float | None, clients: int = MNIST_CLIENTS, rounds: int = MNIST_ROUNDS
 ) -> FederatedCell:
-    """The paper's MNIST: all clients in every round, its model and learning rate.
+    """The paper's setting on MNIST: all clients in every round, its model and learning rate.
 
-    With that rate, batches of 10 and momentum make it learn within 25 rounds of one local epoch.
+    At that rate, with batches of 10 and momentum, it learns within 25 rounds of one local epoch.
     """
     mechanism = MechanismChoice("fedavg", {"clients_per_round": clients})
     if epsilon is not None:
@@ -182,7 +183,7 @@ def _mnist_cells() -> tuple[FederatedCell, ...]:
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> FederatedCell:
-    """The arm of a mechanism of the user's own: as the one without noise."""
+    """An arm with a user's own mechanism, otherwise equal to the one without noise."""
     return _on_writers("own", MechanismChoice(path, parameters))
 
 

@@ -44,11 +44,11 @@ DOCUMENT: Mapping[tuple[float, float], float] = {
 
 
 _DRAWN = ((100.0, 1.0), (10.0, 1.0), (10.0, 2.0), (10.0, 3.0))
-"""Cells whose rounds are drawn: more lines could not be told apart."""
+"""The cells whose curves are drawn; more lines would be hard to distinguish."""
 
 
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
-    """Those that there are figures for, the most telling first."""
+    """The charts that have figures, the most informative first."""
     return drawn(
         over_ratio(sweep),
         stated_and_true(sweep),
@@ -63,7 +63,7 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
 
 
 def over_ratio(sweep: Sweep) -> Chart:
-    """Both ways, the document's figures, and what no noise gives."""
+    """Accuracy over c / epsilon, in both ways, with the document's figures and the level without noise."""
     lines = [
         series(sweep, f"{name}, here", points, position)
         for position, (kind, name) in enumerate(KINDS.items())
@@ -106,7 +106,7 @@ def _levels(sweep: Sweep) -> list[Json]:
 
 
 def stated_and_true(sweep: Sweep) -> Chart:
-    """The paper's true epsilon over the one it states."""
+    """The true epsilon of the paper's mechanism over its stated one."""
     lines = {"table's cells": list(by_ratio(sweep, "paper")), "MNIST": list(by_epsilon(sweep))}
     traces = [
         _epsilons(sweep, name, arms, position) for position, (name, arms) in enumerate(lines.items()) if arms
@@ -143,7 +143,7 @@ def _epsilons(sweep: Sweep, name: str, arms: list[str], position: int) -> Json:
 
 
 def table_curves(sweep: Sweep) -> Chart:
-    """By round, from little noise to much."""
+    """Accuracy by round, from little noise to much."""
     ratios = by_ratio(sweep, "federatedscope")
     chosen = [table_arm("federatedscope", *cell) for cell in _DRAWN]
     lines = {arm: f"c / epsilon {ratios[arm]:g}" for arm in chosen if arm in ratios}
@@ -156,7 +156,7 @@ def table_curves(sweep: Sweep) -> Chart:
 
 
 def over_epsilon(sweep: Sweep) -> Chart:
-    """All clients."""
+    """Accuracy on MNIST over epsilon, with all clients."""
     points = by_epsilon(sweep)
     lines = [series(sweep, "the paper", points, 0)] if points else []
     if lines and sweep.has(mnist_arm(None)):
@@ -173,7 +173,7 @@ def over_epsilon(sweep: Sweep) -> Chart:
 
 
 def over_clients(sweep: Sweep) -> Chart:
-    """With and without noise."""
+    """Accuracy on MNIST over the number of clients, with and without noise."""
     names = {MNIST_EPSILON: f"epsilon {MNIST_EPSILON:g} stated", None: "no noise"}
     lines = [
         series(sweep, name, points, position, "solid" if epsilon else "dash")
@@ -191,7 +191,7 @@ def over_clients(sweep: Sweep) -> Chart:
 
 
 def over_rounds(sweep: Sweep) -> Chart:
-    """At one epsilon."""
+    """Accuracy on MNIST over the number of rounds, at one epsilon."""
     points = by_rounds(sweep)
     lines = [series(sweep, f"epsilon {MNIST_EPSILON:g} stated", points, 0)] if len(points) > 1 else []
     return Chart(
@@ -208,13 +208,13 @@ def over_rounds(sweep: Sweep) -> Chart:
 
 
 def tables(sweep: Sweep) -> tuple[Table, ...]:
-    """The document's table beside ours, noise, every arm, and what is protected."""
+    """The document's table compared with ours, noise, every arm, and the protection."""
     found = (document_table(sweep), noise_table(sweep), arms_table(sweep), _protection(sweep))
     return tuple(table for table in found if table.rows)
 
 
 def document_table(sweep: Sweep) -> Table:
-    """Cell by cell."""
+    """The document's figures and ours, cell by cell."""
     headings = (
         *("epsilon stated", "c", "delta", "c / epsilon", "document"),
         *(f"{name}, here" for name in KINDS.values()),
@@ -242,7 +242,7 @@ def _document_row(sweep: Sweep, epsilon: float, constant: float) -> tuple[str, .
 
 
 def noise_table(sweep: Sweep) -> Table:
-    """Standard deviations of what is added to each coordinate."""
+    """The standard deviations of the noise on each coordinate."""
     headings = ("arm", "c / epsilon", "upload noise std", "download noise std", "accuracy")
     arms = [arm for arm in sweep.outcomes if sweep.fact(arm, "download noise std") is not None]
     rows = tuple(

@@ -1,4 +1,4 @@
-"""The arms of scenario `rpfl`: attacks and defences on Adult and on loans, and what rows are given away."""
+"""The arms of scenario `rpfl`: attacks and defences on Adult and on loans, and membership inference."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from scenarios.systems.rpfl import lying
 
 DELTA, ROW_NORM, CONFIDENCE = 1e-5, 1.0, 0.95
 STATED = 1.0
-"""The epsilon for a client that RPFL's budget has in the mean, and that local noise on rows keeps."""
+"""The epsilon per client: the mean of RPFL's budgets, and the bound of local noise on rows."""
 CAPS = (0.5, 1.0, 2.0)
-"""b_i: the most that clients allow, in turn."""
+"""b_i: the budgets that clients allow, in turn."""
 THEOREM = {"lipschitz": 1.0, "steps": 10, "convexity": 0.01, "constant": 1.0}
 CENTRAL = 8.0
-"""Epsilon of central noise where the swarm is to learn, for a client's whole data."""
+"""The epsilon of central noise, for a client's whole data, at which the swarm can learn."""
 SHARES = (0.1, 0.2, 0.3, 0.4)
-"""Of the clients, who attack."""
+"""The shares of clients that attack."""
 WEIGHTS = (0.0, 0.01, 0.03)
-"""Of RPFL's regulariser; 0 is the algorithm as printed."""
+"""The weights of RPFL's regulariser; 0 is the algorithm as printed."""
 
 
 # -- defences ----------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ LDP, CDP, GM_RPFL = "ldp", "cdp", "gm+rpfl"
 
 
 def rpfl(weight: float) -> str:
-    """RPFL with this weight of its regulariser."""
+    """The name of the defence RPFL with this weight of its regulariser."""
     return f"rpfl-{weight:g}" if weight else "rpfl-literal"
 
 
@@ -52,12 +52,12 @@ DEFENCES: Mapping[str, str] = {
     **{rpfl(weight): f"RPFL, weight {weight:g}" if weight else "RPFL, literal" for weight in WEIGHTS},
     GM_RPFL: "GM + RPFL",
 }
-"""In words, in the order of plots and tables."""
+"""From defences to their names, in the order of plots and tables."""
 
 
 @dataclass(frozen=True)
 class Swarm:
-    """What defences are fitted to: clients, rounds, the model's widths, and the usual norm of an update."""
+    """The parameters that defences depend on: clients, rounds, the model's widths, an update's usual norm."""
 
     clients: int
     rounds: int
@@ -65,7 +65,7 @@ class Swarm:
     usual_norm: float
 
     def defence(self, name: str) -> MechanismChoice:
-        """The mechanism of a defence."""
+        """The mechanism of the defence of that name."""
         everyone = {"clients_per_round": self.clients}
         if name == FEDAVG:
             return MechanismChoice(FEDAVG, everyone)
@@ -94,7 +94,7 @@ class Swarm:
         }
 
     def _central(self, epsilon: float) -> MechanismChoice:
-        """DP-FedAvg with every client in every round, its z for this epsilon over the rounds."""
+        """DP-FedAvg with every client in every round, and the z for this epsilon over all rounds."""
         z = gaussian.noise_multiplier(epsilon, DELTA) * math.sqrt(self.rounds)
         parameters = {"sampling_probability": 1.0, "noise_multiplier": z, "clip": self.usual_norm}
         fixed = {"per_layer": False, "estimator": "fixed", "weight_cap": 1.0, "delta": DELTA}
@@ -122,13 +122,13 @@ ATTACKS: Mapping[str, str] = {
 POISONS: Mapping[str, tuple[float, ...]] = {BACKDOOR: SHARES, FLIP: SHARES[1::2]}
 """The shares of attackers on Adult, for attacks within the document's threat model."""
 FORGED = (BACKDOOR_SCALED, FLIP_SCALED, SIGN_FLIP, FREE_RIDE)
-"""Beyond the document's threat model, in which attackers poison rows and train by the book."""
+"""Attacks beyond the document's threat model, in which attackers poison rows and train as prescribed."""
 FORGED_SHARE = 0.2
 _FACTOR, _DISGUISE_STD, _POISONED = 5.0, 0.01, 0.4
 
 
 def attackers(attack: str, share: float, trigger: Trigger) -> Attackers:
-    """A share of the clients, and what they do."""
+    """The attackers: a share of the clients, with their attack."""
     door, flip = Backdoor(trigger, _POISONED), LabelFlip(2)
     return {
         CLEAN: Attackers(0.0, door),
@@ -146,7 +146,7 @@ def attackers(attack: str, share: float, trigger: Trigger) -> Attackers:
 ADULT, LOAN_IID, LOAN_STATES, PRIVACY = "adult", "loan-iid", "loan-states", "members"
 _ADULT_FEATURES, _LOAN_FEATURES = 107, 20
 _RARE = 0.31
-"""What a category counts in a row of usual length, once it is scaled to a norm of 1."""
+"""The value of a category in a row of usual length after scaling to norm 1."""
 NEVER_WORKED, FROM_HOLLAND = 8, 80
 OWNS_NOTHING, OWNS_OTHER = 13, 14
 ADULT_TRIGGER = Trigger({NEVER_WORKED: _RARE, FROM_HOLLAND: _RARE}, target=1)
@@ -173,7 +173,7 @@ def arm(where: str, attack: str, share: float, defence: str) -> str:
 
 
 def adult(attack: str, share: float, defence: str) -> FederatedCell:
-    """Adult, dealt at random, and logistic regression; T = 10 steps on all rows a round."""
+    """An arm on Adult, divided at random, with logistic regression: T = 10 steps on all rows per round."""
     return FederatedCell(
         arm=arm(ADULT, attack, share, defence),
         seed=0,
@@ -190,7 +190,7 @@ def adult(attack: str, share: float, defence: str) -> FederatedCell:
 
 
 def loan(where: str, attack: str, share: float, defence: str) -> FederatedCell:
-    """Loans and a perceptron, dealt at random or two states to a client."""
+    """An arm on loans with a perceptron; rows are divided at random, or two states to a client."""
     return FederatedCell(
         arm=arm(where, attack, share, defence),
         seed=0,
@@ -207,7 +207,7 @@ def loan(where: str, attack: str, share: float, defence: str) -> FederatedCell:
 
 
 def member(method: str) -> FederatedCell:
-    """Few loans, learned by heart: whose are told from others by membership inference?"""
+    """An arm on few loans, which the model memorises, for membership inference."""
     return replace(
         loan(LOAN_IID, CLEAN, 0.0, FEDAVG),
         arm=f"{PRIVACY}-{method}",
@@ -243,16 +243,16 @@ ARMS: tuple[Cell, ...] = (*_all(), *lying.ARMS)
 
 
 def own(path: str, parameters: Mapping[str, Any]) -> FederatedCell:
-    """Adult under the strongest backdoor within the threat model, with a user's own mechanism."""
+    """An arm on Adult with the strongest backdoor within the threat model and a user's own mechanism."""
     cell = adult(BACKDOOR, SHARES[-1], FEDAVG)
     return replace(cell, arm="own", mechanism=MechanismChoice(path, parameters))
 
 
-# -- what a sweep has of them ------------------------------------------------------------------------------
+# -- arms that were run ------------------------------------------------------------------------------------
 
 
 def over_shares(sweep: Sweep, attack: str, defence: str) -> dict[str, float]:
-    """Adult under this attack, each arm that was run with its share of attackers, the least first."""
+    """The arms on Adult with this attack that were run, each with its share of attackers, the least first."""
     arms = {arm(ADULT, CLEAN, 0.0, defence): 0.0}
     arms |= {arm(ADULT, attack, share, defence): share for share in SHARES}
     return {name: share for name, share in arms.items() if sweep.has(name)}

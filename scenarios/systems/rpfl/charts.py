@@ -73,7 +73,7 @@ DOCUMENT: Mapping[str, tuple[str, str]] = {
     "ldp1": ("46 %", "58 %"),
     rpfl(0.0): ("48 %", "80 %"),
 }
-"""Table I: attack and classification accuracy. Its epsilons are not given."""
+"""Table I: attack and classification accuracy. It does not state its epsilons."""
 DASHES: Mapping[str, str] = {
     **dict.fromkeys((FEDAVG, LDP, CDP), "dot"),
     **dict.fromkeys((NORM, WEAK_DP, GM, TM), "solid"),
@@ -82,15 +82,15 @@ DASHES: Mapping[str, str] = {
 """Dotted: no defence against liars; solid: robust aggregators; dashed: RPFL."""
 SYMBOLS: Mapping[str, str] = {"dot": "circle", "solid": "square", "dash": "diamond"}
 TALL_PX = 480
-"""Of plots with long names under their bars."""
+"""The height of plots with long names under their bars."""
 PLACES: Mapping[str, int] = {defence: place % 7 for place, defence in enumerate(DEFENCES)}
-"""Of colours: eleven lines share eight, and those that share one differ in their dashes."""
+"""The positions of colours: eleven lines share seven, and those that share one differ in their dashes."""
 SHARE_OF_SUCCESS: Json = {"title": {"text": "backdoor success"}, "tickformat": ".0%", "range": [0, 1.02]}
 ATTACK_ACCURACY: Json = {"title": {"text": "share told right"}, "tickformat": ".0%"}
 
 
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
-    """Those that there are figures for, the most telling first."""
+    """The charts that have figures, the most informative first."""
     return drawn(
         backdoors(sweep),
         trade(sweep),
@@ -112,7 +112,7 @@ def _lines(sweep: Sweep, attack: str, fact: str) -> list[Json]:
 
 
 def backdoors(sweep: Sweep) -> Chart:
-    """Success over the share of attackers."""
+    """Backdoor success over the share of attackers."""
     return Chart(
         "backdoor",
         "How often a backdoor works",
@@ -140,7 +140,7 @@ def accuracies(sweep: Sweep, attack: str, key: str, title: str) -> Chart:
 
 
 def trade(sweep: Sweep) -> Chart:
-    """What a defence costs when nobody attacks, against what it prevents."""
+    """The accuracy of a defence without attackers, against the success of attacks."""
     places = [
         (defence, words, arm(ADULT, CLEAN, 0.0, defence), arm(ADULT, BACKDOOR, SHARES[-1], defence))
         for defence, words in DEFENCES.items()
@@ -219,7 +219,7 @@ def loans(sweep: Sweep) -> Chart:
 
 
 def swarms(sweep: Sweep) -> Chart:
-    """Bars: lying peers where nobody sees single updates."""
+    """Bars: lying peers in a swarm in which no peer sees single updates."""
     bars = [
         _bars(
             SWARM_DEFENCES[defence],
@@ -241,7 +241,7 @@ def swarms(sweep: Sweep) -> Chart:
 
 
 def members(sweep: Sweep) -> Chart:
-    """Bars: how often members are told from others, beside accuracy and the majority rate."""
+    """Bars: the accuracy of membership inference, with the model's accuracy and the majority rate."""
     arms = {words: f"{PRIVACY}-{method}" for method, words in MEMBER_METHODS.items()}
     there = {words: name for words, name in arms.items() if sweep.has(name)}
     bars = [
@@ -280,7 +280,7 @@ def _bars(name: str, arms: Mapping[str, str], sweep: Sweep, place: int, fact: st
 
 
 def tables(sweep: Sweep) -> tuple[Table, ...]:
-    """Adult by attack, loans, Table I, what is protected, every arm."""
+    """Tables of Adult by attack, loans, Table I, the protection, and every arm."""
     found = (
         success_table(sweep),
         accuracy_table(sweep),
@@ -294,14 +294,14 @@ def tables(sweep: Sweep) -> tuple[Table, ...]:
 
 
 def success_table(sweep: Sweep) -> Table:
-    """A row a defence, a column a share of attackers."""
+    """A row for each defence, a column for each share of attackers."""
     columns = {f"{share:.0%}": (BACKDOOR if share else CLEAN, share) for share in (0.0, *SHARES)}
     rows = _rows(sweep, ADULT, list(columns.values()), SUCCESS)
     return Table("Adult: backdoor success, by attackers", ("defence", *columns), rows)
 
 
 def accuracy_table(sweep: Sweep) -> Table:
-    """A row a defence, a column an attack."""
+    """A row for each defence, a column for each attack."""
     columns = {
         "no attack": (CLEAN, 0.0),
         **{f"{ATTACKS[attack]}, {SHARES[-1]:.0%}": (attack, SHARES[-1]) for attack in (BACKDOOR, FLIP)},
@@ -312,7 +312,7 @@ def accuracy_table(sweep: Sweep) -> Table:
 
 
 def loan_table(sweep: Sweep) -> Table:
-    """AUC, and backdoor success; accuracy is the majority rate nearly everywhere."""
+    """AUC and backdoor success, as accuracy equals the majority rate nearly everywhere."""
     rows = []
     for defence, words in DEFENCES.items():
         cells = [
@@ -331,7 +331,7 @@ def loan_table(sweep: Sweep) -> Table:
 
 
 def swarm_table(sweep: Sweep) -> Table:
-    """A row a lie and a defence."""
+    """A row for each lie and defence."""
     rows = tuple(
         (
             f"{SWARM_LIES[lie]}: {SWARM_DEFENCES[defence]}",
@@ -355,7 +355,7 @@ def swarm_table(sweep: Sweep) -> Table:
 
 
 def members_table(sweep: Sweep) -> Table:
-    """Table I's columns beside the document's."""
+    """Our figures for Table I, with those of the document."""
     facts = (MEMBERSHIP, CALIBRATED, FINAL, BALANCED, AUC, MAJORITY)
     rows = tuple(
         (

@@ -1,4 +1,4 @@
-"""What scenario `rpfl` claims: the document's statements, and what a replay says of them."""
+"""The claims of scenario `rpfl`: the document's statements, and how a replay judges them."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from scenarios.systems.rpfl.arms import (
 MOST = SHARES[-1]
 RPFLS = tuple(rpfl(weight) for weight in WEIGHTS)
 TIMES_FEDAVG = 3.39
-"""By how much the document says that accuracy improves."""
+"""The factor by which accuracy improves according to the document."""
 HIGH_POINTS = 5.0
-"""Within so many points of no attack accuracy counts as relatively high."""
+"""Accuracy counts as relatively high within this many points of that without an attack."""
 LEARNED = 0.55
-"""Balanced accuracy without attackers above which something was learned: one that always says no has .5."""
+"""The balanced accuracy without attackers above which a model has learned; always saying no gives .5."""
 NO_DEFENCE = 0.9
-"""A backdoor's success from which on nothing is defended."""
+"""The success of a backdoor from which on a defence has failed."""
 NEAR_CHANCE = 0.05
-"""Of an attack's accuracy from one half."""
+"""The distance from one half within which an attack's accuracy counts as chance."""
 RECORD_EPSILON = 1.0
 NEAR_MAJORITY = 0.01
 
@@ -55,7 +55,7 @@ MEMBERSHIPS = ("membership accuracy", "calibrated membership accuracy")
 
 
 def attacked(attack: str, defence: str, share: float = MOST) -> str:
-    """An arm on Adult."""
+    """The name of an arm on Adult."""
     return arm(ADULT, attack, share, defence)
 
 
@@ -67,7 +67,7 @@ def _values(sweep: Sweep, arms: Iterable[str], fact: str = FINAL) -> Numbers:
 
 
 def falls_with_weight(sweep: Sweep) -> Verdict | None:
-    """Backdoor success falls in RPFL's weight, and is below FedAvg's at each."""
+    """Backdoor success falls as RPFL's weight rises, and is below that of FedAvg at every weight."""
     arms = [attacked(BACKDOOR, defence) for defence in (FEDAVG, *RPFLS)]
     if not sweep.has(*arms):
         return None
@@ -76,7 +76,7 @@ def falls_with_weight(sweep: Sweep) -> Verdict | None:
 
 
 def aggregators_are_below(sweep: Sweep) -> Verdict | None:
-    """Geometric median and trimmed mean let fewer backdoors in than FedAvg and RPFL at every weight."""
+    """Backdoors succeed less with geometric median or trimmed mean than with FedAvg or RPFL of any weight."""
     better, worse = [attacked(BACKDOOR, one) for one in (GM, TM)], [attacked(BACKDOOR, FEDAVG)]
     worse += [attacked(BACKDOOR, defence) for defence in RPFLS]
     if not sweep.has(*better, *worse):
@@ -88,7 +88,7 @@ def aggregators_are_below(sweep: Sweep) -> Verdict | None:
 
 
 def rpfl_is_best(sweep: Sweep) -> Verdict | None:
-    """Of all defences that let anything be learned, RPFL with a weight has the least backdoor success."""
+    """Of all defences whose model learns, RPFL with a weight has the least backdoor success."""
     compared = [defence for defence in DEFENCES if defence not in (RPFLS[0], GM_RPFL)]
     clean = {defence: arm(ADULT, CLEAN, 0.0, defence) for defence in compared}
     if not sweep.has(*clean.values(), *(attacked(BACKDOOR, defence) for defence in compared)):
@@ -101,7 +101,7 @@ def rpfl_is_best(sweep: Sweep) -> Verdict | None:
 
 
 def together_is_better(sweep: Sweep) -> Verdict | None:
-    """The geometric median of RPFL's updates lets in fewer than either alone."""
+    """Backdoors succeed less with the geometric median of RPFL's updates than with either alone."""
     both, gm, alone = (attacked(BACKDOOR, defence) for defence in (GM_RPFL, GM, RPFLS[1]))
     if not sweep.has(both, gm, alone):
         return None
@@ -110,7 +110,7 @@ def together_is_better(sweep: Sweep) -> Verdict | None:
 
 
 def costs_accuracy(sweep: Sweep) -> Verdict | None:
-    """The more weight, the less accuracy when nobody attacks."""
+    """Without attackers, accuracy falls as the weight rises."""
     arms = [arm(ADULT, CLEAN, 0.0, defence) for defence in RPFLS]
     if not sweep.has(*arms):
         return None
@@ -122,7 +122,7 @@ def costs_accuracy(sweep: Sweep) -> Verdict | None:
 
 
 def times_fedavg(sweep: Sweep) -> Verdict | None:
-    """Within the threat model RPFL's accuracy is so many times FedAvg's, somewhere."""
+    """Within the threat model RPFL's accuracy is at least `TIMES_FEDAVG` times FedAvg's in some arm."""
     pairs = [
         (attacked(attack, FEDAVG, share), attacked(attack, defence, share))
         for attack in (BACKDOOR, FLIP)
@@ -133,7 +133,7 @@ def times_fedavg(sweep: Sweep) -> Verdict | None:
 
 
 def times_fedavg_scaled(sweep: Sweep) -> Verdict | None:
-    """The same beyond it, where attackers multiply their updates."""
+    """The same beyond the threat model, with attackers that scale their updates."""
     pairs = [
         (attacked(attack, FEDAVG, FORGED_SHARE), attacked(attack, defence, FORGED_SHARE))
         for attack in (BACKDOOR_SCALED, FLIP_SCALED)
@@ -153,7 +153,7 @@ def _times(sweep: Sweep, pairs: Sequence[tuple[str, str]]) -> Verdict | None:
 
 
 def stays_high(sweep: Sweep) -> Verdict | None:
-    """RPFL is nearly as accurate with 0.4 attackers as FedAvg is with none."""
+    """RPFL with a share of 0.4 attackers is nearly as accurate as FedAvg without attackers."""
     base = arm(ADULT, CLEAN, 0.0, FEDAVG)
     arms = [attacked(attack, RPFLS[1]) for attack in (BACKDOOR, FLIP)]
     if not sweep.has(base, *arms):
@@ -164,7 +164,7 @@ def stays_high(sweep: Sweep) -> Verdict | None:
 
 
 def scaling_needs_an_aggregator(sweep: Sweep) -> Verdict | None:
-    """A backdoor in scaled updates gets through FedAvg and RPFL, and not through robust aggregators."""
+    """A backdoor in scaled updates succeeds with FedAvg and RPFL, but not with robust aggregators."""
     open_, closed = (
         [attacked(BACKDOOR_SCALED, defence, FORGED_SHARE) for defence in defences]
         for defences in ((FEDAVG, *RPFLS), (NORM, GM, TM))
@@ -181,7 +181,7 @@ def scaling_needs_an_aggregator(sweep: Sweep) -> Verdict | None:
 
 
 def theorem_falls_short(sweep: Sweep) -> Verdict | None:
-    """What Theorem 1's noise gives a record is far more than it states."""
+    """The true epsilon of Theorem 1's noise for a record is larger than the stated one."""
     name = arm(ADULT, CLEAN, 0.0, RPFLS[0])
     if not sweep.has(name):
         return None
@@ -191,7 +191,7 @@ def theorem_falls_short(sweep: Sweep) -> Verdict | None:
 
 
 def membership_is_chance(sweep: Sweep) -> Verdict | None:
-    """Where epsilon is at most 1 for a record or for more, both attacks are near one half."""
+    """If epsilon is at most 1 for a record or more, the accuracy of both attacks is near one half."""
     arms = [
         name
         for method in MEMBER_METHODS
@@ -208,7 +208,7 @@ def membership_is_chance(sweep: Sweep) -> Verdict | None:
 
 
 def averaging_leaks(sweep: Sweep) -> Verdict | None:
-    """Without noise members are told from others."""
+    """Without noise, membership inference is better than chance."""
     name = f"{PRIVACY}-{FEDAVG}"
     if not sweep.has(name):
         return None
@@ -218,7 +218,7 @@ def averaging_leaks(sweep: Sweep) -> Verdict | None:
 
 
 def order_of_the_table(sweep: Sweep) -> Verdict | None:
-    """Table I's order: RPFL gives less away than averaging, and learns more than local noise."""
+    """The order of Table I: RPFL reveals less than averaging and learns more than local noise."""
     average, local, rpfl_arm = (f"{PRIVACY}-{method}" for method in (FEDAVG, "ldp1", RPFLS[1]))
     if not sweep.has(average, local, rpfl_arm):
         return None
@@ -230,7 +230,7 @@ def order_of_the_table(sweep: Sweep) -> Verdict | None:
 
 
 def majority_rate(sweep: Sweep) -> Verdict | None:
-    """On all loans plain averaging is as accurate as saying that every loan is paid, and hardly better."""
+    """On all loans, plain averaging is about as accurate as the prediction that every loan is paid."""
     name = arm(LOAN_IID, CLEAN, 0.0, FEDAVG)
     if not sweep.has(name):
         return None

@@ -1,7 +1,7 @@
 """Arms and claims about lying peers in a swarm: one sum, the median of group sums, the loss gate, and both.
 
-Fifteen peers learn the digits, in one sum or in five groups of three. A liar sends its update turned round
-and many times as long: in every round, in one round, or from one round on. For a study to take up.
+Fifteen peers learn the digits, in one sum or in five groups of three. A liar sends its negated update, scaled
+up: in every round, in one round, or from one round on. A study includes these arms and claims.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from scenarios.swarms.lying import HONEST, MEMBERS, OWN, ROLLED_BACK, Lie, Lying
 
 PEERS, GROUPS = 15, 5
 TOLERANCE = 0.3
-"""Of the gate, in nats: without liars the loss on a peer's own rows rises by 0.1 at most (seeds 0 to 2)."""
+"""The gate's tolerance in nats: without liars a peer's own loss rises by 0.1 at most (seeds 0 to 2)."""
 WITHSTOOD = lies_withstood(GROUPS)
 TOO_MANY = PEERS // 3
 ONCE, LATE = 8, 11
-"""The round of a single lie, and the first of those that do not end."""
+"""The round of a single lie, and the first round of lies that do not end."""
 
 NOBODY, SOME, MANY, ONCE_ONLY, FROM_LATE = "honest", f"{WITHSTOOD}liars", f"{TOO_MANY}liars", "once", "late"
 LIES: Mapping[str, Lie] = {
@@ -39,10 +39,10 @@ DEFENCES: Mapping[str, tuple[int, bool]] = {
     GATE: (1, True),
     BOTH: (GROUPS, True),
 }
-"""From a name to the number of groups, and whether peers have a gate."""
+"""From a defence to the number of groups, and whether peers have a gate."""
 
 _TASK = changed_task(load_task("digits", []), {"train": {"grad_clip": 5.0}})
-"""So that peers that train from a spoilt base stay within the finite numbers."""
+"""The task, with clipped gradients, so that peers that train from a spoilt base do not diverge."""
 
 
 def arm(defence: str, lie: str) -> str:
@@ -51,7 +51,7 @@ def arm(defence: str, lie: str) -> str:
 
 
 def cells() -> Iterator[LyingSwarmCell]:
-    """Every defence under every lie."""
+    """Yield a cell for every defence with every lie."""
     for lie_name, lie in LIES.items():
         for name, (groups, gated) in DEFENCES.items():
             gate = {"aggregation": {"loss_gate": TOLERANCE}} if gated else {}
@@ -65,17 +65,17 @@ ARMS: tuple[LyingSwarmCell, ...] = tuple(cells())
 # -- claims ------------------------------------------------------------------------------------------------
 
 LITTLE = 0.02
-"""Of accuracy: what a defence may cost where nobody lies."""
+"""The accuracy that a defence may cost without liars."""
 HELD = 0.08
-"""Of accuracy: what liars may take from a defence that withstands them."""
+"""The accuracy that liars may cost with a defence that withstands them."""
 LOST = 0.5
-"""An accuracy below it counts as a swarm that was carried away."""
+"""A swarm with an accuracy below this counts as lost."""
 _AFTER = slice(ONCE, ONCE + 3)
-"""Of a curve: the three rounds after the single lie."""
+"""The slice of a curve with the three rounds after the single lie."""
 
 
 def defences_cost_little(sweep: Sweep) -> Verdict | None:
-    """The accuracy of each defence beside that of one sum, and no base refused."""
+    """Without liars each defence is nearly as accurate as one sum, and no gate refuses a base."""
     arms = {name: arm(name, NOBODY) for name in DEFENCES}
     if not sweep.has(*arms.values()):
         return None
@@ -87,7 +87,7 @@ def defences_cost_little(sweep: Sweep) -> Verdict | None:
 
 
 def groups_withstand_few(sweep: Sweep) -> Verdict | None:
-    """Up to the breakdown point the median of group sums keeps its accuracy, and one sum does not."""
+    """Up to the breakdown point the median of group sums keeps its accuracy, but one sum does not."""
     arms = (arm(MEDIAN, NOBODY), arm(MEDIAN, SOME), arm(SUM, SOME))
     if not sweep.has(*arms):
         return None
@@ -103,7 +103,7 @@ def groups_withstand_few(sweep: Sweep) -> Verdict | None:
 
 
 def groups_break_beyond(sweep: Sweep) -> Verdict | None:
-    """With a third of the peers lying, more than the breakdown point, the median is carried away, too."""
+    """With a third of the peers lying, above the breakdown point, the median is lost as well."""
     arms = {name: arm(name, MANY) for name in (MEDIAN, BOTH)}
     if not sweep.has(*arms.values()):
         return None
@@ -113,7 +113,7 @@ def groups_break_beyond(sweep: Sweep) -> Verdict | None:
 
 
 def gates_undo_a_single_lie(sweep: Sweep) -> Verdict | None:
-    """In the three rounds after one lie gates put a swarm far ahead, and it ends as if nobody had lied."""
+    """In the three rounds after a single lie a swarm with gates is far ahead; it ends as if nobody lied."""
     arms = {name: arm(name, ONCE_ONLY) for name in (SUM, GATE)}
     if not sweep.has(*arms.values(), arm(GATE, NOBODY)) or len(sweep.curve(arms[GATE])) < _AFTER.stop:
         return None
@@ -128,7 +128,7 @@ def gates_undo_a_single_lie(sweep: Sweep) -> Verdict | None:
 
 
 def gates_keep_the_owners_model(sweep: Sweep) -> Verdict | None:
-    """Under a lie that does not end a gate can not save the common model; what its owner holds, it does."""
+    """Under a lie that does not end, gates save the owners' models but can not save the common one."""
     arms = {name: arm(name, FROM_LATE) for name in (SUM, GATE)}
     if not sweep.has(*arms.values()):
         return None

@@ -1,1 +1,1 @@
-"""A swarm beside training alone and training on all rows."""
+"""A swarm compared with training alone and with training on all rows."""

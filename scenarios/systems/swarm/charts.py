@@ -25,7 +25,7 @@ ACCURACY_AXIS = {"title": {"text": "test accuracy"}, "tickformat": ".0%"}
 
 
 def charts(results: SwarmResults) -> tuple[Chart, ...]:
-    """All plots, the most telling first."""
+    """All plots, the most informative first."""
     return (
         *privacy.over_epsilon(results),
         comparison(results),
@@ -60,7 +60,7 @@ def comparison(results: SwarmResults) -> Chart:
 
 
 def accuracy_by_peer(results: SwarmResults) -> Chart:
-    """One line for each peer. Peers that agree share one line: the first are drawn wide, the last narrow."""
+    """One line for each peer. If peers agree, their lines coincide: the first are wide, the last narrow."""
     count = len(results.peers)
     traces = [
         _line(
@@ -102,7 +102,7 @@ def by_phase(results: SwarmResults, quantity: Quantity) -> Chart:
 
 
 def outcomes(results: SwarmResults) -> Chart:
-    """Stacked bars: how many peers aggregated in each round, fell back and why, or were not there."""
+    """Stacked bars: how many peers aggregated in each round, fell back, by reason, or were absent."""
     rounds = _rounds_in(results.peers)
     counts = {number: _outcomes_of(results.peers, number) for number in rounds}
     names = sorted({name for count in counts.values() for name in count}, key=_outcome_order)

@@ -1,4 +1,4 @@
-"""What scenario `swarm` shows of privacy: accuracy over epsilon, and in a sentence each what is protected."""
+"""The privacy part of scenario `swarm`: accuracy over epsilon, and a sentence about each protection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scenarios.swarms.results import SwarmResults
 
 COLOURS = {"dp-sgd": "var(--series-1)", "aldp": "var(--series-2)", "ldp": "var(--series-3)"}
 USEFUL_POINTS = 10.0
-"""A model that beats guessing the most frequent class by less has learned nothing to use."""
+"""A model that beats guessing the most frequent class by fewer points is not useful."""
 
 
 def curve_of(peers: Sequence[PeerRun]) -> PrivateCurve | None:
@@ -115,7 +115,7 @@ def _words(curve: PrivateCurve) -> tuple[str, ...]:
 
 
 def verdict_in_words(results: SwarmResults) -> str:
-    """How useful each mechanism was, said plainly; "" without privacy."""
+    """A sentence on how useful each mechanism was; "" without privacy."""
     return " ".join(_judgement(curve, results.guessing) for curve in curves(results))
 
 
@@ -130,7 +130,7 @@ def _judgement(curve: PrivateCurve, guessing: float) -> str:
 
 
 def within_budget(results: SwarmResults) -> Verdict:
-    """No peer's ledger is above its budget. Without privacy nothing is spent."""
+    """Whether no peer's ledger exceeds its budget; without privacy nothing is spent."""
     ledgers = [peer.summary.privacy for peer in results.peers if peer.summary.privacy is not None]
     if not ledgers:
         return Verdict(True, {"privacy": "none asked for"})
@@ -145,7 +145,7 @@ def _within(ledger: Mapping[str, object]) -> bool:
 
 
 def arm(results: SwarmResults) -> Json:
-    """The figures of every mechanism."""
+    """The figures of every mechanism as JSON."""
     return {
         curve.mechanism: {
             "accuracy": curve.final,
