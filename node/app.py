@@ -40,6 +40,7 @@ from node.observe.view_sources import NodeViewSource
 from node.options import NodeOptions
 from node.rejoin.electors import elector_name, endpoints_of
 from node.runtime.artifacts import Folder
+from node.runtime.ending import exit_status
 from node.runtime.engine import Engine
 from node.runtime.events import Finished, Observer, Observers, Started
 from node.runtime.group_guarantees import check_length, masked_settings, withstands
@@ -49,7 +50,6 @@ from node.runtime.loss_gate import check_loss_gate, loss_gate_words, make_loss_g
 from node.runtime.plan import Plan
 from node.runtime.privacy_budget import introduction, make_mechanism, offer_bound
 from node.runtime.shell import Clock
-from node.runtime.shutdown import exit_status
 from node.runtime.weighting import Weighting, make_weighting
 from node.signals import until_done_or_told
 from node.storage.allow_list import read_allow_list

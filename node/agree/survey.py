@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.arrow_tables import Frame
 from node.data.columns import Floats, numbers_of
+from node.data.csv_and_parquet import Frame
 from node.data.encoding import category_codes, category_words, number_values, targets, truth_values
 from node.data.npz import finite
 from node.data.reading import Y, read_npz, read_table

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from node.data.arrow_tables import Frame, fail
 from node.data.cells import A_NUMBER, number
 from node.data.columns import Bad, Floats, Words, days_of, numbers_of, truths_of, words_of
+from node.data.csv_and_parquet import Frame, fail
 from node.data.report import Entry, counted
 from node.errors import ConfigError, shown
 from node.task.schema import (

@@ -55,8 +55,8 @@ def _fail(path: Path, text: str) -> NoReturn:
 
 def _read_columns(path: Path, features: tuple[str, ...] | None, target: str | None) -> Table:
     """The table in a CSV or Parquet file; only the columns in use need to be numbers."""
-    from node.data.arrow_tables import read_frame  # noqa: PLC0415
     from node.data.columns import bare_numbers_of  # noqa: PLC0415 - pyarrow is large, and loaded where needed
+    from node.data.csv_and_parquet import read_frame  # noqa: PLC0415
 
     frame = read_frame(path, None)
     header = list(frame.columns)

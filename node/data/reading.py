@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from node.data.arrow_tables import MOST_BYTES, MOST_ROWS, Frame, Limits, check_columns, fail, read_frame
 from node.data.cells import number
 from node.data.columns import words_of
+from node.data.csv_and_parquet import MOST_BYTES, MOST_ROWS, Frame, Limits, check_columns, fail, read_frame
 from node.data.encoding import (
     Encoded,
     Labels,

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from node.data.arrow_tables import Frame
 from node.data.cells import A_NUMBER, number
 from node.data.columns import Floats, Words, days, parsed, truth, words_of
+from node.data.csv_and_parquet import Frame
 from node.data.report import Entry, counted
 from node.errors import ConfigError, shown
 from node.init.scaling import Scale, Scaling

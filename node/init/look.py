@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from node.data.arrow_tables import fail, read_frame
+from node.data.csv_and_parquet import fail, read_frame
 from node.data.formats import kind_of
 from node.data.images import list_folder, size_of
 from node.data.npz import finite, labels, read_arrays

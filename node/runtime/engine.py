@@ -27,6 +27,7 @@ from node.net.tls import Tls
 from node.net.transport import Transport
 from node.runtime import wall_clock
 from node.runtime.artifacts import Folder, Summary
+from node.runtime.ending import End, Stopping, end_of, others_count_on
 from node.runtime.events import CaughtUp, Draining, GroupResized, Noticed, Observer, RoundStarted, Warned
 from node.runtime.group_guarantees import withstands
 from node.runtime.history import NO_TRAINING, RoundHistory, Training, ending_of
@@ -38,7 +39,6 @@ from node.runtime.plan import Plan
 from node.runtime.privacy_budget import can_offer, can_train, receipt_of
 from node.runtime.serving import Serving, answer
 from node.runtime.shell import Shell, is_heavy
-from node.runtime.shutdown import End, Stopping, end_of, others_count_on
 from node.runtime.snapshot import Inspector, Show
 from node.runtime.waiting import without_text
 from node.runtime.weighting import WRONG_WEIGHTS, Weighting

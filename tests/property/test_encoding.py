@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.data.arrow_tables import read_frame
+from node.data.csv_and_parquet import read_frame
 from node.data.encoding import FARTHEST, encode
 from tests.own_data import COLUMNS, TABLE, schema, told
 

@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from node.data import encoding
-from node.data.arrow_tables import read_frame
 from node.data.columns import days, number, truth, words_of
+from node.data.csv_and_parquet import read_frame
 from node.data.encoding import encode
 from node.data.report import Entry
 from tests.own_data import COLUMNS, HEADER, TABLE, frame, schema, told

@@ -14,7 +14,7 @@ from torch import nn
 
 from node import key
 from node.app import _existing_key
-from node.data import arrow_tables, numeric_tables
+from node.data import csv_and_parquet, numeric_tables
 from node.data.images import read_images
 from node.data.reading import read_with_schema
 from node.errors import ConfigError, UserError
@@ -53,7 +53,7 @@ def arrays(**changed):
 
 
 def test_too_many_columns(here, monkeypatch):
-    monkeypatch.setattr(arrow_tables, "MOST_COLUMNS", 2)
+    monkeypatch.setattr(csv_and_parquet, "MOST_COLUMNS", 2)
     assert told(frame, here, "a,b,c\n1,2,3\n").endswith(" has 3 columns; allowed: at most 2")
 
 
@@ -68,7 +68,7 @@ def test_too_many_values(here, monkeypatch):
 def test_two_columns_of_one_name_in_parquet(here):
     both = pa.table([pa.array([1, 2]), pa.array([3, 4])], names=["a", "a"])
     pq.write_table(both, "a.parquet")
-    assert told(arrow_tables.read_frame, Path("a.parquet"), None) == (
+    assert told(csv_and_parquet.read_frame, Path("a.parquet"), None) == (
         "data file 'a.parquet' has two columns of the same name; each needs a name of its own"
     )
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from node.data.arrow_tables import read_frame
+from node.data.csv_and_parquet import read_frame
 from node.data.encoding import encode
 from node.data.reading import read_unseen
 from tests.own_data import IMAGES, TABLE, picture, schema, told, ward

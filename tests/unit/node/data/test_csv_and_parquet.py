@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from node.data.arrow_tables import Limits, read_frame
+from node.data.csv_and_parquet import Limits, read_frame
 from node.data.csv_head import separator_of
 from tests.own_data import told
 

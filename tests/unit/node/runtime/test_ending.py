@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from node.errors import UserError
+from node.runtime.ending import End, Stopping, end_of, exit_status, others_count_on
 from node.runtime.plan import Plan
-from node.runtime.shutdown import End, Stopping, end_of, exit_status, others_count_on
 from node.task.load import load_task
 
 PLAN = Plan(20, "digits", "ab" * 32, "test", "{}", load_task("digits", []).aggregation, 3, None)
