@@ -27,6 +27,7 @@ BRANCHES = tuple(f"tests/simulation/test_masked_{name}.py" for name in ("lies", 
 TRACED = (
     "tests/unit/protocol",
     "tests/unit/mechanisms",
+    "tests/unit/test_former_paths.py",
     "tests/property",
     "tests/vectors",
     "tests/statistical",
