@@ -81,7 +81,7 @@ def test_a_drawing_is_reached_and_scrolled_by_the_keyboard_and_has_a_name_and_wo
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => document.activeElement.scrollLeft > 0")
     picture = page.get_by_role("img", name="Steps of a masked session")
-    assert "votes, all n votes: masks" in picture.locator("desc").text_content()
+    assert "votes, all n votes: rounds" in picture.locator("desc").text_content()
 
 
 def test_the_first_tab_leads_to_the_content(window: Window, site: str):
