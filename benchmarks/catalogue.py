@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ class Entry:
 
     def load(self) -> Benchmark:
         """The benchmark."""
-        module, _, name = self.value.partition(":")
-        found: Benchmark = getattr(importlib.import_module(module), name)
+        found: Benchmark = resolve_name(self.value)
         return found
 
 

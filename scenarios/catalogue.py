@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ class Entry:
 
     def load(self) -> Scenario[Any, Any]:
         """The scenario."""
-        module, _, name = self.value.partition(":")
-        found: Scenario[Any, Any] = getattr(importlib.import_module(module), name)
+        found: Scenario[Any, Any] = resolve_name(self.value)
         return found
 
 

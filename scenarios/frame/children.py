@@ -9,7 +9,6 @@ Invariants:
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import multiprocessing.forkserver
 import os
@@ -25,6 +24,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import wait as wait_for_any
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from pkgutil import resolve_name
 from types import TracebackType
 from typing import Any
 
@@ -170,9 +170,8 @@ def _enter(log: str, target: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _status(target: str, arguments: tuple[Any, ...]) -> int:
-    module, _, name = target.partition(":")
     try:
-        return int(getattr(importlib.import_module(module), name)(*arguments))
+        return int(resolve_name(target)(*arguments))
     except KeyboardInterrupt:
         return INTERRUPTED
     except UserError as error:
