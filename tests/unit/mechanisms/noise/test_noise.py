@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from fractions import Fraction
 from functools import cache
 
 import mpmath
@@ -75,38 +76,67 @@ def word(layer, share):
     return (int(mpmath.mpf(share) * 2**53) << 10) | layer
 
 
-def test_layers_have_equal_areas_and_the_tail_in_layer_0():
+def exact(number):
+    return mpmath.mpf(number.numerator) / number.denominator
+
+
+def test_layers_are_those_of_the_ziggurat():
+    """Built a second way, from the equation for r, in 60 digits."""
     with mpmath.workdps(60):
         area, widths, heights = ziggurat()
-        assert abs(module._AREA * mpmath.mpf(2) ** -128 / area - 1) < 1e-35
         assert float(widths[1]) == module._EDGE
         assert (len(module._WIDTHS), module._WIDTHS[-1]) == (LAYERS + 1, 0)
-        assert (len(module._HEIGHTS), module._HEIGHTS[-1]) == (LAYERS + 1, 1)
-        off = [float(abs(got / exact - 1)) for got, exact in zip(module._WIDTHS, widths, strict=False)]
-        assert max(off) < 2.0**-49
-        assert np.mean(off) < 2.0**-54
-        off = [float(abs(got - exact)) for got, exact in zip(module._HEIGHTS, heights, strict=False)]
-        assert max(off) < 2.0**-53
-        edges = np.append(module._HEIGHTS[:-1], 1.0)
-        areas = module._WIDTHS[1:-1] * np.diff(edges)[1:]
-        assert np.abs(areas / float(area) - 1).max() < 1e-12
-        assert module._WIDTHS[0] * module._HEIGHTS[1] == pytest.approx(float(area), rel=1e-15)
+        off = [float(abs(got / width - 1)) for got, width in zip(module._WIDTHS, widths, strict=False)]
+        assert max(off) < 2.0**-35
+        got = [mpmath.mpf(height) / 2**256 for height in module._EXACT_HEIGHTS]
+        off = [float(abs(height - other)) for height, other in zip(got, heights, strict=False)]
+        assert max(off) < 2.0**-39
+        assert abs(module._WIDTHS[0] * got[1] / area - 1) < 2.0**-43
 
 
-def test_the_strips_cover_the_tail():
-    """Their areas add up to what layer 0 holds beside r; each is at least as high as the curve."""
-    edge, strip = mpmath.mpf(module._EDGE), mpmath.mpf(module._STRIP)
-    assert 2 * strip + edge == pytest.approx(module._WIDTHS[0], rel=1e-15)
-    for k in range(40):
-        assert curve(edge + k * strip) <= curve(edge) / 2**k * (1 + 1e-14)
+def test_what_makes_the_sampler_exact():
+    """Conditions 1 to 3 of the module's proof, in fractions and in 100 digits."""
+    widths = [Fraction(width) for width in module._WIDTHS[:-1]]
+    heights = [Fraction(height, 2**256) for height in module._EXACT_HEIGHTS]
+    assert heights[0] == 0
+    assert 1 < heights[-1] < 1 + Fraction(1, 2**40)
+    areas = [width * (high - low) for width, low, high in zip(widths, heights[:-1], heights[1:], strict=True)]
+    assert max(areas) / min(areas) < 1 + Fraction(1, 2**240)
+    assert widths[0] == Fraction(module._EDGE) + 2 * Fraction(module._STRIP)
+    with mpmath.workdps(100):
+        for width, height in zip(widths[1:], heights[1:-1], strict=True):
+            assert curve(exact(width)) <= exact(height)
+        edge, strip = mpmath.mpf(module._EDGE), mpmath.mpf(module._STRIP)
+        for k in range(42):
+            assert curve(edge + k * strip) <= exact(heights[1]) / 2**k
 
 
 def test_cores_are_under_the_curve_but_hardly_smaller():
-    _, widths, _ = ziggurat()
-    for layer in range(LAYERS - 1):
-        exact = widths[layer + 1] / widths[layer]
-        assert 2**-52 < 1 - module._CORES[layer] * mpmath.mpf(2) ** -63 / exact < 2**-48
+    """Also at the far end of the position's last digit, 2^-53 of the width."""
+    with mpmath.workdps(100):
+        for layer in range(LAYERS - 1):
+            core = mpmath.mpf(module._CORES[layer]) / 2**63
+            farthest = module._WIDTHS[layer] * (core + mpmath.mpf(2) ** -53)
+            assert curve(farthest) > mpmath.mpf(module._EXACT_HEIGHTS[layer + 1]) / 2**256 or layer == 0
+            assert core * module._WIDTHS[layer] > module._WIDTHS[layer + 1] * (1 - 2**-46)
+    assert module._CORES[0] * module._WIDTHS[0] < module._EDGE * 2**63
     assert module._CORES[-1] == 0
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2, 300, 1022, 1023])
+def test_an_accepted_position_has_the_density_of_the_curve(layer):
+    """The share of heights at which a position is accepted, over all layers, is e(x) over one constant."""
+    with mpmath.workdps(100):
+        tops = [mpmath.mpf(height) / 2**256 for height in module._EXACT_HEIGHTS]
+        x = (module._WIDTHS[layer] + 2 * mpmath.mpf(module._WIDTHS[layer + 1])) / 3
+        x = min(x, module._EDGE)
+        density = 0
+        for width, low, high in zip(module._WIDTHS[:-1], tops[:-1], tops[1:], strict=True):
+            if x <= width:
+                share = min(1, max(0, (curve(x) - low) / (high - low)))
+                density += share / mpmath.mpf(width)
+        area = mpmath.mpf(module._WIDTHS[0]) * tops[1]
+        assert abs(density * area / curve(x) - 1) < mpmath.mpf(2) ** -238
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2, 77, 500, 1000, 1022])
@@ -143,9 +173,10 @@ def test_beyond_the_edge_the_strips_are_judged(sign, strip, within):
     start = word(0, sign * 0.97)
     words = (1 << (63 - strip)) | (1 << (63 - strip)) >> 3, int(mpmath.mpf(within) * 2**64)
     level = int(curve(value) / curve(edge) * 2**strip * 2**64)
-    assert abs(drawn(start, max(0, level - 2**16), *words) - sign * value * 2**20) <= 0.5 + 1e-6
-    if level + 2**16 <= MOST:
-        assert drawn(start, level + 2**16, *words) == 0
+    margin = max(4, level >> 40)
+    assert abs(drawn(start, max(0, level - margin), *words) - sign * value * 2**20) <= 0.5 + 1e-6
+    if level + margin <= MOST:
+        assert drawn(start, level + margin, *words) == 0
 
 
 @pytest.mark.parametrize(("strips", "position"), [(0, 0), (1, 0), (1 << 22, 0), (1 << 23, MOST)])
@@ -194,6 +225,102 @@ def test_more_bits_are_drawn_for_the_tail_too(sign):
         digit = int((position - mpmath.floor(position)) * 2**64)
         assert drawn(*start, int(position), digit - 1) == sign * low
         assert drawn(*start, int(position), digit + 1) == sign * (low + 1)
+
+
+def nearest_chance(layer, position):
+    """The word for the height at which the curve crosses the layer, and its next 64 digits, at a position."""
+    with mpmath.workdps(100):
+        low, high = (mpmath.mpf(height) / 2**256 for height in module._EXACT_HEIGHTS[layer : layer + 2])
+        x = module._WIDTHS[layer] * mpmath.mpf(position) / 2**53
+        chance = (curve(x) - low) / (high - low) * 2**64
+        return int(chance), int((chance - mpmath.floor(chance)) * 2**64)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("layer", [1, 2, 300, 1022, 1023])
+def test_where_doubles_cannot_decide_more_digits_do(layer, sign):
+    """The curve and the height agree in all 64 bits that were drawn; the digits after them differ."""
+    inside = (3 * module._WIDTHS[layer + 1] + module._WIDTHS[layer]) / 4
+    position = int(sign * inside / module._WIDTHS[layer] * 2**53)
+    start = (position << 10) | layer
+    value = round(module._WIDTHS[layer] * position / 2**53 * 2**20)
+    chance, digits = nearest_chance(layer, position)
+    assert drawn(start, chance, 0, 0, digits - 2**40, 0) == value  # the last word: digits of the position
+    assert drawn(start, chance, 0, 0, digits + 2**40, 0) == 0
+
+
+def test_where_the_digits_drawn_next_decide_nothing_more_are_drawn():
+    layer, position = 300, int(module._WIDTHS[301] / module._WIDTHS[300] * 2**53) + 2**20
+    chance, digits = nearest_chance(layer, position)
+    value = round(module._WIDTHS[layer] * position / 2**53 * 2**20)
+    start = (position << 10) | layer
+    assert drawn(start, chance, 0, 0, digits, 0, 0, 0) == value
+    assert drawn(start, chance, 0, 0, digits, 0, MOST, 0) == 0
+
+
+def test_every_decision_may_be_exact(monkeypatch):
+    """If doubles are never trusted, the same words give the same noise."""
+    units, exactly = np.zeros(30_000), np.zeros(30_000)
+    add_units(units, 2.0**20, 1.0, seeded(11))
+    monkeypatch.setattr(module, "_DOUBT", 2.0)
+    add_units(exactly, 2.0**20, 1.0, seeded(11))
+    assert np.array_equal(units, exactly)
+
+
+@pytest.mark.parametrize("strip", [0, 3, 20, 39])
+def test_the_tail_is_decided_exactly_too(strip):
+    """Far out the curve is below 2^-30 of its strip, so that 64 bits are too few."""
+    with mpmath.workdps(100):
+        x = module._EDGE + mpmath.mpf(module._STRIP) * (strip + mpmath.mpf(0.5))
+        top = mpmath.mpf(module._EXACT_HEIGHTS[1]) / 2**256
+        chance = curve(x) / top * 2**strip * 2**64
+        first, digits = int(chance), int((chance - mpmath.floor(chance)) * 2**64)
+        value = round(float(x * 2**20))
+    start = word(0, 0.97), first, 1 << (63 - strip), 1 << 63
+    assert drawn(*start, digits - 2**44, 0) == value
+    assert drawn(*start, digits + 2**44, 0) == 0
+
+
+def test_digits_of_a_position_are_drawn_once():
+    """A position between two integers and at the curve: its next digits settle both."""
+    layer = 300
+    low, high = module._WIDTHS[layer + 1], module._WIDTHS[layer]
+    with mpmath.workdps(100):
+        position, change = halfway(layer, int((low + high) / 2 * 2**20))
+        digit = int(change * 2**64) + 5
+        floor, top = (mpmath.mpf(height) / 2**256 for height in module._EXACT_HEIGHTS[layer : layer + 2])
+        x = module._WIDTHS[layer] * (position + mpmath.mpf(digit) / 2**64) / 2**53
+        chance = (curve(x) - floor) / (top - floor) * 2**64
+        first, digits = int(chance), int((chance - mpmath.floor(chance)) * 2**64)
+        value = int((low + high) / 2 * 2**20) + 1
+    start = (position << 10) | layer
+    assert drawn(start, digit, first, 0, 0, digits - 2**44, 0) == value
+    assert drawn(start, digit, first, 0, 0, digits + 2**44, 0) == 0
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_where_the_tail_begins_is_decided_exactly(sign):
+    """Beside the edge, in layer 0: one position is under the curve or not, the next stands for the tail."""
+    share = Fraction(module._EDGE) / Fraction(module._WIDTHS[0]) * 2**53
+    position = int(share)
+    change = int((share - position) * 2**64)
+    tail = 0, 1 << 63, 0  # at the very edge: strip 0, position 0
+    inside = word_at(0, position - 1) if sign > 0 else word_at(0, -position)
+    across = word_at(0, position) if sign > 0 else word_at(0, -position - 1)
+    beyond = word_at(0, position + 1) if sign > 0 else word_at(0, -position - 2)
+    near = round(module._EDGE * 2**20)
+    farther = 0, 1 << 62, 0
+    strip = round((module._EDGE + module._STRIP) * 2**20)
+    assert drawn(inside, *farther) == sign * near
+    assert drawn(beyond, *farther) == sign * strip
+    low, high = (change - 1, change + 1) if sign > 0 else (MOST - change - 1, MOST - change + 1)
+    assert drawn(across, *farther, low) == sign * (near if sign > 0 else strip)
+    assert drawn(across, *farther, high) == sign * (strip if sign > 0 else near)
+    assert drawn(beyond, *tail) == sign * near
+
+
+def word_at(layer, position):
+    return (position << 10) | layer
 
 
 def test_too_many_rejected_are_all_drawn_again():
