@@ -180,7 +180,11 @@ def prepare(options: NodeOptions) -> Prepared:
         data=dataset.description,
         accuracy_of=dataset.accuracy_name,
         what=f"{dimension} parameters",
-        notes={**_schema_words(task), **own_words(trainer.own_names, trainer.device)},
+        notes={
+            **_schema_words(task),
+            **own_words(trainer.own_names, trainer.device),
+            **({"gradients": trainer.slow} if trainer.slow else {}),
+        },
         folder=partial(Folder, card=card),
         trainer=trainer,
         dimension=dimension,

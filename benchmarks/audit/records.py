@@ -14,7 +14,7 @@ from benchmarks.audit.case import DELTA, EPSILON, Case
 from mechanisms.accounting import gaussian
 from mechanisms.accounting.ledger import Ledger, spent
 from mechanisms.audits.audit import Array, Method, Pair, Release
-from mechanisms.gradients.dp_sgd import GradientRule, poisson_rows, private_gradient, record_events
+from mechanisms.gradients.dp_sgd import GradientRule, PrivateGradient, poisson_rows, record_events
 from mechanisms.labels.embeddings import EmbeddingDP
 from mechanisms.labels.flips import LabelDP
 from mechanisms.noise.randomness import Words
@@ -42,11 +42,20 @@ def steps(rule: GradientRule, number: int) -> Release:
     model = nn.Linear(ABREAST, 1, bias=False)
     parameters = dict(model.named_parameters())
     canaries = torch.eye(ABREAST)
+    gradient_of = PrivateGradient(
+        model=model,
+        parameters=parameters,
+        loss=_steep,
+        row=(canaries[:1], torch.ones(1, 1)),
+        rule=rule,
+        most_rows=ABREAST,
+        expected_rows=1.0,
+    )
 
     def gradient(present: NDArray[np.int64], words: Words) -> Array:
         sampled = poisson_rows(len(present), rule.sampling_probability, words) if len(present) else present
         batch = canaries[torch.from_numpy(present[sampled])]
-        private_gradient(model, parameters, _steep, batch, torch.ones(len(batch), 1), rule, 1.0, words)
+        gradient_of(batch, torch.ones(len(batch), 1), words)
         return np.asarray(torch.as_tensor(model.weight.grad)[0], dtype=np.float64)
 
     def release(inputs: Array, words: Words) -> Array:

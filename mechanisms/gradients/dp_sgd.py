@@ -7,6 +7,9 @@ the sum by the expected number of rows in a batch.
 Unit of privacy: one record (row). Neighbours: add or remove it; norm: L2 of its gradient over all
 parameters. The number of rows of the data set counts as public (q and the divisor follow from it); the number
 of rows in a batch does not, and nothing depends on it. Only the gradient is private; the loss is not.
+
+Sum and noise lie on a grid g (`noise` says why). Rounding the sum to it can move two neighbouring sums apart
+by at most 1 in each coordinate, sqrt(d) g in L2: `clipped_sum` clips to that much less than C.
 """
 
 from __future__ import annotations
@@ -22,9 +25,15 @@ from torch import nn
 
 from mechanisms.accounting.ledger import SampledGaussian
 from mechanisms.arguments import count, positive, share
-from mechanisms.gradients.per_example import Loss, split, summed_units
-from mechanisms.noise.noise import add_units, grid
+from mechanisms.gradients.clipped_sum import ClippedSum
+from mechanisms.gradients.per_example import Loss
+from mechanisms.gradients.trial import BOOK_KEEPING
+from mechanisms.noise.noise import COARSEST, REACH, add_units
 from mechanisms.noise.randomness import Words
+
+__all__ = ["BOOK_KEEPING", "Batch", "GradientRule", "PrivateGradient", "poisson_rows", "record_events"]
+
+_EXACT = 2.0**52  # whole numbers up to here, and their sums with the noise, are exact in float64
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,17 @@ class GradientRule:
         return self.noise_multiplier * self.clipping_radius
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What stays with the rows' owner: the mean loss of a batch, and how many rows counted as zero.
+
+    A row counts as zero if its gradient is not finite.
+    """
+
+    mean_loss: float
+    not_finite: int
+
+
 def poisson_rows(rows: int, sampling_probability: float, words: Words) -> NDArray[np.int64]:
     """Draws a batch: ascending row numbers of 0 to `rows` - 1; there may be none.
 
@@ -59,33 +79,63 @@ def poisson_rows(rows: int, sampling_probability: float, words: Words) -> NDArra
     return np.flatnonzero(drawn.view(np.uint64) <= np.uint64(below - 1)).astype(np.int64, copy=False)
 
 
-def private_gradient(
-    model: nn.Module,
-    parameters: Mapping[str, nn.Parameter],
-    loss: Loss,
-    x: torch.Tensor,
-    y: torch.Tensor,
-    rule: GradientRule,
-    expected_rows: float,
-    words: Words,
-) -> float:
-    """Sets each parameter's `.grad` to a private gradient on a Poisson batch; returns the mean loss.
+class PrivateGradient:
+    """Private gradients of one model by one rule; each costs one step of `record_events`.
 
-    `x` (n, ...) and `y` (n, ...) are the batch, n may be 0; `expected_rows` is q times the number of all
-    rows. A call costs one step of `record_events`. No parameter other than `parameters` may ever be trained
-    on these rows: a layer trained without noise carries what it learned of one row into the gradients of
-    others. Raises NotFinite if training has diverged, ValueError for a layer that mixes rows.
+    No parameter other than `parameters` may ever be trained on these rows: a layer trained without noise
+    carries what it learned of one row into the gradients of others.
     """
-    divisor = positive("expected_rows", expected_rows)
-    spacing = grid(rule.noise_std, rule.clipping_radius)
-    units, mean_loss = summed_units(model, parameters, loss, x, y, rule.clipping_radius, spacing)
-    add_units(units, rule.noise_std, spacing, words)
-    units *= spacing / divisor
-    for parameter, gradient in zip(parameters.values(), split(units, parameters.values()), strict=True):
-        parameter.grad = gradient.to(parameter.device)
-    return mean_loss
+
+    def __init__(
+        self,
+        model: nn.Module,
+        parameters: Mapping[str, nn.Parameter],
+        loss: Loss,
+        row: tuple[torch.Tensor, torch.Tensor],
+        rule: GradientRule,
+        most_rows: int,
+        expected_rows: float,
+    ) -> None:
+        """`most_rows`: all rows there are; `expected_rows`: q times them, the divisor. See ClippedSum."""
+        self._parameters, self._rule = dict(parameters), rule
+        self._divisor = positive("expected_rows", expected_rows)
+        size = sum(parameter.numel() for parameter in parameters.values())
+        self._spacing = _grid(rule, count("most_rows", most_rows))
+        radius = rule.clipping_radius - math.sqrt(size) * self._spacing
+        if radius <= 0:
+            raise ValueError(
+                f"noise_multiplier = {rule.noise_multiplier:g} is not allowed for {size} parameters: with it "
+                f"the grid is coarser than the gradients"
+            )
+        self._sum = ClippedSum(model, parameters, loss, row, radius, most_rows, self._divisor)
+
+    @property
+    def method(self) -> str:
+        """How gradients of single rows are computed: BOOK_KEEPING, or a slower way and why."""
+        return self._sum.method
+
+    def __call__(self, x: torch.Tensor, y: torch.Tensor, words: Words) -> Batch:
+        """Sets each parameter's `.grad` to a private gradient on the Poisson batch x (n, ...), y (n, ...).
+
+        n may be 0. Raises NotFinite if training has diverged.
+        """
+        batch = self._sum(x, y)
+        units = np.rint(batch.vector / self._spacing)
+        add_units(units, self._rule.noise_std, self._spacing, words)
+        units *= self._spacing / self._divisor
+        whole = torch.from_numpy(units.astype(np.float32))
+        parts = torch.split(whole, [parameter.numel() for parameter in self._parameters.values()])
+        for parameter, gradient in zip(self._parameters.values(), parts, strict=True):
+            parameter.grad = gradient.view(parameter.shape).to(parameter.device)
+        return Batch(batch.mean_loss, batch.not_finite)
+
+
+def _grid(rule: GradientRule, most_rows: int) -> float:
+    """g: the least power of two at which the sampler is exact, and whole numbers are."""
+    most = most_rows * rule.clipping_radius + REACH * rule.noise_std
+    return math.ldexp(1.0, math.frexp(max(rule.noise_std / COARSEST, most / _EXACT))[1])
 
 
 def record_events(rule: GradientRule, steps: int) -> SampledGaussian:
-    """The cost of `steps` calls of `private_gradient`, each on a new batch of `poisson_rows`."""
+    """The cost of `steps` calls of a `PrivateGradient`, each on a new batch of `poisson_rows`."""
     return SampledGaussian(rule.noise_multiplier, rule.sampling_probability, count("steps", steps))

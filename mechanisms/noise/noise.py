@@ -50,10 +50,10 @@ from mechanisms.noise.clipping import Floats, blocks, norm
 from mechanisms.noise.randomness import Words
 
 _MANTISSA = 2.0**23
-_REACH = 11.0  # no draw is beyond this many noise_std
+REACH = 11.0  # no draw is beyond this many noise_std
 _NORM_SLACK = 2.0**-40  # relative error bound of the norm in float64
 _BLOCK = 1 << 15  # elements per block: about 1.5 MB of buffers, which stay in the cache
-_COARSEST = 2.0**32  # noise_std in units: beyond it most draws would need more bits
+COARSEST = 2.0**32  # noise_std in units: beyond it most draws would need more bits
 
 # The ziggurat under exp(-x^2 / 2). Layer 0 is 2 strips wider than the edge: they stand for the whole tail.
 _LAYERS = 1024
@@ -69,7 +69,7 @@ _LEAST, _MOST = 2.0**-120, 2.0**100  # of g: far from the ends of float32
 
 def grid(noise_std: float, radius: float) -> float:
     """Returns g: the least power of two with radius + 11 noise_std < 2^23 g. The arguments must be public."""
-    most = at_least_zero("radius", radius) + _REACH * positive("noise_std", noise_std)
+    most = at_least_zero("radius", radius) + REACH * positive("noise_std", noise_std)
     spacing = math.ldexp(1.0, math.frexp(most / _MANTISSA)[1])
     if not _LEAST <= spacing <= _MOST:
         raise ValueError(f"noise_std = {noise_std} with radius = {radius} is not allowed: beyond float32")
@@ -107,8 +107,8 @@ def gaussian(out: Floats, noise_std: float, words: Words) -> None:
 def add_units(units: NDArray[np.float64], noise_std: float, spacing: float, words: Words) -> None:
     """Adds rint(N(0, noise_std^2) / spacing) to each of `units` (d,), float64 integers: sums on a grid."""
     std = positive("noise_std", noise_std) / positive("spacing", spacing)
-    if std > _COARSEST:
-        raise ValueError(f"noise_std = {noise_std} is not allowed: at most {_COARSEST:g} spacing")
+    if std > COARSEST:
+        raise ValueError(f"noise_std = {noise_std} is not allowed: at most {COARSEST:g} spacing")
     noise = _Units(std, len(units), words)
     for part in blocks(len(units), _BLOCK):
         units[part] += noise.draw(part.stop - part.start)
@@ -284,7 +284,7 @@ class _Units:
         """
         strip = 64 - strips.bit_length()
         size = _EDGE + _STRIP * (strip + position * 2.0**-64)
-        if size >= _REACH:
+        if size >= REACH:
             return False
         nearest = round(size * self._std)
         curve = math.exp((_EDGE * _EDGE - size * size) / 2 + strip * math.log(2))

@@ -236,6 +236,8 @@ class Engine:
         self._history.new_round()
         with suppress(Interrupted):
             self._training = await asyncio.to_thread(self._train, number)
+            if self._training.not_finite:
+                self._warn(_not_finite_text(self._training.not_finite))
             self._aggregating_since = time.monotonic()
             outcome = await (self._aggregate() if self._training.offered else self._follow())
             self._meter.enter("idle")
@@ -259,7 +261,7 @@ class Engine:
         if state.fresh is not None:
             fresh += state.fresh
         state.trained(fresh, (*state.pending, *self._mechanism.per_training))
-        return Training(trained.loss, trained.seconds, True)
+        return Training(trained.loss, trained.seconds, True, trained.not_finite)
 
     async def _aggregate(self) -> Completed | Failed | None:
         """Offers `fresh` to a group. Returns the outcome; None if this node is interrupted meanwhile."""
@@ -455,3 +457,10 @@ class Engine:
     async def summarise(self) -> Summary:
         """Returns the summary of the whole run, over restarts, and writes it to summary.json."""
         return await self._history.summarise(self.transport.counts, self._sums.facts)
+
+
+def _not_finite_text(times: int) -> str:
+    return (
+        f"the gradient of a row was not finite {times} times in this round's steps; such a row counts as "
+        "zero: look for missing or huge values in the data"
+    )

@@ -36,6 +36,8 @@ class Training:
     seconds: float
     offered: bool
     """Whether the node has an offer that the privacy budget still allows."""
+    not_finite: int = 0
+    """How often a row counted as zero because its gradient was not finite; for the owner alone."""
 
 
 NO_TRAINING = Training(None, 0.0, False)

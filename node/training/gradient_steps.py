@@ -15,8 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from mechanisms.gradients.dp_sgd import GradientRule, poisson_rows, private_gradient
-from mechanisms.gradients.per_example import clipped_sum
+from mechanisms.gradients.dp_sgd import BOOK_KEEPING, GradientRule, PrivateGradient, poisson_rows
 from mechanisms.noise.randomness import Words
 from node.data.dataset import Dataset
 from node.errors import ConfigError, reason
@@ -33,6 +32,13 @@ class GradientSteps(Protocol):
 
     def backward(self, rows: torch.Tensor) -> float:
         """Sets the parameters' gradients for these rows; returns their mean loss, which stays on the node."""
+
+    def pop_not_finite(self) -> int:
+        """Returns how often a row counted as zero since the last call, as its gradient was not finite."""
+
+    @property
+    def slow(self) -> str:
+        """Why gradients take longer than they could; "" if they do not."""
 
 
 class PlainSteps:
@@ -60,6 +66,15 @@ class PlainSteps:
         loss.backward()
         return loss.item()
 
+    def pop_not_finite(self) -> int:
+        """Returns 0: a plain step uses each row as it is."""
+        return 0
+
+    @property
+    def slow(self) -> str:
+        """Returns ""."""
+        return ""
+
 
 class PrivateSteps:
     """As many steps per epoch, each by `rule` on a Poisson sample of `batch_size` rows on average.
@@ -78,25 +93,32 @@ class PrivateSteps:
         rule: GradientRule,
         words: Words,
     ) -> None:
-        self._model = model
-        self._loss = _cross_entropy if loss is functional.cross_entropy else loss
         self._dataset = dataset
         self._rule = rule
         self._words = words
-        self._steps = math.ceil(len(dataset.train_y) / batch_size)
-        self._parameters = {name: value for name, value in model.named_parameters() if value.requires_grad}
-        self._try()
-
-    def _try(self) -> None:
-        """Computes and discards one row's gradient, to refuse an unsuitable model before writing any file."""
-        x, y = self._dataset.train_x[:1], self._dataset.train_y[:1]
+        rows = len(dataset.train_y)
+        self._steps = math.ceil(rows / batch_size)
+        self._not_finite = 0
         try:
-            BatchNorms(self._model).begin_training()
-            clipped_sum(self._model, self._parameters, self._loss, x, y, self._rule.clipping_radius)
-        except (ValueError, TypeError, RuntimeError) as error:
+            BatchNorms(model).begin_training()
+            self._gradient = PrivateGradient(
+                model=model,
+                parameters={name: value for name, value in model.named_parameters() if value.requires_grad},
+                loss=_cross_entropy if loss is functional.cross_entropy else loss,
+                row=(dataset.train_x[:1], dataset.train_y[:1]),
+                rule=rule,
+                most_rows=rows,
+                expected_rows=rule.sampling_probability * rows,
+            )
+        except (ValueError, TypeError, RuntimeError, IndexError) as error:
             raise ConfigError(
                 f"model.class: privacy.mechanism = 'dp-sgd' needs the gradient of each row: {reason(error)}"
             ) from error
+
+    @property
+    def slow(self) -> str:
+        """Why book-keeping does not compute the gradients of single rows; "" if it does."""
+        return "" if self._gradient.method == BOOK_KEEPING else self._gradient.method
 
     def batches(self, rng: np.random.Generator) -> Iterator[torch.Tensor]:
         """Yields independent samples; a row may be in none of them, or in several."""
@@ -106,11 +128,14 @@ class PrivateSteps:
 
     def backward(self, rows: torch.Tensor) -> float:
         """Sets clipped and noised gradients; returns the mean loss."""
-        x, y = self._dataset.train_x[rows], self._dataset.train_y[rows]
-        expected = self._rule.sampling_probability * len(self._dataset.train_y)
-        return private_gradient(
-            self._model, self._parameters, self._loss, x, y, self._rule, expected, self._words
-        )
+        batch = self._gradient(self._dataset.train_x[rows], self._dataset.train_y[rows], self._words)
+        self._not_finite += batch.not_finite
+        return batch.mean_loss
+
+    def pop_not_finite(self) -> int:
+        """Returns how often a row counted as zero since the last call, as its gradient was not finite."""
+        counted, self._not_finite = self._not_finite, 0
+        return counted
 
 
 def _cross_entropy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

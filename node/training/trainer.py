@@ -50,11 +50,15 @@ class Diverged(UserError):
 
 @dataclass(frozen=True)
 class Trained:
-    """The result of a round's training: the new working model (d,), mean loss of the last epoch, seconds."""
+    """The result of a round's training: the new working model (d,), mean loss of the last epoch, seconds.
+
+    `not_finite`: how often a row counted as zero because its gradient was not finite. It stays on the node.
+    """
 
     vector: Vector
     loss: float
     seconds: float
+    not_finite: int = 0
 
 
 @dataclass(frozen=True)
@@ -224,7 +228,7 @@ class Trainer:
                 f"training diverged in round {round_number}, the loss is {loss:g}; lower "
                 f"train.learning_rate = {self._section.learning_rate:g} or set train.grad_clip"
             )
-        return Trained(vector, loss, time.perf_counter() - begun)
+        return Trained(vector, loss, time.perf_counter() - begun, self._steps.pop_not_finite())
 
     def evaluate(self, vector: Vector) -> Evaluation:
         """Evaluates `vector` (d,) on the dataset's test rows."""
@@ -259,6 +263,11 @@ class Trainer:
     def device(self) -> str:
         """The device of the training, such as "cpu" or "cuda:0"."""
         return str(next(self._model.parameters()).device)
+
+    @property
+    def slow(self) -> str:
+        """Why private gradients take longer than they could; "" if they do not."""
+        return self._steps.slow
 
     @property
     def own_names(self) -> tuple[str, ...]:

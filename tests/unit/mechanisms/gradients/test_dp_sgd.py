@@ -10,8 +10,8 @@ from torch import nn
 from torch.nn import functional
 
 from mechanisms.accounting.ledger import SampledGaussian
-from mechanisms.gradients.dp_sgd import GradientRule, poisson_rows, private_gradient, record_events
-from mechanisms.gradients.per_example import clipped_sum
+from mechanisms.gradients.clipped_sum import ClippedSum
+from mechanisms.gradients.dp_sgd import GradientRule, PrivateGradient, poisson_rows, record_events
 from mechanisms.noise.clipping import NotFinite
 from mechanisms.noise.randomness import SeededWords
 
@@ -44,7 +44,12 @@ def flat(model):
 
 
 def step(model, parameters, x, y, rule, expected_rows, words):
-    return private_gradient(model, parameters, functional.cross_entropy, x, y, rule, expected_rows, words)
+    return prepared(model, parameters, x, y, rule, expected_rows)(x, y, words)
+
+
+def prepared(model, parameters, x, y, rule, expected_rows=4.0):
+    row = torch.zeros(1, *x.shape[1:]), torch.zeros(1, dtype=y.dtype)
+    return PrivateGradient(model, parameters, functional.cross_entropy, row, rule, 1000, expected_rows)
 
 
 def test_rows_are_those_whose_word_is_below_the_probability():
@@ -76,13 +81,14 @@ def test_sampling_that_is_none_is_refused(rows, probability):
 
 def test_the_gradient_is_the_clipped_sum_over_the_expected_rows():
     model, parameters, x, y = setup()
-    loss = step(model, parameters, x, y, QUIET, 12.5, seeded())
-    sums, _ = clipped_sum(model, parameters, functional.cross_entropy, x, y, 0.5)
-    for name, parameter in parameters.items():
+    batch = step(model, parameters, x, y, QUIET, 12.5, seeded())
+    total = ClippedSum(model, parameters, functional.cross_entropy, (x[:1], y[:1]), 0.5, 1000, 12.5)
+    for parameter in parameters.values():
         assert parameter.grad.shape == parameter.shape
         assert parameter.grad.dtype == torch.float32
-        assert torch.allclose(parameter.grad, sums[name] / 12.5, atol=1e-5)
-    assert loss == pytest.approx(functional.cross_entropy(model(x), y).item(), rel=1e-6)
+    assert flat(model) == pytest.approx(total(x, y).vector / 12.5, abs=1e-5)
+    assert batch.not_finite == 0
+    assert batch.mean_loss == pytest.approx(functional.cross_entropy(model(x), y).item(), rel=1e-6)
 
 
 @pytest.mark.parametrize("rows", [0, 8])
@@ -128,18 +134,56 @@ def test_a_model_is_trained_by_it():
     x = centres[y] + torch.randn(600, 6) * 0.5
     rule, words = GradientRule(1.0, 1.0, 0.1), seeded()
     optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    gradient = prepared(model, parameters, x, y, rule, 60.0)
     for _ in range(30):
         rows = torch.from_numpy(poisson_rows(600, 0.1, words))
-        step(model, parameters, x[rows], y[rows], rule, 60.0, words)
+        gradient(x[rows], y[rows], words)
         optimizer.step()
     assert float((model(x).argmax(1) == y).float().mean()) > 0.9
 
 
-def test_training_that_diverged_is_told():
+def test_a_row_that_is_not_finite_is_counted_and_training_goes_on():
     model, parameters, x, y = setup()
     x[0, 0] = float("nan")
+    batch = step(model, parameters, x, y, RULE, 4.0, seeded())
+    assert batch.not_finite == 1
+    assert np.isfinite(batch.mean_loss)
+    assert np.isfinite(flat(model)).all()
+
+
+def test_training_that_diverged_ends():
+    model, parameters, x, y = setup()
+    gradient = prepared(model, parameters, x, y, RULE)
+    with torch.no_grad():
+        model[0].weight[0, 0] = float("nan")
     with pytest.raises(NotFinite):
-        step(model, parameters, x, y, RULE, 4.0, seeded())
+        gradient(x, y, seeded())
+
+
+@pytest.mark.parametrize("multiplier", [1e-5, 0.3, 1.5, 1e4])
+def test_the_grid_s_rounding_is_within_the_radius(multiplier):
+    """Neighbouring sums, rounded to the grid, are at most C apart: noise alone is what hides a row."""
+    model, parameters, x, y = setup()
+    rule = GradientRule(0.5, multiplier, 0.1)
+    gradient = prepared(model, parameters, x, y, rule, 1.0)
+    spacing = gradient._spacing
+    assert spacing == 2.0 ** round(np.log2(spacing))
+    assert rule.noise_std / spacing <= 2**32
+    assert 1000 * rule.clipping_radius / spacing <= 2**52
+    units = [np.rint(gradient._sum(x[rows], y[rows]).vector / spacing) for rows in (range(8), range(1, 8))]
+    assert 0.4999 < np.linalg.norm(units[0] - units[1]) * spacing <= 0.5
+    assert 0.5 * (1 - 2**-12) < gradient._sum._clip < 0.5 - np.sqrt(303) * spacing
+
+
+def test_noise_so_large_that_its_grid_hides_the_gradients_is_refused():
+    model, parameters, x, y = setup()
+    with pytest.raises(ValueError, match=r"noise_multiplier = 1e\+09 is not allowed for 303 parameters"):
+        prepared(model, parameters, x, y, GradientRule(0.5, 1e9, 0.1))
+
+
+def test_how_gradients_are_computed_is_said():
+    model, parameters, x, y = setup()
+    assert prepared(model, parameters, x, y, RULE).method == "book-keeping"
 
 
 def test_what_steps_cost():

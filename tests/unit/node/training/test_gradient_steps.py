@@ -144,8 +144,23 @@ def test_every_trainable_parameter_is_noised_and_a_frozen_one_has_no_gradient():
     assert noised == {"layers.0.weight", "layers.2.weight", "layers.2.bias"}
 
 
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4)), "layer '1' (BatchNorm1d)"),
+        (nn.Sequential(nn.Linear(2, 4), nn.InstanceNorm1d(4, track_running_stats=True)), "(InstanceNorm1d)"),
+        (MLP([2, 3, 2]).double(), "torch.float64"),
+    ],
+)
+def test_a_model_without_a_gradient_of_each_row_has_no_private_steps(model, told):
+    with pytest.raises(ConfigError) as caught:
+        PrivateSteps(model.eval(), loss, rows_of(20), 10, RULE, words(1))
+    assert "privacy.mechanism = 'dp-sgd' needs the gradient of each row" in str(caught.value)
+    assert told in str(caught.value)
+
+
 class Peeking(nn.Module):
-    """It looks at a value on the way, which a gradient of many rows at once can not."""
+    """It looks at a value on the way, which no gradient of many rows at once can."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,20 +170,22 @@ class Peeking(nn.Module):
         return self.layer(rows) * (2 if rows.sum().item() > 0 else 1)
 
 
-@pytest.mark.parametrize(
-    ("model", "told"),
-    [
-        (nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4)), "layer '1' (BatchNorm1d)"),
-        (nn.Sequential(nn.Linear(2, 4), nn.InstanceNorm1d(4, track_running_stats=True)), "(InstanceNorm1d)"),
-        (Peeking(), ".item()"),
-        (MLP([2, 3, 2]).double(), "torch.float64"),
-    ],
-)
-def test_a_model_without_a_gradient_of_each_row_has_no_private_steps(model, told):
-    with pytest.raises(ConfigError) as caught:
-        PrivateSteps(model.eval(), loss, rows_of(20), 10, RULE, words(1))
-    assert "privacy.mechanism = 'dp-sgd' needs the gradient of each row" in str(caught.value)
-    assert told in str(caught.value)
+def test_a_model_whose_rows_must_be_taken_one_by_one_says_so():
+    slow = PrivateSteps(Peeking(), loss, rows_of(20), 10, RULE, words(1))
+    assert slow.slow.startswith("each row by itself, as vmap fails: ")
+    assert math.isfinite(slow.backward(torch.arange(4)))
+    assert PrivateSteps(MLP([2, 3, 2]), loss, rows_of(20), 10, RULE, words(1)).slow == ""
+    assert PlainSteps(MLP([2, 3, 2]), loss, rows_of(20), 10).slow == ""
+
+
+def test_rows_without_a_finite_gradient_are_counted_for_the_owner():
+    rows = rows_of(20)
+    rows.train_x[3] = float("nan")
+    steps = PrivateSteps(MLP([2, 3, 2]), loss, rows, 10, RULE, words(1))
+    assert math.isfinite(steps.backward(torch.arange(6)))
+    steps.backward(torch.arange(6))
+    assert (steps.pop_not_finite(), steps.pop_not_finite()) == (2, 0)
+    assert PlainSteps(MLP([2, 3, 2]), loss, rows_of(20), 10).pop_not_finite() == 0
 
 
 def test_layers_that_look_at_one_row_at_a_time_have_private_steps():

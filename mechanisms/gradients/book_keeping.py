@@ -1,0 +1,84 @@
+"""Gradients of single rows by book-keeping (Bu et al. 2023): one pass forward and back for all rows.
+
+Hooks note each layer's inputs and where its outputs are in the graph. The backward pass goes to these places
+only and forms no gradient of a parameter; `layers` has what follows from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+import torch
+from torch import nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.func import vmap
+
+from mechanisms.gradients.layers import Float64, RowGradients, check_layer, of_layer
+from mechanisms.gradients.per_example import Loss
+
+
+class BookKeeping:
+    """Gradients of `parameters`, by name, for the rows of a batch; see `Method`.
+
+    Raises ValueError, with the reason, for a parameter that does not belong to exactly one layer with a rule.
+    That each layer is used once and nothing else uses its parameters shows only in a comparison
+    (`clipped_sum`).
+    """
+
+    def __init__(self, model: nn.Module, parameters: Mapping[str, nn.Parameter], loss: Loss) -> None:
+        self._model, self._loss = model, loss
+        names = {id(parameter): name for name, parameter in parameters.items()}
+        self._layers: dict[nn.Module, dict[str, str]] = {}  # layer: its own name of a parameter, the model's
+        self._convert = Float64()
+        left = dict(names)
+        for layer in model.modules():
+            own = {
+                name: names[id(parameter)]
+                for name, parameter in layer.named_parameters(recurse=False)
+                if id(parameter) in names
+            }
+            if own:
+                check_layer(layer)
+                self._layers[layer] = own
+            for name, parameter in layer.named_parameters(recurse=False):
+                if id(parameter) in names and left.pop(id(parameter), None) is None:
+                    raise ValueError(
+                        f"parameter {name!r} of {type(layer).__name__} is that of another layer, too"
+                    )
+
+    def __call__(self, x: torch.Tensor, y: torch.Tensor) -> tuple[dict[str, RowGradients], torch.Tensor]:
+        """Returns the gradients by parameter name, and the (K,) losses, for x (K, ...) and y (K, ...).
+
+        The gradients are good until the next call.
+        """
+        inputs: dict[nn.Module, torch.Tensor] = {}
+        edges: dict[nn.Module, GradientEdge] = {}
+
+        def note(layer: nn.Module, given: tuple[torch.Tensor, ...], output: torch.Tensor) -> torch.Tensor:
+            if layer in inputs:
+                raise ValueError(f"{type(layer).__name__} is used twice")
+            if not output.requires_grad:
+                output.requires_grad_()
+            inputs[layer] = given[0].detach()
+            edges[layer] = get_gradient_edge(output)  # in-place operations on the output do not move it
+            return output
+
+        with ExitStack() as stack, torch.enable_grad():
+            for layer in self._layers:
+                stack.callback(layer.register_forward_hook(note).remove)
+            outputs = self._model(x)
+            losses = vmap(self._loss_of_one)(outputs, y)
+            if len(edges) < len(self._layers):
+                raise ValueError("a layer with parameters is not used")
+            signals = torch.autograd.grad(losses.sum(), [edges[layer] for layer in self._layers])
+        self._convert.restart()
+        found = {}
+        for (layer, own), signal in zip(self._layers.items(), signals, strict=True):
+            for name, gradients in of_layer(layer, inputs[layer], signal, self._convert):
+                if name in own:
+                    found[own[name]] = gradients
+        return found, losses.detach()
+
+    def _loss_of_one(self, output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return self._loss(output.unsqueeze(0), target.unsqueeze(0))

@@ -1,0 +1,119 @@
+"""Small models, one for each kind of layer, and gradients of their rows computed one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+CLASSES = 3
+
+
+class Words(nn.Module):
+    """An embedding and nothing that normalises."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(20, 5)
+        self.out = nn.Linear(5, CLASSES)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        return self.out(self.words(words).sum(1))
+
+
+class Text(nn.Module):
+    """Embedding, attention made of linear layers, and layer norm, over sequences of word numbers."""
+
+    def __init__(self, length: int = 6, width: int = 8) -> None:
+        super().__init__()
+        self.words = nn.Embedding(20, width, padding_idx=0)
+        self.query = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width)
+        self.out = nn.Linear(width, CLASSES)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        hidden = self.words(words)
+        attention = torch.softmax(self.query(hidden) @ hidden.transpose(1, 2), -1)
+        return self.out(self.norm(hidden + attention @ hidden).mean(1))
+
+
+def convolutions_2d() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(2, 8, 3, stride=2, padding=1),
+        nn.Tanh(),
+        nn.Conv2d(8, 8, 3, groups=2, dilation=2, bias=False),
+        nn.Flatten(),
+        nn.Linear(32, CLASSES),
+    )
+
+
+MODELS = {
+    "linear": (lambda: nn.Sequential(nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, CLASSES)), (5,)),
+    "in place": (
+        lambda: nn.Sequential(nn.Linear(5, 7), nn.ReLU(inplace=True), nn.Linear(7, CLASSES, bias=False)),
+        (5,),
+    ),
+    "sequence": (
+        lambda: nn.Sequential(nn.Linear(9, 16), nn.Tanh(), nn.Flatten(), nn.Linear(64, CLASSES)),
+        (4, 9),
+    ),
+    "long sequence": (
+        lambda: nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Flatten(), nn.Linear(60, CLASSES)),
+        (20, 2),
+    ),
+    "conv1d": (
+        lambda: nn.Sequential(nn.Conv1d(2, 4, 3, stride=2, padding=1), nn.Flatten(), nn.Linear(24, CLASSES)),
+        (2, 11),
+    ),
+    "conv2d": (convolutions_2d, (2, 11, 11)),
+    "group norm": (
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(64, CLASSES)
+        ),
+        (1, 6, 6),
+    ),
+    "layer norm": (
+        lambda: nn.Sequential(nn.Linear(5, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, CLASSES)),
+        (5,),
+    ),
+    "text": (Text, None),
+    "words": (Words, None),
+}
+
+
+def built(kind: str, rows: int, seed: int = 0) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    """A model, x (rows, ...) and y (rows,)."""
+    torch.manual_seed(seed)
+    make, shape = MODELS[kind]
+    model = make()
+    x = torch.randint(0, 20, (rows, 6)) if shape is None else torch.randn(rows, *shape)
+    return model, x, torch.randint(0, CLASSES, (rows,))
+
+
+def named(model: nn.Module) -> dict[str, nn.Parameter]:
+    return dict(model.named_parameters())
+
+
+def cross_entropy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return functional.cross_entropy(outputs, targets)
+
+
+def one_by_one(model, parameters, loss, x, y) -> np.ndarray:
+    """(n, d) float64: a backward pass for each row."""
+    rows = []
+    for row in range(len(x)):
+        gradients = torch.autograd.grad(
+            loss(model(x[row : row + 1]), y[row : row + 1]), list(parameters.values()), allow_unused=True
+        )
+        parts = [
+            torch.zeros_like(parameter) if gradient is None else gradient
+            for gradient, parameter in zip(gradients, parameters.values(), strict=True)
+        ]
+        rows.append(torch.cat([part.ravel() for part in parts]).numpy().astype(np.float64))
+    return np.array(rows)
+
+
+def clipped(gradients: np.ndarray, radius: float) -> np.ndarray:
+    norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+    return gradients * np.minimum(1, radius / norms)
