@@ -1,4 +1,4 @@
-"""`python -m node.key FILE`: print a node's public key; a new private key is made where there is none."""
+"""`python -m node.key FILE`: prints a node's public key; makes a private key if there is none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Where there is no such file a new key is written to it first, readable by its ow
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit status."""
+    """Runs the command; returns the exit status."""
     return guarded(lambda: _main(argv), False, print_error)
 
 
@@ -32,7 +32,7 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def command_line() -> NodeParser:
-    """The parser."""
+    """Returns the parser."""
     parser = NodeParser(prog=program("node.key"), description=_DESCRIPTION)
     parser.add_argument("file", metavar="FILE", help="such as runs/a/node.key, for a node with --out runs/a")
     return parser
