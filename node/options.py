@@ -1,4 +1,4 @@
-"""The command line of a node: what is asked for, checked before anything is done."""
+"""The command line of a node: all options, checked before the node does anything."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ _LONGEST_DRAIN_S = 3600
 
 @dataclass(frozen=True)
 class NodeOptions:
-    """What a node was asked to do. Either `peers` is not empty or `tracker` is given.
+    """The options of a node. Either `peers` is not empty or `tracker` is given.
 
     `tracker` and `listen` are "host:port"; `shard` is (part, parts), the part 0-based;
     `rounds` is the last round number to take part in, None for the task's own; `drain_timeout_s` is how
-    long an interrupted node may take to end a round that has begun.
+    long an interrupted node may take to finish the current round.
     """
 
     peers: tuple[PeerAddress, ...]
     tracker: str | None
     tracker_key: bytes | None
-    """The Ed25519 public key that the tracker must have, if one is pinned: 32 bytes."""
+    """The Ed25519 public key (32 bytes) that the tracker must have; None if none is pinned."""
     listen: str | None
     task: Task
     data: Path | Rows | None
@@ -80,7 +80,7 @@ class NodeOptions:
 
 
 def parse_arguments(argv: Sequence[str]) -> NodeOptions:
-    """The options in `argv` (without the program's name), the environment and the --config file.
+    """Reads the options from `argv` (without the program's name), the environment and the --config file.
 
     Raises ConfigError; --help prints and raises SystemExit(0).
     """
@@ -88,7 +88,7 @@ def parse_arguments(argv: Sequence[str]) -> NodeOptions:
 
 
 def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions:
-    """The same for any environment."""
+    """Reads the options as `parse_arguments` does, with the environment `environ`."""
     asked = layered(command_line(), argv, environ, ENVIRONMENT)
     given, place = asked.values, asked.place
     tracker = _tracker(given.tracker, place("tracker"))
@@ -119,7 +119,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> NodeOptions
 
 
 def command_line() -> NodeParser:
-    """The parser; values are read by the functions below, which name option and value."""
+    """Returns the parser. The functions below read the values and name option and value in their errors."""
     parser = NodeParser(
         prog=program("node"),
         description=_DESCRIPTION,
@@ -134,7 +134,7 @@ def command_line() -> NodeParser:
 
 
 def _add_meeting(group: Options) -> None:
-    """Options about the other peers."""
+    """Adds the options about the other peers."""
     group.add_argument(
         "--peers",
         metavar="HOST:PORT[,HOST:PORT...]",
@@ -167,7 +167,7 @@ def _add_meeting(group: Options) -> None:
 
 
 def _add_learning(group: Options) -> None:
-    """Options about task and data."""
+    """Adds the options about task and data."""
     group.add_argument(
         "--task",
         default="digits",
@@ -200,7 +200,7 @@ def _add_learning(group: Options) -> None:
 
 
 def _add_running(group: Options) -> None:
-    """Options about this run."""
+    """Adds the options about this run."""
     group.add_argument(
         "--rounds", metavar="N", help="the last round to take part in. Default: the task's train.rounds"
     )
@@ -237,7 +237,7 @@ def _add_running(group: Options) -> None:
 
 
 def _peers(written: str | None, place: str) -> tuple[PeerAddress, ...]:
-    """The entries of --peers, each endpoint and each pinned key once."""
+    """Returns the entries of --peers; raises ConfigError if an endpoint or a pinned key occurs twice."""
     if written is None:
         return ()
     entries = written.split(",")
@@ -252,14 +252,14 @@ def _peers(written: str | None, place: str) -> tuple[PeerAddress, ...]:
 
 
 def _refuse_twice(place: str, kind: str, values: Sequence[str]) -> None:
-    """ConfigError if one of `values` stands in --peers more than once."""
+    """Raises ConfigError if one of `values` occurs in --peers more than once."""
     for position, value in enumerate(values):
         if value in values[:position]:
             raise ConfigError(f"{place}: the {kind} {value} stands there twice; name each peer once")
 
 
 def _tracker(written: str | None, place: str) -> PeerAddress | None:
-    """The tracker's "host:port" and pinned key, from KEY@URL, URL, or HOST:PORT in the URL's place."""
+    """Returns the tracker's "host:port" and pinned key, from KEY@URL, URL, KEY@HOST:PORT or HOST:PORT."""
     if written is None:
         return None
     key, at, url = written.rpartition("@")
@@ -274,19 +274,19 @@ def _tracker(written: str | None, place: str) -> PeerAddress | None:
 
 
 def path_of(written: str | None, option: str) -> Path | None:
-    """A path, if one is given."""
+    """Returns the path, or None if none is given."""
     return None if written is None else a_path(written, option)
 
 
 def a_path(written: str, option: str) -> Path:
-    """A path; an empty one, as an unset shell variable leaves it, is refused."""
+    """Returns a path; refuses an empty one, which an unset shell variable leaves behind."""
     if not written or "\0" in written:
         raise ConfigError(f"{option} {shown(written)} is refused; allowed: a path")
     return Path(written)
 
 
 def reachable_path(written: str, option: str) -> Path:
-    """A path that the system lets one look at, whether or not something is there."""
+    """Returns a path that the system can look up, whether or not it exists; raises ConfigError."""
     path = a_path(written, option)
     try:
         path.exists()
@@ -296,7 +296,7 @@ def reachable_path(written: str, option: str) -> Path:
 
 
 def whole_number(written: str, option: str, low: int, high: int) -> int:
-    """A whole number from `low` to `high`."""
+    """Returns a whole number from `low` to `high`; raises ConfigError."""
     if not re.fullmatch(r"[0-9]{1,18}", written) or not low <= int(written) <= high:
         raise ConfigError(
             f"{option} {shown(written)} is refused; allowed: a whole number from {low} to {high}"
@@ -305,7 +305,7 @@ def whole_number(written: str, option: str, low: int, high: int) -> int:
 
 
 def _shard(written: str | None, place: str) -> tuple[int, int] | None:
-    """(part, parts) of I/N."""
+    """Returns (part, parts) from I/N."""
     if written is None:
         return None
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", written)
@@ -317,7 +317,7 @@ def _shard(written: str | None, place: str) -> tuple[int, int] | None:
 
 
 def _check_combinations(options: NodeOptions, place: Place) -> None:
-    """Refuse options that contradict each other."""
+    """Refuses options that contradict each other."""
     if options.peers and options.tracker is not None:
         raise ConfigError(
             f"both are given: {place('peers')} HOST:PORT,... and {place('tracker')} URL; "
@@ -340,7 +340,7 @@ def _check_combinations(options: NodeOptions, place: Place) -> None:
 
 
 def _check_trust(options: NodeOptions, place: Place) -> None:
-    """Off loopback, refuse to start before it is said who may join."""
+    """Refuses addresses beyond loopback unless the options say who may join."""
     pinned = bool(options.peers) and all(peer.key is not None for peer in options.peers)
     if options.allow is not None or options.open or pinned:
         return
@@ -353,7 +353,7 @@ def _check_trust(options: NodeOptions, place: Place) -> None:
 
 
 def _check_tracker(options: NodeOptions, place: Place) -> None:
-    """Off loopback, refuse to be introduced by whoever answers."""
+    """Refuses a tracker beyond loopback whose key is not pinned, unless --open is given."""
     named = options.tracker is None or options.tracker_key is not None
     if options.tracker is None or named or options.open or is_loopback(options.tracker):
         return
@@ -364,7 +364,7 @@ def _check_tracker(options: NodeOptions, place: Place) -> None:
 
 
 def _endpoints(options: NodeOptions) -> Iterable[tuple[str, str]]:
-    """Every endpoint in `options`, with the option that names it."""
+    """Yields every endpoint in `options`, with the option that names it."""
     if options.listen is not None:
         yield "listen", options.listen
     if options.tracker is not None:

@@ -1,4 +1,4 @@
-"""`python -m node.predict`: what a model that a swarm agreed on says of new rows."""
+"""`python -m node.predict`: predicts new rows with a model that a swarm agreed on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from node.errors import ConfigError, one_line, reason, shown
 from node.options import reachable_path
 
 _BEGINNING = b"row,prediction"
-"""Of a file that this command wrote: it may be replaced."""
+"""How a file that this command wrote begins; such a file may be replaced."""
 
 _EPILOG = """\
 example:
@@ -27,12 +27,12 @@ exit status: 0 done, 1 failed at run time, 2 bad arguments, model or data."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit status."""
+    """Runs the command; returns the exit status."""
     return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
 def command_line() -> NodeParser:
-    """The parser."""
+    """Returns the parser."""
     parser = NodeParser(
         prog=program("node.predict"),
         description="Predict with the model of a run; with the target in the data, say how good it is.",
@@ -78,7 +78,7 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def _check_out(path: Path) -> None:
-    """ConfigError where something else than predictions would be replaced: one's data, or a device."""
+    """Raises ConfigError if --out would replace anything other than predictions, such as data or a device."""
     try:
         if not path.exists() or (path.is_file() and _begins(path) == _BEGINNING):
             return

@@ -1,4 +1,4 @@
-"""`python -m node.rejoin --out DIR`: who decides on the next model, and the owner's word on who is gone."""
+"""`python -m node.rejoin --out DIR`: shows who decides on the next model; stores who is gone for good."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ exit status: 0 shown or stored, 1 the node runs, 2 bad arguments or folder, or n
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit status: 0 shown or stored, 1 the node runs, 2 bad arguments or folder, or not confirmed."""
+    """Runs the command; returns the exit status.
+
+    0: shown or stored; 1: the node is running; 2: bad arguments or folder, or not confirmed.
+    """
     return guarded(lambda: _main(argv), "--debug" in argv, print_error)
 
 
@@ -38,7 +41,7 @@ def _main(argv: Sequence[str]) -> int:
     given = command_line().parse_args(argv)
     out = reachable_path(given.out, "--out")
     print(f"starting: a look into {one_line(str(out))}", flush=True)
-    from node.rejoin.run import rejoin  # noqa: PLC0415 - loads scipy: not before the arguments are right
+    from node.rejoin.run import rejoin  # noqa: PLC0415 - loads scipy: only once the arguments are checked
 
     begun()
     rejoin(out, tuple(given.gone), _confirmed if given.yes else _asked)
@@ -46,7 +49,7 @@ def _main(argv: Sequence[str]) -> int:
 
 
 def command_line() -> NodeParser:
-    """The parser."""
+    """Returns the parser."""
     parser = NodeParser(
         prog=program("node.rejoin"),
         description=_DESCRIPTION,
