@@ -85,7 +85,7 @@ def _name_in(path: Path, header: Sequence[str], name: str, key: str) -> str:
 
 
 def _finished(path: Path, values: NDArray[np.float64], features: tuple[str, ...], target: str) -> Table:
-    """Makes the Table of `values` (n, features + 1), the target last; refuses missing and too large values."""
+    """Makes a Table of `values` (n, features + 1), the target last; refuses missing and too large values."""
     bad = np.argwhere(no_numbers(values))
     if len(bad):
         row, column = bad[0]
