@@ -1,4 +1,4 @@
-"""The command line of a tracker: what is asked for, checked before anything is done."""
+"""The command line of a tracker: all options, checked before the tracker does anything."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FLOOR = 3
 
 @dataclass(frozen=True)
 class TrackerOptions:
-    """What a tracker was asked to do. `min_peers`: no group is smaller, whatever the task says."""
+    """The options of a tracker. `min_peers`: the size of the smallest group, whatever the task says."""
 
     listen: str
     min_peers: int
@@ -42,12 +42,12 @@ class TrackerOptions:
 
 
 def parse_arguments(argv: Sequence[str]) -> TrackerOptions:
-    """The options in `argv`, the environment and the --config file; raises ConfigError."""
+    """Reads the options from `argv`, the environment and the --config file; raises ConfigError."""
     return read_options(argv, os.environ)
 
 
 def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> TrackerOptions:
-    """The same for any environment."""
+    """Reads the options as `parse_arguments` does, with the environment `environ`."""
     asked = layered(command_line(), argv, environ, ENVIRONMENT)
     given, place = asked.values, asked.place
     if given.listen is None:
@@ -68,7 +68,7 @@ def read_options(argv: Sequence[str], environ: Mapping[str, str]) -> TrackerOpti
 
 
 def command_line() -> NodeParser:
-    """The parser; values are read by `read_options`."""
+    """Returns the parser; `read_options` reads the values."""
     parser = NodeParser(prog=program("node.tracker"), description=_DESCRIPTION, allow_abbrev=False)
     parser.add_argument("--listen", metavar="HOST:PORT", help="where peers reach it; port 0 takes a free one")
     parser.add_argument(
@@ -104,7 +104,7 @@ def command_line() -> NodeParser:
 
 
 def _check_trust(options: TrackerOptions, place: Place) -> None:
-    """Off loopback a tracker starts only when it is said who may come."""
+    """Refuses an address beyond loopback unless the options say who may come."""
     if options.allow is not None and options.open:
         raise ConfigError(f"{place('allow')} and {place('open')} contradict each other: give one of them")
     if options.allow is None and not options.open and not is_loopback(options.listen):
