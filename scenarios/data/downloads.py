@@ -353,7 +353,7 @@ def _opened(partial: Path, start: int) -> FileIO:
 
 
 def _judge(file: PublishedFile, partial: Path, *, again: bool) -> None:
-    """Raise _Failed unless `partial` is the published file; remove it if more bytes can not help."""
+    """Raise _Failed unless `partial` is the published file; remove it if more bytes cannot help."""
     size = _size(partial)
     if size < file.size_bytes:
         raise _Failed(f"ended{_so_far(file, partial)}", again=True)

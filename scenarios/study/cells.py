@@ -94,7 +94,7 @@ class Cell(Named, Protocol):
         """The names of the data sets that it requests from its room, always with its own seed."""
 
     def check(self, room: Room) -> None:
-        """Raise ConfigError for a cell that can not run. This is fast and trains nothing."""
+        """Raise ConfigError for a cell that cannot run. This is fast and trains nothing."""
 
     def describe(self) -> Json:
         """The cell as JSON without its seed: equal descriptions and seeds give equal outcomes."""

@@ -226,7 +226,7 @@ def test_a_peer_that_was_never_started_says_so(tmp_path):
     assert not list(tmp_path.glob("[0-9]"))
 
 
-# -- what is said of what can not be ---------------------------------------------------------------
+# -- what is said of what cannot be ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

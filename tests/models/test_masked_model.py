@@ -1,7 +1,7 @@
 """The model of acknowledgements, releases and view changes, `masked.pml`, under every order of messages.
 
 Every run is exhaustive for what it assumes (n = 4, f = 1, t = 3, m = 1; the defines stand in the model).
-No step is ever undone and views only rise, so a run can not go on for ever (checked, too): that all survivors
+No step is ever undone and views only rise, so a run cannot go on for ever (checked, too): that all survivors
 complete is that no run ends elsewhere.
 """
 

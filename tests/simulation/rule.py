@@ -78,7 +78,7 @@ def _quorums(*, halves: bool) -> bytes:
 
 @dataclass(frozen=True)
 class Era:
-    """For some rounds the same peers are up, and those of `side` can not talk with the others.
+    """For some rounds the same peers are up, and those of `side` cannot talk with the others.
 
     `follows`: from now on these follow.
     """

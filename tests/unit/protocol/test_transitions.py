@@ -1,4 +1,4 @@
-"""A machine walks its table, and can not leave it."""
+"""A machine walks its table, and cannot leave it."""
 
 from enum import Enum
 

@@ -251,7 +251,7 @@ def test_noise_raises_the_bound_and_dp_sgd_does_not():
     assert offer_bound(task_of("dp-sgd"), made("dp-sgd")) == 4.0
 
 
-# what can not be
+# what cannot be
 
 
 @pytest.mark.parametrize(

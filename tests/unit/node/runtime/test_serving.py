@@ -255,7 +255,7 @@ async def test_what_is_not_here_is_passed_over(wire):
 
 
 async def test_two_peers_at_one_address_wait_for_each_other_s_answers_no_more_than_others(wire):
-    """Who announces somebody else's address can not use up what that one may ask for."""
+    """Who announces somebody else's address cannot use up what that one may ask for."""
     for index in range(MAX_WAITING):
         wire.serving.ask("a", piece_of(index, key(1)))
     wire.serving.ask("a", piece_of(0, key(2)))

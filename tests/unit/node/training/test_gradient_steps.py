@@ -145,7 +145,7 @@ def test_every_trainable_parameter_is_noised_and_a_frozen_one_has_no_gradient():
 
 
 class Peeking(nn.Module):
-    """It looks at a value on the way, which a gradient of many rows at once can not."""
+    """It looks at a value on the way, which a gradient of many rows at once cannot."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A node that comes back when its swarm ends, or has ended: it waits for nothing that can not come."""
+"""A node that comes back when its swarm ends, or has ended: it waits for nothing that cannot come."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A study run as a scenario, in this process: its folder, what is kept, and what can not be."""
+"""A study run as a scenario, in this process: its folder, what is kept, and what cannot be."""
 
 import io
 import json
