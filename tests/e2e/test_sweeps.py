@@ -1,4 +1,4 @@
-"""A sweep that is killed or interrupted: what is finished stays, and the rest is run again."""
+"""A sweep that is killed or interrupted: finished cells stay, and the rest runs again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def kept(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def results(folder: Path) -> dict[str, Any]:
-    """Every arm's figures, without how long they took."""
+    """Returns every arm's figures without its times."""
     arms: dict[str, Any] = json.loads((folder / "result.json").read_text())["arms"]
     for arm in arms.values():
         for seed in arm["seeds"]:

@@ -1,4 +1,4 @@
-"""Real nodes and a real tracker under TLS, and a node that comes without."""
+"""Real nodes and a real tracker under TLS, and a node without TLS."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ LINKS = "TLS 1.3; who answers must hold the key that was announced or pinned"
 
 
 def answering(endpoint: str) -> bytes:
-    """The node key behind the certificate that is shown at `endpoint`."""
+    """Returns the node key behind the certificate at `endpoint`."""
     return vouched_for(ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(split_endpoint(endpoint))))
 
 
 def first_three(swarm: Swarm, pinned: bool) -> str:
-    """Them as --peers names them."""
+    """Returns --peers with the first three nodes."""
     pins = [f"{key.hex()}@" if pinned else "" for key in swarm.keys[:3]]
     return ",".join(pin + endpoint for pin, endpoint in zip(pins, swarm.endpoints, strict=False))
 
 
 @pytest.mark.parametrize("pinned", [False, True], ids=["unpinned", "pinned"])
 def test_a_swarm_under_tls_and_one_that_comes_without(make_swarm, pinned: bool) -> None:
-    """Two wait until the one without TLS has been told, then comes the third that they need."""
+    """Two nodes wait until the one without TLS is refused; then the third that they need starts."""
     swarm = make_swarm(4, 3)
     peers = ("--peers", first_three(swarm, pinned))
     nodes = [swarm.start(number, *peers, *ON) for number in range(2)]

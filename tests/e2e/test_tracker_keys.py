@@ -1,4 +1,4 @@
-"""A tracker is its key: kept over restarts, pinned or known from the first contact, and nobody else's."""
+"""A tracker is identified by its key, which it keeps over restarts and nodes pin or remember."""
 
 from __future__ import annotations
 
