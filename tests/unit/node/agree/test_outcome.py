@@ -1,4 +1,4 @@
-"""From totals to a task: against numpy over all rows; what noise hides; what is left of the budget."""
+"""From totals to a task: against numpy over all rows; what noise hides; the rest of the budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agreement's node before there are others: what it adds up, when it is over, what it refuses."""
+"""An agreement's node before it meets others: what it sums, when it ends, what it refuses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PEERS = ("--peers", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
 
 @pytest.fixture
 def owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A folder with ward.csv, and a task with ranges for it."""
+    """Makes a folder with ward.csv, and a task with ranges for it."""
     monkeypatch.chdir(tmp_path)
     Path("ward.csv").write_text(ward(400))
     assert init.main(["--data", "ward.csv", "--target", "outcome", "--agree", "--out", "ward.toml"]) == 0

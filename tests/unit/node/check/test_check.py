@@ -30,7 +30,7 @@ TASK = {
 
 @pytest.fixture
 def task(tmp_path, monkeypatch):
-    """Writes a task file of TASK's sections and others."""
+    """Writes a task file with TASK's sections and others."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ward.csv").write_text(ward(300))
 
@@ -48,7 +48,7 @@ def task(tmp_path, monkeypatch):
 @pytest.fixture
 def run(capsys):
     def run(*argv):
-        """(status, findings by what was checked, everything that was said)."""
+        """Runs the check; returns (status, findings by subject, all output)."""
         status = check.main([str(part) for part in argv])
         said = capsys.readouterr()
         lines = said.out.splitlines()
@@ -240,7 +240,7 @@ def test_keys_and_lists(task, run, tmp_path):
 
 
 class _Node(BaseHTTPRequestHandler):
-    """Says of itself what its server has been told to."""
+    """A node whose server's answers the test chooses."""
 
     def do_GET(self):
         self.send_response_only(200)
@@ -316,7 +316,7 @@ def test_a_peer_that_speaks_no_http(task, run):
 
 
 def test_peers_are_asked_side_by_side(task, run):
-    """Ten that answer only once all of them have been asked."""
+    """Ten nodes that answer only after all of them were asked."""
     others = 10
     together = threading.Barrier(others)
 
@@ -340,7 +340,7 @@ def test_peers_are_asked_side_by_side(task, run):
 
 
 def test_a_peer_that_answers_for_ever_is_not_waited_for(task, run, monkeypatch):
-    """A byte at a time: each is in time, and there is always another."""
+    """It sends a byte at a time: each comes in time, and there is always another."""
     monkeypatch.setattr("node.check.probe.PATIENCE_S", 0.5)
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         endpoint = f"127.0.0.1:{server.getsockname()[1]}"
@@ -367,7 +367,7 @@ KEY, OTHER = NodeKey(b"1" * 32), NodeKey(b"2" * 32)
 
 @pytest.fixture
 def under_tls(node):
-    """The same node, under TLS with a certificate that KEY vouches for."""
+    """The same node under TLS, with a certificate that KEY vouches for."""
     context = make_tls(KEY, "on", HERE, lambda _: frozenset()).server
     node.socket = context.wrap_socket(node.socket, server_side=True, do_handshake_on_connect=False)
     node.body, node.time_s = b'{"task": "ward"}', time.time()
@@ -408,7 +408,7 @@ def test_another_key_than_the_pinned_one_is_a_problem(task, run, under_tls, node
     ("choice", "told"), [("on", "speaks no TLS 1.3"), ("off", "does not answer without TLS")]
 )
 def test_with_and_without_tls_do_not_meet(task, run, node, choice, told):
-    """Asked in the way that the node does not serve."""
+    """The check dials in the way that the node does not serve."""
     node.body, node.time_s = b"{}", time.time()
     if choice == "off":
         context = make_tls(KEY, "on", HERE, lambda _: frozenset()).server
@@ -437,7 +437,7 @@ def test_where_it_listens_without_being_told(task, run, nobody_there):
 
 @pytest.fixture
 def nobody_there():
-    """Three endpoints where nobody listens."""
+    """Returns three endpoints where nobody listens."""
     taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
     endpoints = sorted(f"127.0.0.1:{one.getsockname()[1]}" for one in taken)
     for one in taken:

@@ -1,4 +1,4 @@
-"""Options from the command line, the environment and a file: which one counts, which one is wrong."""
+"""Options from the command line, the environment and a file: which value counts, which place is named."""
 
 from pathlib import Path
 
@@ -71,7 +71,7 @@ def test_a_value_may_begin_with_a_dash():
 
 
 def test_other_variables_of_this_project_are_no_options():
-    """MURMURATION_DATA is where data sets lie; a tracker's are not a node's."""
+    """MURMURATION_DATA names the folder of data sets, and a tracker's variables are not a node's."""
     environ = {**PEERS, "MURMURATION_DATA": "/nowhere", "MURMURATION_TRACKER_LISTEN": HERE}
     assert read_options([], environ).data is None
 

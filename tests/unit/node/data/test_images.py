@@ -102,7 +102,7 @@ def test_an_image_is_turned_upright(tmp_path):
 
 
 def _png_head(width, height):
-    """A PNG that says how large it is, and holds next to nothing."""
+    """Makes a PNG that declares a size and contains next to nothing."""
 
     def chunk(kind, content):
         return (

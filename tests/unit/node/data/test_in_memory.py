@@ -1,4 +1,4 @@
-"""Rows in memory: what is taken, and what is said of what is not."""
+"""Rows in memory: what is accepted, and the errors for the rest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Y = np.array([0, 1, 2, 0, 1, 2])
 
 
 class Images(torch.utils.data.Dataset):
-    """What a torch user has: six items, each a tensor and a number."""
+    """A typical torch data set: six items, each a tensor and a number."""
 
     def __len__(self):
         return 6

@@ -1,4 +1,4 @@
-"""Arrays in an npz: what one says of itself is believed by nobody who reads it, and nothing is unpickled."""
+"""Arrays in an npz: no reader trusts their declared sizes, and nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read(request):
 
 
 def member(array, shape=None):
-    """An array as an npz holds it; `shape`: what it says instead of its own."""
+    """Makes an array's file in an npz; `shape`: the shape that it declares instead of its own."""
     file = io.BytesIO()
     head = {"descr": array.dtype.str, "fortran_order": False, "shape": shape or array.shape}
     np.lib.format.write_array_header_1_0(file, head)
@@ -69,7 +69,7 @@ def archive(path: Path, members: dict[str, bytes], packing: int = zipfile.ZIP_ST
 
 
 def sized(path: Path, name: str, size: int) -> Path:
-    """The archive with another unpacked size for one member, in its directory and at the member itself."""
+    """Returns the archive with another declared size of one member, in its directory and its own header."""
     content = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as file:
         at = file.getinfo(name).header_offset
@@ -81,7 +81,7 @@ def sized(path: Path, name: str, size: int) -> Path:
 
 
 def refused(read, path):
-    """The one line, if hardly anything was allocated for it."""
+    """Returns the one line of a refusal that allocated hardly anything."""
     tracemalloc.start()
     try:
         line = told(read, path)
@@ -137,7 +137,7 @@ def test_an_array_says_what_it_holds_to_the_byte(tmp_path, read, shape):
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_an_archive_that_says_that_a_member_is_huge(tmp_path, read, packing):
-    """Header and directory lie alike, as far as four bytes go; no packed byte unfolds to that many."""
+    """Header and directory agree on the lie, within four bytes; the packed data cannot expand that far."""
     rows = 120_000_000
     path = archive(tmp_path / "lie.npz", {"x.npy": member(X, (rows, 4)), "y.npy": member(Y)}, packing)
     head = len(member(X, (rows, 4))) - X.nbytes
@@ -146,7 +146,7 @@ def test_an_archive_that_says_that_a_member_is_huge(tmp_path, read, packing):
 
 
 def test_a_member_that_unfolds_to_more_than_it_says(tmp_path, read):
-    """64 MiB of zeros, of which the directory and the array admit to 320 bytes."""
+    """64 MiB of zeros, of which the directory and the array declare 320 bytes."""
     bomb = member(np.zeros((10, 4)), (10, 4)) + bytes(64 << 20)
     path = archive(tmp_path / "bomb.npz", {"x.npy": bomb, "y.npy": member(Y)}, zipfile.ZIP_DEFLATED)
     assert "array 'x' says that it has 320 bytes, and the file holds 67109184 for it" in refused(read, path)

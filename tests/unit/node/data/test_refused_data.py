@@ -1,4 +1,4 @@
-"""Lines about data, models and keys that no other test reads: each in full."""
+"""Errors about data, models and keys that no other test covers, each in full."""
 
 import zipfile
 from dataclasses import replace

@@ -24,7 +24,7 @@ def data(tmp_path, monkeypatch):
 
 
 def run(capsys, *argv):
-    """(status, lines of standard output, lines of standard error)."""
+    """Runs node.init; returns (status, lines of standard output, lines of standard error)."""
     status = main(list(argv))
     said = capsys.readouterr()
     return status, after_opening(said.out).splitlines(), said.err.splitlines()

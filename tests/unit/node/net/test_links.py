@@ -1,4 +1,4 @@
-"""Links on real sockets: whose they are, who owns their connections, what goes back, and how they end."""
+"""Links on real sockets: their keys, the owners of their connections, replies, and ends."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore:Sending a large body directly:R
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_no_dial_follows_a_redirect(status):
-    """One that holds the wrong key sent the dialler, and its frames, to another address without TLS."""
+    """A server with the wrong key once redirected the dialler and its frames to an address without TLS."""
     async with node_state(End(OTHER)) as (there,):
 
         async def elsewhere(request):
@@ -84,7 +84,7 @@ async def test_under_tls_the_key_of_the_handshake_is_the_certificate_s():
 
 
 async def test_the_bulk_of_a_link_goes_to_who_answered_the_link():
-    """Under TLS, where several keys may answer at one address: the ticket is for one of them alone."""
+    """Several keys may answer at one address under TLS, but the ticket is for one of them."""
     tls = make_tls(OTHER, "on", "127.0.0.1:1", lambda _: frozenset())
     takes, frames = answering((204, {}))
     async with (
@@ -118,7 +118,7 @@ async def test_a_dialler_that_proves_its_key_is_known_by_it():
 
 
 async def replayed(ws):
-    """A proof that was made for another link of the same two."""
+    """Returns a proof that was made for another link of the same two."""
     nonce = b"d" * 32
     await ws.send_bytes(handshake.knock(nonce))
     handshake.read_challenge(await ws.receive_bytes(), nonce)
@@ -397,7 +397,7 @@ async def test_what_an_acceptor_sends_is_held_to_the_same_rules():
 
 
 async def test_large_and_lazy_messages_share_one_connection_and_one_owner():
-    """A served piece rode in the control queue, for it came in a tuple: two tasks were in one request."""
+    """A served piece was once queued as control, because it came in a tuple: two tasks shared a request."""
     async with node_state(End(ONE), End(OTHER)) as (here, there):
         sent = [bulk(number) for number in range(12)]
         here.transport.send(there.endpoint, (message for message in sent[:4]))
@@ -509,7 +509,7 @@ async def test_bulk_that_comes_too_early_holds_up_nothing_behind_it():
 
 
 async def test_bulk_that_is_always_too_early_is_not_sent_for_ever(monkeypatch):
-    """Not 200 times with its whole body; and what follows it at once is tried once."""
+    """Not 200 times with its whole body; the frame right behind it is tried once."""
     monkeypatch.setattr(resending, "AGAIN_FOR_S", 0.4)
     takes, frames = answering((425, {}))
     async with far_side(accepting(), takes) as endpoint, node_state(End()) as (here,):

@@ -1,4 +1,4 @@
-"""TLS between nodes: whose certificate counts, where it is used, and what a stranger gets to hear."""
+"""TLS between nodes: whose certificate is accepted, where TLS is used, and what a stranger learns."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def der(pem: bytes) -> bytes:
 
 
 def with_voucher(value: bytes | None, private=None) -> bytes:
-    """A certificate that is fine but for its extension."""
+    """Makes a certificate that is valid except for its extension."""
     private = private or ec.generate_private_key(ec.SECP256R1())
     builder = x509.CertificateBuilder().subject_name(_NAME).issuer_name(_NAME).serial_number(7)
     builder = builder.public_key(private.public_key()).not_valid_before(NOW)
@@ -119,7 +119,7 @@ def test_nothing_older_than_tls_1_3_is_spoken():
 
 
 class End:
-    """A transport under TLS (or not), what it took in, and what it says of others."""
+    """A transport under TLS (or not), what it received, and what it reports of others."""
 
     def __init__(self, key: NodeKey, choice: str) -> None:
         self.got: asyncio.Queue[object] = asyncio.Queue()

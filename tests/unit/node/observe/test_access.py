@@ -1,4 +1,4 @@
-"""Who may look at the page: the owner, on loopback or by the token; by no other name, from no other site."""
+"""Who may see the page: the owner, on loopback or by the token; under no other name, from no other site."""
 
 import stat
 

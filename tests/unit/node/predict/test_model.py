@@ -1,4 +1,4 @@
-"""A model's file is enough to make it again, to predict with it, and to say how good it is."""
+"""A model's file is enough to restore the model, to predict with it, and to measure it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAMED = ('data.features=["dose", "age", "weight"]', "data.target=ill")
 
 
 def rows(classes: int | None, seed: int = 0, count: int = 60) -> list[list[float]]:
-    """(count, 4), the target last."""
+    """Makes rows (count, 4), the target last."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(count, 3)).round(3)
     score = x.sum(1)
@@ -53,7 +53,7 @@ def write(path, header, lines):
 
 
 class Run:
-    """A node's folder after a round, by its parts; what is asked of it."""
+    """A node's folder after a round, made from its parts; tests run the command on it."""
 
     def __init__(self, folder, capsys, classes, *overrides):
         self.folder, self.capsys = folder, capsys
@@ -81,7 +81,7 @@ class Run:
         )
 
     def predict(self, data, *more):
-        """(exit status, standard output, standard error, the written rows)."""
+        """Runs the command; returns (exit status, standard output, standard error, the written rows)."""
         out = self.folder / "predictions.csv"
         argv = ["--model", str(self.folder), "--data", str(data), "--out", str(out), *more]
         status = predict.main(argv)

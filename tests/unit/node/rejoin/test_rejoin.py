@@ -1,4 +1,4 @@
-"""The owner's word on who is gone for good: what a folder shows, what is stored, and what is refused."""
+"""The owner declares who is gone for good: what a folder shows, what is stored, and what is refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEYS = members(5)
 ME = KEYS[0]
 MADE = Link(group(KEYS[:4]), (), (Certificate(b"s" * 32, ()),))
 LINE = Line(2, of_keys(key.public for key in KEYS), (MADE,))
-"""Five made the base, of whom four were in a session that this folder has a record of."""
+"""Five electors made the base, four of whom were in a session that this folder has recorded."""
 
 
 def opened(out) -> State:
@@ -33,7 +33,7 @@ def opened(out) -> State:
 
 @pytest.fixture
 def out(tmp_path):
-    """A folder whose base has a quorum of its five electors behind it."""
+    """Makes a folder with a base that has a quorum of its five electors."""
     folder = tmp_path / "mine"
     folder.mkdir()
     state = opened(folder)
@@ -44,7 +44,7 @@ def out(tmp_path):
 
 @pytest.fixture
 def first(tmp_path):
-    """A folder that has only the first model."""
+    """Makes a folder that has only the first model."""
     folder = tmp_path / "first"
     folder.mkdir()
     opened(folder).close()

@@ -1,4 +1,4 @@
-"""What a node trains, offers and remembers under its privacy budget; nobody else is there."""
+"""What a lone node trains, offers and remembers under its privacy budget."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_a_node_that_can_not_train_any_more_offers_what_it_has_trained(alo
 
 
 async def test_a_node_that_can_not_afford_its_offer_follows_and_trains_nothing(alone):
-    """As where the folder of one data set goes on with another."""
+    """As when a folder of one data set continues with another."""
     node = alone("ldp")
     node.peer._train(1)
     node.state.ledger = Ledger.of(node.mechanism.per_offer * 2)
@@ -92,7 +92,7 @@ WEIGHTED = ("aggregation.weighting=samples", "aggregation.sample_cap=1000")
 
 
 async def begun(node, round=1):
-    """A round whose offer is in a session."""
+    """Starts a round whose offer is in a session."""
     node.peer._train(round)
     node.peer._protected()
     node.peer._outcome = asyncio.get_running_loop().create_future()

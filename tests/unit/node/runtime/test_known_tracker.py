@@ -1,4 +1,4 @@
-"""Which key the tracker has: as pinned, else as it was when it answered first."""
+"""The tracker's key: the pinned one, or the one that it showed first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node's privacy: which mechanism, what it can still afford, what an offer is charged, the words for it."""
+"""A node's privacy: its mechanism, what it can still afford, the charge of an offer, and the words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A private key is its owner's alone, and is never overwritten."""
+"""A private key is readable by its owner only, and is never overwritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipe, a device or a socket in the place of a file: refused in one line, never waited for."""
+"""A pipe, a device or a socket in place of a file is refused in one line, without waiting."""
 
 import os
 import re
@@ -34,7 +34,7 @@ args = { inputs = 2, outputs = 2 }
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder with a pipe of every kind of name, and one for each image."""
+    """Makes a folder with a pipe under every kind of name, and one for each image."""
     monkeypatch.chdir(tmp_path)
     for name in NAMES:
         os.mkfifo(name)
@@ -64,7 +64,7 @@ def test_a_pipe_as_data(here, capsys, name):
 
 
 def test_a_pipe_for_rows_to_predict(here):
-    """Without a schema an npz is read in another way."""
+    """Another code path reads an npz without a schema."""
     with pytest.raises(ConfigError, match=rf"data file 'p\.npz' can not be read: {PIPE}"):
         read_rows(Path("p.npz"), load_task("task.toml", ()), 2, (2,))
 
