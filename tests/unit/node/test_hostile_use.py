@@ -1,4 +1,4 @@
-"""What a careless or hostile user gives to node.init, node.check and node.predict: one line, and a status."""
+"""Careless or hostile input to node.init, node.check and node.predict: one line, and a status."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FILES_ALLOWED = (
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A folder with ward.csv, task.toml, and a model of one round in run/."""
+    """Makes a folder with ward.csv, task.toml, and a model of one round in run/."""
     folder = tmp_path_factory.mktemp("trained")
     (folder / "ward.csv").write_text(ward(100))
     made = ("--data", str(folder / "ward.csv"), "--out", str(folder / "task.toml"), "--privacy", "none")
@@ -46,7 +46,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def here(trained, tmp_path, monkeypatch):
-    """The same files in a folder that a test may spoil."""
+    """Copies these files to a folder that a test may spoil."""
     monkeypatch.chdir(tmp_path)
     for name in ("ward.csv", "task.toml"):
         Path(name).write_bytes((trained / name).read_bytes())
@@ -59,7 +59,7 @@ def here(trained, tmp_path, monkeypatch):
 
 
 def told(capsys, command, *argv):
-    """The one line of a command that ends with status 2 and prints no other, but for what it begins."""
+    """Returns the one line of a command that ends with status 2, besides its line of what it starts."""
     capsys.readouterr()
     assert command.main([str(part) for part in argv]) == 2
     said = capsys.readouterr()
@@ -70,7 +70,7 @@ def told(capsys, command, *argv):
 
 
 def spoilt(change, tensors=None):
-    """Write bad.safetensors: the model, with what it says of itself changed."""
+    """Writes bad.safetensors: the model with changed metadata."""
     with safe_open("model.safetensors", "np") as file:
         about = json.loads(file.metadata()[KEY])
         held = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
@@ -123,7 +123,7 @@ def test_data_that_check_can_not_read_is_a_problem(here, capsys, data, line):
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output_that_nobody_reads(unbuffered):
-    """As in `python -m node.check ... | head -1`: whether it fails when it is written, or at the end."""
+    """As in `python -m node.check ... | head -1`; the write fails at once, or at the end."""
     read, write = os.pipe()
     os.close(read)
     ended = subprocess.run(
@@ -186,7 +186,7 @@ def test_arrays_for_a_model_of_tables(here, capsys):
 
 
 def test_only_predictions_are_replaced(here, capsys):
-    """Not the owner's rows, when --out is the file that --data was."""
+    """Not the owner's rows, if --out is the file of --data."""
     before = Path("ward.csv").read_bytes()
     argv = ("--model", "model.safetensors", "--data", "ward.csv")
     assert told(capsys, predict, *argv, "--out", "ward.csv") == (

@@ -1,4 +1,4 @@
-"""Every line that a user's disk, folders, names and files can lead to: words, status, no traceback."""
+"""Every error about a user's disk, folders, names and files: the words, the status, no traceback."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEPT = "what is stored stays, and the same command goes on from there"
 
 
 def told(capsys, status, call):
-    """The one line of a call that ends with `status`."""
+    """Returns the one line of a call that ends with `status`."""
     assert call() == status
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1, lines
@@ -38,7 +38,7 @@ def told(capsys, status, call):
 
 
 def node(folder, *more):
-    """Arguments of a node that is alone."""
+    """Returns the arguments of a lone node."""
     return [
         "--peers",
         "127.0.0.1:1",
@@ -53,13 +53,13 @@ def node(folder, *more):
 
 
 def lived(folder):
-    """A node's folder after one round on its own."""
+    """Makes a node's folder after one round of its own."""
     assert run(parse_arguments(node(folder, *QUICK))) == 0
     return folder
 
 
 def again(folder):
-    """The same node for one more round, as it is started from a shell."""
+    """Starts the same node for one more round, as from a shell."""
     return lambda: main(node(folder, *QUICK[:-1], "2"))
 
 
@@ -189,7 +189,7 @@ def test_a_key_file_that_can_not_be_is_named(tmp_path, capsys, name, told_, why)
 
 
 def test_a_key_that_does_not_fit_on_the_disk_leaves_no_half(tmp_path):
-    """In a process of its own, which may write no byte into a file."""
+    """In its own process, which may write no byte into a file."""
     path = tmp_path / "node.key"
     limited = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"

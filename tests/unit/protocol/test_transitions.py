@@ -1,4 +1,4 @@
-"""A machine walks its table, and cannot leave it."""
+"""A machine takes only the steps in its table."""
 
 from enum import Enum
 

@@ -1,4 +1,4 @@
-"""What is trained, what is shared, what stays: parameters, running statistics, buffers, files of weights."""
+"""What is trained, shared and kept: parameters, running statistics, buffers, weight files."""
 
 from __future__ import annotations
 

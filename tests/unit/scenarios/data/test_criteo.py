@@ -1,4 +1,4 @@
-"""Criteo's rows: what becomes an id and what a weight, who holds which field, and what is refused."""
+"""Criteo's rows: ids and weights, the fields of each party, and what is refused."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def idx(values: np.ndarray) -> bytes:
-    """The idx bytes of an array of bytes, not yet gzipped."""
+    """Returns the idx bytes of an array of bytes, not yet gzipped."""
     header = bytes((0, 0, 8, values.ndim)) + b"".join(size.to_bytes(4, "big") for size in values.shape)
     return header + values.astype(np.uint8).tobytes()
 
@@ -48,7 +48,7 @@ def tiny_mnist(tmp_path: Path) -> Path:
 
 
 def femnist_arrays(rows: int = 400, clients: int = 4) -> dict[str, np.ndarray]:
-    """Dark ink in one pixel, whose place tells the row's label, on white."""
+    """Makes white images with one dark pixel, whose place gives the row's label."""
     labels = np.arange(rows) % 10
     images = np.full((rows, 28, 28), 255, np.uint8)
     images[np.arange(rows), labels, 0] = 55
@@ -275,7 +275,7 @@ def test_wrong_femnist_arrays_are_told_by_what_is_wrong(
 
 
 class Trap:
-    """Unpickling it would leave a file."""
+    """A class that creates a file if it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

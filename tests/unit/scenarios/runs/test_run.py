@@ -1,4 +1,4 @@
-"""A study run as a scenario, in this process: its folder, what is kept, and what cannot be."""
+"""A study run as a scenario, in this process: its folder, what is kept, and what is refused."""
 
 import io
 import json
