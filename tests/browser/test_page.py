@@ -148,7 +148,7 @@ def test_the_end_of_a_run_is_no_loss(window: Window):
 
 
 def test_without_the_token_nothing_is_shown_and_the_right_one_opens(window: Window):
-    window.may_lose_the_node = True  # a 401 is told on the console
+    window.may_lose_the_node = True  # Chromium logs a 401 on the console
     with Served(NODE, TOKEN) as served:
         page = window.raw(served.url)
         expect(connection(page)).to_have_attribute("data-state", "locked")

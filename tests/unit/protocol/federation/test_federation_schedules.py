@@ -24,7 +24,7 @@ TRIES = 40
 
 
 class Schedule:
-    """One run of a federation. `faults`: how likely a frame is lost, or doubled; a death is a tenth as likely."""
+    """One run of a federation. `faults`: how likely a frame is lost, or doubled; deaths are a tenth of it."""
 
     def __init__(self, seed: int, dimension: int, faults: float) -> None:
         self.random, self.faults, self.dimension = random.Random(seed), faults, dimension
