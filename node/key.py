@@ -44,7 +44,7 @@ def _new_key(path: Path) -> NodeKey:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"the folder {path.parent} can not be made: {reason(error)}") from error
+        raise ConfigError(f"the folder {path.parent} cannot be made: {reason(error)}") from error
     write_key(path, seed)
     return NodeKey(seed)
 

@@ -291,7 +291,7 @@ def reachable_path(written: str, option: str) -> Path:
     try:
         path.exists()
     except OSError as error:
-        raise ConfigError(f"{option} {shown(written)} can not be used: {reason(error)}") from None
+        raise ConfigError(f"{option} {shown(written)} cannot be used: {reason(error)}") from None
     return path
 
 

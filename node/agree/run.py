@@ -188,7 +188,7 @@ def save(path: Path, text: str) -> None:
     try:
         replace_file(path, (text.encode(),), durable=True)
     except OSError as error:
-        raise ConfigError(f"--write {shown(str(path))} can not be written: {reason(error)}") from None
+        raise ConfigError(f"--write {shown(str(path))} cannot be written: {reason(error)}") from None
 
 
 def prepare_agreement(options: NodeOptions) -> Prepared:

@@ -30,7 +30,7 @@ def guarded(call: Callable[[], int], debug: bool, complain: Complain) -> int:
         if debug:
             traceback.print_exc()
         _leave_output()
-        complain("the output can not be written: what reads it has ended; let it run, or write to a file", 1)
+        complain("the output cannot be written: what reads it has ended; let it run, or write to a file", 1)
         return 1
     except UserError as error:
         if debug:

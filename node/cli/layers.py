@@ -178,7 +178,7 @@ def _table(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"--config {shown(str(path))} can not be read: {reason(error)}") from None
+        raise ConfigError(f"--config {shown(str(path))} cannot be read: {reason(error)}") from None
     if len(content) > _MOST_BYTES:
         raise ConfigError(f"--config {shown(str(path))} is refused: more than {_MOST_BYTES >> 20} MiB")
     try:

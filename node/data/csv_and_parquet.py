@@ -66,7 +66,7 @@ def read_frame(path: Path, wanted: Sequence[str] | None, limits: Limits = LIMITS
     try:
         return read(path, wanted, limits)
     except _UNREADABLE as error:
-        fail(path, f" can not be read: {_told(error)}")
+        fail(path, f" cannot be read: {_told(error)}")
 
 
 def fail(path: Path, text: str) -> NoReturn:

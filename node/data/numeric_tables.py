@@ -46,7 +46,7 @@ def read_table(path: Path, features: tuple[str, ...] | None, target: str | None)
     try:
         return _read_npz(path, features, target)
     except (OSError, EOFError, ValueError, MemoryError, zlib.error) as error:
-        raise ConfigError(f"data file {shown(str(path))} can not be read: {reason(error)}") from None
+        raise ConfigError(f"data file {shown(str(path))} cannot be read: {reason(error)}") from None
 
 
 def _fail(path: Path, text: str) -> NoReturn:
@@ -63,7 +63,7 @@ def _read_columns(path: Path, features: tuple[str, ...] | None, target: str | No
     wanted = _name_in(path, header, target or header[-1], "data.target")
     chosen = features or tuple(name for name in header if name != wanted)
     if wanted in chosen:
-        _fail(path, f": column {shown(wanted)} is the target, so data.features can not name it too")
+        _fail(path, f": column {shown(wanted)} is the target, so data.features cannot name it too")
     columns = [_name_in(path, header, name, "data.features") for name in chosen] + [wanted]
     if frame.rows * len(columns) > MOST_CELLS:
         _fail(path, f" has more than {MOST_CELLS} values; allowed: at most that many; take a part of it")

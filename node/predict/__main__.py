@@ -83,7 +83,7 @@ def _check_out(path: Path) -> None:
         if not path.exists() or (path.is_file() and _begins(path) == _BEGINNING):
             return
     except OSError as error:
-        raise ConfigError(f"--out {shown(str(path))} can not be read: {reason(error)}") from error
+        raise ConfigError(f"--out {shown(str(path))} cannot be read: {reason(error)}") from error
     raise ConfigError(f"--out {shown(str(path))} is there already, and no file of predictions; give another")
 
 
@@ -98,7 +98,7 @@ def _write(path: Path, content: bytes) -> None:
     try:
         replace_file(path, (content,), durable=False)
     except OSError as error:
-        raise ConfigError(f"--out {shown(str(path))} can not be written: {reason(error)}") from error
+        raise ConfigError(f"--out {shown(str(path))} cannot be written: {reason(error)}") from error
 
 
 def _as_json(rows: int, out: str, found: Mapping[str, float | None], about: Mapping[str, object]) -> str:

@@ -54,7 +54,7 @@ def enter(namespace: str) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     with (_NAMESPACES / namespace).open("rb") as file:
         if libc.setns(file.fileno(), _CLONE_NEWNET) != 0:
-            raise OSError(ctypes.get_errno(), f"namespace {namespace} can not be entered")
+            raise OSError(ctypes.get_errno(), f"namespace {namespace} cannot be entered")
 
 
 def _ip(*arguments: str) -> None:

@@ -36,7 +36,7 @@ class Wrong:
 
 WRONG = [
     Wrong("unknown task", ("--task", "digts"), ("'digts'", "not known", "digits")),
-    Wrong("unreadable data", ("--data", "no.csv"), ("no.csv", "can not be read"), shard=False),
+    Wrong("unreadable data", ("--data", "no.csv"), ("no.csv", "cannot be read"), shard=False),
     Wrong("empty data", ("--data", "a.csv"), ("data file", "is empty"), (("a.csv", ""),), shard=False),
     Wrong("no rows", ("--data", "a.csv"), ("has 0 rows",), (("a.csv", "x,y\n"),), shard=False),
     Wrong("no such key", ("--set", "train.epoch=1"), ("train.epoch", "epochs")),
@@ -295,7 +295,7 @@ def test_peers_and_trackers_that_can_not_be_reached(nursery: Nursery, tmp_path: 
         waiting = [text for text in told if text.startswith("waiting for ")]
         assert len(waiting) == (1 if name == "peers" else 0), "and one line says why no model is made"
         assert sorted(set(told) - set(waiting)) == sorted(
-            f"{endpoint} can not be reached (connection refused); trying again" for endpoint in gone
+            f"{endpoint} cannot be reached (connection refused); trying again" for endpoint in gone
         )
 
 
@@ -306,4 +306,4 @@ def test_a_swarm_goes_on_beside_an_address_where_nobody_is(make_swarm) -> None:
     one_digest(ends)
     assert all(end["aggregated"] == 3 for end in ends)
     for node in nodes:
-        assert node.line(f"{swarm.endpoints[3]} can not be reached (connection refused)")
+        assert node.line(f"{swarm.endpoints[3]} cannot be reached (connection refused)")

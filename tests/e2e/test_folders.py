@@ -357,7 +357,7 @@ def test_a_file_of_what_was_spent_that_can_not_be_read_is_refused(nursery, tmp_p
     else:
         file.unlink()
         os.mkfifo(file)
-        expected = f"error: {file}, what this key has spent, can not be read: it is a pipe"
+        expected = f"error: {file}, what this key has spent, cannot be read: it is a pipe"
     line = start(nursery, out).fails(2)
     assert line.startswith(expected)
 

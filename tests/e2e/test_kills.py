@@ -130,7 +130,7 @@ def test_the_tracker_killed_and_started_again(make_swarm, nursery: Nursery) -> N
     nodes[0].event("round", round=2)
     tracker.send(signal.SIGKILL)
     assert tracker.status() == -signal.SIGKILL
-    nodes[1].line(f"{where} can not be reached")
+    nodes[1].line(f"{where} cannot be reached")
     again = nursery.tracker("--listen", where)
     ends = [node.ends_well() for node in nodes]
     one_digest(ends)

@@ -266,7 +266,7 @@ def test_what_can_not_be_is_said_when_it_is_made(make, text):
 async def test_what_only_data_shows_is_raised_where_somebody_waits(tmp_path):
     peer = Peer("digits", tmp_path / "none.csv", peers=[free_endpoint()])
 
-    with pytest.raises(ConfigError, match=r"^data file '.*can not be read: No such file or directory$"):
+    with pytest.raises(ConfigError, match=r"^data file '.*cannot be read: No such file or directory$"):
         await peer.run_async()
     with pytest.raises(ConfigError, match=r"^data file"):
         peer.run()

@@ -352,7 +352,7 @@ WRONG = {
     "delta=2": (("privacy.delta=2",), ("privacy.delta = 2", "below 1")),
     "radius": (("privacy.clipping_radius=1e30",), ("privacy.clipping_radius = 1e+30",)),
     "nonsense": (("privacy.mechanism=nonsense",), ("'nonsense'", "'dp-sgd'", "'package.module:Class'")),
-    "no such module": (("privacy.mechanism=a.b:C",), ("'a.b:C'", "can not be imported")),
+    "no such module": (("privacy.mechanism=a.b:C",), ("'a.b:C'", "cannot be imported")),
     "out of order": (("privacy.mechanism=tests.own_mechanisms:Raising",), ("is out of order",)),
     "unfinished": (("privacy.mechanism=tests.own_mechanisms:Unfinished",), ("it has no aggregated",)),
     "dp-sgd with linear-classic": (("privacy.calibration=linear-classic",), ("'linear-classic'", "'exact'")),

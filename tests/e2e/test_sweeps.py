@@ -96,5 +96,5 @@ def test_a_bad_command_line_is_one_line_and_nothing_is_written(nursery: Nursery,
     assert stopped.status() == 2
     stopped.err.join()
     (line,) = stopped.err.all()
-    assert "'nowhere.at:All' can not be imported" in line
+    assert "'nowhere.at:All' cannot be imported" in line
     assert list(tmp_path.iterdir()) == []

@@ -37,7 +37,7 @@ def test_a_swarm_under_tls_and_one_that_comes_without(make_swarm, pinned: bool) 
     plain = swarm.start(3, *peers, *OFF)
     for endpoint, key in zip(swarm.endpoints[:2], swarm.keys, strict=False):
         plain.line(
-            f"{endpoint} can not be reached (who listens there does not answer without TLS; "
+            f"{endpoint} cannot be reached (who listens there does not answer without TLS; "
             "take the same --tls here and there); trying again"
         )
         assert answering(endpoint) == key
@@ -55,7 +55,7 @@ def test_a_tracker_under_tls_introduces_nodes_under_tls(make_swarm, nursery: Nur
     tracker.line(f"at https://{where}")
     swarm = make_swarm(4, 3, tracker=where)
     plain = swarm.start(3, *OFF)
-    plain.line(f"{where} can not be reached (who listens there does not answer without TLS")
+    plain.line(f"{where} cannot be reached (who listens there does not answer without TLS")
     ends = [node.ends_well() for node in [swarm.start(number, *ON) for number in range(3)]]
     one_digest(ends)
     assert [(end["aggregated"], end["fallbacks"]) for end in ends] == [(3, 0)] * 3

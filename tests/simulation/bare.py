@@ -380,7 +380,7 @@ class Swarm:
                         waiting += fetch.receive(source.pieces[request.index], self.now)  # type: ignore[index]
                 case Healed():
                     return action
-        return self.violated(f"member {member.number} can not be healed")
+        return self.violated(f"member {member.number} cannot be healed")
 
     # -- results -----------------------------------------------------------------------------------
 

@@ -85,14 +85,14 @@ def spoilt(change, tensors=None):
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        (("--data", "loop.csv"), "data file 'loop.csv' can not be read: Too many levels of symbolic links"),
-        (("--data", f"{LONG}.csv"), f"--data '{LONG[:56]}... can not be used: File name too long"),
-        (("--data", "ward.csv", "--out", LONG), f"--out '{LONG[:56]}... can not be used: File name too long"),
+        (("--data", "loop.csv"), "data file 'loop.csv' cannot be read: Too many levels of symbolic links"),
+        (("--data", f"{LONG}.csv"), f"--data '{LONG[:56]}... cannot be used: File name too long"),
+        (("--data", "ward.csv", "--out", LONG), f"--out '{LONG[:56]}... cannot be used: File name too long"),
         (("--data", "ward.csv", "--out", "a\0b"), r"--out 'a\x00b' is refused; allowed: a path"),
         (("--data", "ward.csv", "--out", ""), "--out '' is refused; allowed: a path"),
         (
             ("--data", "ward.csv", "--out", "folder", "--force"),
-            "--out 'folder' can not be written: Is a directory",
+            "--out 'folder' cannot be written: Is a directory",
         ),
         (
             ("--data", "folder.csv"),
@@ -110,9 +110,9 @@ def test_paths_that_init_can_not_use(here, capsys, argv, line):
 @pytest.mark.parametrize(
     ("data", "line"),
     [
-        ("loop.csv", "data file 'loop.csv' can not be read: Too many levels of symbolic links"),
-        ("folder.csv", "data file 'folder.csv' can not be read: Is a directory"),
-        (f"{LONG}.csv", f"data file '{LONG[:56]}... can not be read: File name too long"),
+        ("loop.csv", "data file 'loop.csv' cannot be read: Too many levels of symbolic links"),
+        ("folder.csv", "data file 'folder.csv' cannot be read: Is a directory"),
+        (f"{LONG}.csv", f"data file '{LONG[:56]}... cannot be read: File name too long"),
     ],
 )
 def test_data_that_check_can_not_read_is_a_problem(here, capsys, data, line):
@@ -137,7 +137,7 @@ def test_output_that_nobody_reads(unbuffered):
     assert (ended.returncode, ended.stderr.decode().splitlines()) == (
         1,
         [
-            "error: the output can not be written: what reads it has ended; let it run, or write to a file",
+            "error: the output cannot be written: what reads it has ended; let it run, or write to a file",
         ],
     )
 
@@ -149,7 +149,7 @@ def test_output_that_nobody_reads(unbuffered):
     ("argv", "line"),
     [
         (("--model", ""), "--model '' is refused; allowed: a path"),
-        (("--model", LONG), f"--model '{LONG[:56]}... can not be used: File name too long"),
+        (("--model", LONG), f"--model '{LONG[:56]}... cannot be used: File name too long"),
         (("--model", "a\0b"), r"--model 'a\x00b' is refused; allowed: a path"),
         (("--data", ""), "--data '' is refused; allowed: a path"),
         (("--out", ""), "--out '' is refused; allowed: a path"),

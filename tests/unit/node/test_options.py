@@ -223,7 +223,7 @@ def test_an_allow_list(tmp_path):
         (b"# nobody\n\n", "names no key"),
         (f"{KEY}\n\nabcd\n".encode(), "line 3: 'abcd' is no key; allowed: 64 hex digits, # for comments"),
         (f"{KEY} {OTHER}\n".encode(), "line 1: 'abab"),
-        (b"\xff\xff", "can not be read: 'utf-8' codec can't decode"),
+        (b"\xff\xff", "cannot be read: 'utf-8' codec can't decode"),
     ],
 )
 def test_a_bad_allow_list(tmp_path, content, told):
@@ -237,7 +237,7 @@ def test_a_bad_allow_list(tmp_path, content, told):
 
 
 def test_an_allow_list_that_is_not_there(tmp_path):
-    with pytest.raises(ConfigError, match="can not be read: No such file or directory"):
+    with pytest.raises(ConfigError, match="cannot be read: No such file or directory"):
         read_allow_list(tmp_path / "keys.txt")
 
 

@@ -135,7 +135,7 @@ def test_what_is_refused(owner):
         "writes one"
     )
     assert told(save, Path("no/where.toml"), Path("ward.toml").read_text()) == (
-        "--write 'no/where.toml' can not be written: No such file or directory"
+        "--write 'no/where.toml' cannot be written: No such file or directory"
     )
 
 
@@ -150,8 +150,8 @@ def test_what_is_refused(owner):
             "--write 'ward.toml' is there already; give another, or --force to replace it",
         ),
         (["ward.toml", "--write", "ward.toml", "--force"], "neither is given: --peers HOST:PORT,..."),
-        (["none.toml", *PEERS], "task file 'none.toml' can not be read: No such file or directory"),
-        (["ward.toml", "--data", "none.csv", *PEERS], "data file 'none.csv' can not be read"),
+        (["none.toml", *PEERS], "task file 'none.toml' cannot be read: No such file or directory"),
+        (["ward.toml", "--data", "none.csv", *PEERS], "data file 'none.csv' cannot be read"),
     ],
 )
 def test_what_the_command_refuses(owner, capsys, argv, line):

@@ -228,7 +228,7 @@ def test_a_packed_row_without_an_end_is_not_unpacked(tmp_path, task, endless):
             file.write(endless)
     tracemalloc.start()
     try:
-        assert " can not be read: " in told(read_source, path, task)
+        assert " cannot be read: " in told(read_source, path, task)
         assert tracemalloc.get_traced_memory()[1] < 48 << 20
     finally:
         tracemalloc.stop()

@@ -132,7 +132,7 @@ def test_a_check_says_so_too(tmp_path, monkeypatch, capsys, schema):
 def test_an_array_says_what_it_holds_to_the_byte(tmp_path, read, shape):
     path = archive(tmp_path / "lie.npz", {"x.npy": member(X, shape), "y.npy": member(Y)})
     line = refused(read, path)
-    assert "array 'x' says that it has" in line or "can not be read: an array of shape (-10, " in line
+    assert "array 'x' says that it has" in line or "cannot be read: an array of shape (-10, " in line
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
@@ -151,7 +151,7 @@ def test_a_member_that_unfolds_to_more_than_it_says(tmp_path, read):
     path = archive(tmp_path / "bomb.npz", {"x.npy": bomb, "y.npy": member(Y)}, zipfile.ZIP_DEFLATED)
     assert "array 'x' says that it has 320 bytes, and the file holds 67109184 for it" in refused(read, path)
     lying = sized(path, "x.npy", len(bomb) - (64 << 20))
-    assert "can not be read: Bad CRC-32" in refused(read, lying)
+    assert "cannot be read: Bad CRC-32" in refused(read, lying)
 
 
 def test_arrays_together_are_no_larger_than_what_is_free(tmp_path, read, monkeypatch):
@@ -191,9 +191,9 @@ def test_nothing_is_unpickled(tmp_path, read):
         ({"x": member(X), "y.npy": member(Y)}, " has no array 'x'; it has 'y'"),
         (
             {"x.npy": b"\x93NUMPY\x01\x00\x05\x00{'a'\n", "y.npy": member(Y)},
-            " can not be read: the header of an array is none",
+            " cannot be read: the header of an array is none",
         ),
-        ({"x.npy": b"\x93NUMPY\x09\x00", "y.npy": member(Y)}, " can not be read: an array of version (9, 0)"),
+        ({"x.npy": b"\x93NUMPY\x09\x00", "y.npy": member(Y)}, " cannot be read: an array of version (9, 0)"),
         (
             {"x.npy": member(np.zeros((10, 4), "S1")).replace(b"|S1", b"|S0"), "y.npy": member(Y)},
             ": array 'x' holds |S0; allowed: numbers",

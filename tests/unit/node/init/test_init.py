@@ -145,7 +145,7 @@ def test_images_and_arrays(tmp_path, monkeypatch, capsys):
     [
         ((), "error: --data is missing; allowed: your data (CSV, Parquet, npz, or a folder of images)"),
         (("--data", ""), "error: --data is missing"),
-        (("--data", "no.csv"), "error: data file 'no.csv' can not be read: No such file or directory"),
+        (("--data", "no.csv"), "error: data file 'no.csv' cannot be read: No such file or directory"),
         (("--data", "no.xlsx"), "error: data file 'no.xlsx' is refused; allowed: .csv, .tsv or .txt"),
         (
             ("--data", "ward 7.csv", "--target", "z"),
@@ -157,7 +157,7 @@ def test_images_and_arrays(tmp_path, monkeypatch, capsys):
         ),
         (
             ("--data", "ward 7.csv", "--out", "no/t.toml"),
-            "error: --out 'no/t.toml' can not be written: No such file",
+            "error: --out 'no/t.toml' cannot be written: No such file",
         ),
         (
             ("--data", "ward 7.csv", "--name", "a b"),

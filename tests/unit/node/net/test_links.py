@@ -419,13 +419,13 @@ async def test_any_fault_in_a_link_ends_it_and_is_told_and_the_next_message_open
 
         def broken():
             yield bulk(1)
-            raise ZeroDivisionError("a piece that can not be made")
+            raise ZeroDivisionError("a piece that cannot be made")
 
         here.transport.send(there.endpoint, broken())
         here.transport.send(there.endpoint, (message for message in (bulk(2),)))
         assert await here.lost.get() == (
             there.endpoint,
-            "a fault of this node: ZeroDivisionError: a piece that can not be made",
+            "a fault of this node: ZeroDivisionError: a piece that cannot be made",
         )
         assert here.dropped == {link.FAULT: 1}
         here.transport.send(there.endpoint, (small(3),))

@@ -133,7 +133,7 @@ def test_a_file_system_without_second_names_will_do(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "link", link)
     seed = new_seed()
     write_key(tmp_path / "node.key", seed)
-    with pytest.raises(ConfigError, match="can not be written: File exists"):
+    with pytest.raises(ConfigError, match="cannot be written: File exists"):
         write_key(tmp_path / "node.key", new_seed())
     assert names(tmp_path) == {"node.key"}
     assert (tmp_path / "node.key").stat().st_mode & 0o777 == 0o600

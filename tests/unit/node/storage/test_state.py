@@ -548,7 +548,7 @@ def test_training_and_catching_up_from_two_threads_lose_no_file(tmp_path):
 
 def test_a_database_that_is_none_is_named(tmp_path):
     (tmp_path / "state.db").write_bytes(b"this is not a database, and it is long enough" * 100)
-    with pytest.raises(UserError, match=r"state\.db can not be used"):
+    with pytest.raises(UserError, match=r"state\.db cannot be used"):
         opened(tmp_path)
 
 

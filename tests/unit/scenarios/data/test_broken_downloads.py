@@ -190,7 +190,7 @@ async def test_another_range_than_was_asked_for_is_not_taken(tmp_path: Path) -> 
 async def test_without_a_network_one_line_says_what_to_do(tmp_path: Path) -> None:
     published = Published("set", (nobody_there(), nobody_there()), (FILE,))
     said = await refusal(published, tmp_path)
-    assert said.count("can not be reached") == 2
+    assert said.count("cannot be reached") == 2
     assert "Run the command again when there is a network" in said
     assert f"copy the file from elsewhere into {tmp_path / 'set'}" in said
     assert "--data-dir" in said

@@ -186,7 +186,7 @@ def test_an_unknown_name_is_refused_with_those_that_are_known(tmp_path: Path) ->
 
 def test_missing_files_are_one_line_with_the_command_that_gets_them(tmp_path: Path) -> None:
     said = refusal("mnist", tmp_path / "no such")
-    assert "train-images-idx3-ubyte.gz can not be read (No such file or directory)" in said
+    assert "train-images-idx3-ubyte.gz cannot be read (No such file or directory)" in said
     assert f"`python -m scenarios data mnist --data-dir '{tmp_path}/no such'`" in said
     assert "--data-dir" in refusal("femnist-digits", tmp_path)
 
@@ -208,9 +208,9 @@ CORRUPT[-6] ^= 1  # in the checksum
     [
         (b"", "ends within its header"),
         (IMAGES, "Not a gzipped file"),
-        (GZIPPED[:-10], "can not be read (Compressed file ended"),
+        (GZIPPED[:-10], "cannot be read (Compressed file ended"),
         (bytes(CORRUPT), "CRC check failed"),
-        (GZIPPED[:10] + b"\xff" * 20, "can not be read"),
+        (GZIPPED[:10] + b"\xff" * 20, "cannot be read"),
         (gzip.compress(idx(np.zeros(3))), "begins with 00000801, not 00000803"),
         (gzip.compress(b"\0\0\x0d\x03" + IMAGES[4:]), "begins with 00000d03"),
         (gzip.compress(b"\0\0"), "ends within its header"),
@@ -290,7 +290,7 @@ def test_nothing_is_unpickled(tmp_path: Path) -> None:
     folder = write_femnist(tmp_path, **{**femnist_arrays(), "labels": trap})
     assert "allow_pickle=False" in refusal("femnist-digits", folder)
     write(folder / FEMNIST_FILE, pickle.dumps(Trap(tmp_path / "sprung")))
-    assert "can not be read" in refusal("femnist-digits", folder)
+    assert "cannot be read" in refusal("femnist-digits", folder)
     assert not (tmp_path / "sprung").exists()
 
 
@@ -306,7 +306,7 @@ def test_a_truncated_archive_is_refused(tmp_path: Path) -> None:
     folder = write_femnist(tmp_path, **femnist_arrays())
     whole = (folder / FEMNIST_FILE).read_bytes()
     write(folder / FEMNIST_FILE, whole[: len(whole) // 2])
-    assert "can not be read" in refusal("femnist-digits", folder)
+    assert "cannot be read" in refusal("femnist-digits", folder)
 
 
 # ---- The real ones

@@ -129,7 +129,7 @@ def test_an_address_that_is_none_is_one_line(address: str) -> None:
 
 
 def test_without_a_cluster_on_this_machine_auto_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="a cluster at auto can not be used") as raised:
+    with pytest.raises(UserError, match="a cluster at auto cannot be used") as raised:
         RayEngine(1, RaySection(address="auto")).run([PLAIN], place(tmp_path), Told())
     assert raised.value.status == 1
 
@@ -146,5 +146,5 @@ def test_a_cluster_of_this_machine_that_can_not_be_started_is_one_line(
     with pytest.raises(UserError) as raised:
         RayEngine(1, HERE).run([PLAIN], place(tmp_path), Told())
     assert str(raised.value) == (
-        "--engine ray: a cluster of this machine can not be started (the store has no room)"
+        "--engine ray: a cluster of this machine cannot be started (the store has no room)"
     )
