@@ -110,7 +110,7 @@ class Poster:
             shown = wire.get_extra_info("ssl_object")
             self._key = self._tls.check(self._endpoint, shown) if self._tls else None
             if self._key not in (None, link.key):
-                raise WrongPeer("who answers bulk holds another key than who answered the link")
+                raise WrongPeer("bulk is answered under another key than the link")
         except BaseException:
             connection.close()
             raise
@@ -189,7 +189,7 @@ class _Connection(asyncio.Protocol):
             else:
                 self.close()
         except h11.RemoteProtocolError:
-            self._fail(ConnectionResetError("what answers is no node"))
+            self._fail(ConnectionResetError("the far end is no node"))
         except h11.LocalProtocolError:
             self.close()  # the answer ends keep-alive
 

@@ -263,7 +263,7 @@ class Link:
             while not await self._on(self._opened, bulk):
                 broken_early = broken_early + 1 if clock() - opened_s < REOPEN_S else 0
                 if broken_early >= REOPENINGS:
-                    raise ConnectionResetError("who answers ends every link at once")
+                    raise ConnectionResetError("the far end ends every link at once")
                 self._opened = await self._hub.connect(self._endpoint)
                 opened_s = clock()
                 await self._hub.reconnected(self._endpoint)
@@ -432,9 +432,9 @@ class Link:
                 self._came_early(outgoing)
             case Kind.UNFIT:
                 size = len(outgoing.frame)
-                raise _OddAnswer(f"who answers takes no bulk of {size} bytes (it says {answer.status})")
+                raise _OddAnswer(f"the far end takes no bulk of {size} bytes (status {answer.status})")
             case _:
-                raise _OddAnswer(f"who answers is no node: it says {answer.status} to bulk")
+                raise _OddAnswer(f"the far end is no node: it answers bulk with status {answer.status}")
 
     async def _answer_to(self, outgoing: Outgoing) -> Answer:
         """Returns the peer's answer; asks a busy peer again, at growing intervals, for at most BUSY_FOR_S."""
@@ -449,7 +449,7 @@ class Link:
                 return answer
             wait_s = backoff_s if answer.retry_after_s is None else answer.retry_after_s
             if clock() + wait_s - begun_s > BUSY_FOR_S:
-                raise _OddAnswer(f"who answers takes no more bulk for now (it says {answer.status})")
+                raise _OddAnswer(f"the far end takes no more bulk for now (status {answer.status})")
             await asyncio.sleep(wait_s)
             backoff_s = min(BUSY_CAP_S, 2 * backoff_s)
 

@@ -50,8 +50,8 @@ def add_tls(group: Options) -> None:
         "--tls",
         choices=CHOICES,
         default="auto",
-        help="whether links are under TLS 1.3: auto is wherever an address is not this machine alone; all "
-        "peers of a swarm, and its tracker, make the same choice. Default: auto",
+        help="whether links use TLS 1.3; auto: unless the address is reachable from this machine only. All "
+        "peers of a swarm, and its tracker, need the same choice. Default: auto",
     )
 
 
@@ -71,20 +71,20 @@ def url(choice: str, endpoint: str) -> str:
 def protection(choice: str, endpoint: str) -> str:
     """Describes the protection of links to a node at `endpoint`."""
     if covers(choice, endpoint):
-        return "TLS 1.3; who answers must hold the key that was announced or pinned"
+        return "TLS 1.3; the far end must hold the announced or pinned key"
     if is_loopback(endpoint):
-        return "without TLS, on this machine alone"
+        return "without TLS, on this machine only"
     return (
-        "WITHOUT TLS: messages are signed and shares sealed, but whoever reads the network sees who talks to "
-        "whom, models that are caught up, and this node's page"
+        "WITHOUT TLS: messages are signed and shares sealed, but anyone who reads the network sees who talks "
+        "to whom, the models that nodes fetch, and this node's page"
     )
 
 
 def not_met(under_tls: bool) -> str:
     """Returns why a link may have failed that the peer did not refuse, dialled with or without TLS."""
     if under_tls:
-        return "who listens there speaks no TLS 1.3; take the same --tls here and there"
-    return "who listens there does not answer without TLS; take the same --tls here and there"
+        return "the program there does not speak TLS 1.3; use the same --tls at both ends"
+    return "the program there does not answer without TLS; use the same --tls at both ends"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Dialling:
         if self.dialling(endpoint) is None:
             return None
         if link is None:
-            raise WrongPeer("who answers does so without TLS, which was asked for")
+            raise WrongPeer("the far end answers without TLS, although this link requires it")
         node, expected = vouched_for(link.getpeercert(binary_form=True) or b""), self.keys_at(endpoint)
         if expected and node not in expected:
             names = " or ".join(f"{key.hex()[:16]}..." for key in sorted(expected))

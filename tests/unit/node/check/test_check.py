@@ -310,7 +310,7 @@ def test_a_peer_that_speaks_no_http(task, run):
         thread.join()
     assert (status, found[f"peer {endpoint}"][0]) == (0, "warning")
     assert found[f"peer {endpoint}"][1].endswith(
-        ": who listens there does not answer without TLS; take the same --tls here and there, unless it is "
+        ": the program there does not answer without TLS; use the same --tls at both ends, unless it is "
         "another program"
     )
 
@@ -400,12 +400,12 @@ def test_another_key_than_the_pinned_one_is_a_problem(task, run, under_tls, node
     status, found, _, _ = run(task(), "--data", "ward.csv", "--listen", "127.0.0.1:0", *peers)
     peer = f"peer {under_tls}"
     keys = f"{KEY.public.hex()[:16]}..., not {OTHER.public.hex()[:16]}..."
-    told = f"{peer}: who answers holds the key {keys}; correct --peers, or find out who listens there"
+    told = f"{peer}: the far end holds the key {keys}; correct --peers, or find out who listens there"
     assert (status, found[peer]) == (2, ("problem", told))
 
 
 @pytest.mark.parametrize(
-    ("choice", "told"), [("on", "speaks no TLS 1.3"), ("off", "does not answer without TLS")]
+    ("choice", "told"), [("on", "does not speak TLS 1.3"), ("off", "does not answer without TLS")]
 )
 def test_with_and_without_tls_do_not_meet(task, run, node, choice, told):
     """The check dials in the way that the node does not serve."""
@@ -416,7 +416,7 @@ def test_with_and_without_tls_do_not_meet(task, run, node, choice, told):
     peer = f"127.0.0.1:{node.server_port}"
     peers = ("--tls", choice, "--listen", "127.0.0.1:0", "--peers", f"{peer},{THERE},{YONDER}")
     status, found, _, _ = run(task(), "--data", "ward.csv", *peers)
-    what = f"who listens there {told}; take the same --tls here and there, unless it is another program"
+    what = f"the program there {told}; use the same --tls at both ends, unless it is another program"
     assert (status, found[f"peer {peer}"]) == (0, ("warning", f"peer {peer}: {what}"))
 
 
@@ -458,7 +458,7 @@ def test_images(task, run, tmp_path):
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        (("--data", "a.csv"), "error: --data is refused: the task comes first; --help tells more"),
+        (("--data", "a.csv"), "error: --data is refused: the task comes first; --help shows more"),
         (("digts",), "error: before anything could be checked: task 'digts' is not known; allowed: digits"),
         (("digits", "--frobnicate"), "error: before anything could be checked: unrecognized arguments"),
         (
