@@ -17,7 +17,7 @@ from protocol.crypto.node_key import NodeKey
 
 _DESCRIPTION = """\
 Prints the public key of the private key in FILE, for the --allow lists and --peers pins of the others.
-Where there is no such file a new key is written to it first, readable by its owner alone."""
+If the file does not exist, it first gets a new key, readable by its owner only."""
 
 
 def main(argv: Sequence[str]) -> int:

@@ -44,13 +44,13 @@ def add_log_options(group: Options) -> None:
     group.add_argument(
         "--log",
         metavar="text|json",
-        help="write a log to standard error, a line an event. Default: none",
+        help="write a log to standard error, one line per event. Default: none",
     )
     group.add_argument(
         "--log-level",
         default="info",
         metavar="LEVEL",
-        help=f"the least that is logged: {', '.join(LEVELS)}. Default: info",
+        help=f"the lowest level that is logged: {', '.join(LEVELS)}. Default: info",
     )
 
 

@@ -37,12 +37,12 @@ examples:
   Half the learning rate, and a model with a wider hidden layer:
     python -m node ... --set train.learning_rate=0.05 --set "model.args.sizes=[64,128,10]"
 
-Every option can also stand in the environment (--log-level is MURMURATION_NODE_LOG_LEVEL, and
+Every option can also be set in the environment (--log-level is MURMURATION_NODE_LOG_LEVEL, and
 --set train.epochs=1 is MURMURATION_NODE_SET_train__epochs=1) or in a --config file (task keys under
 [set]). The first wins of: command line, environment, file, default.
 
 exit status: 0 done, 1 failed at run time, 2 bad arguments or configuration, 130 interrupted
-(nothing is lost: the same command line goes on where it stopped)."""
+(nothing is lost: the same command line resumes where the node stopped)."""
 
 
 ENVIRONMENT = "MURMURATION_NODE"
@@ -144,24 +144,24 @@ def _add_meeting(group: Options) -> None:
     group.add_argument(
         "--tracker",
         metavar="KEY@URL",
-        help="a tracker that introduces the peers, as it prints it: KEY@https://10.0.0.5:9000, KEY being the "
-        "64 hex digits of its public key. Without KEY@, which is for this machine and for --open, the key "
-        "that it shows first is kept in the --out folder",
+        help="a tracker that introduces the peers, as it prints itself: KEY@https://10.0.0.5:9000, KEY being "
+        "the 64 hex digits of its public key. On this machine and with --open, KEY@ may be left out: the "
+        "--out folder then keeps the first key that the tracker shows",
     )
     group.add_argument(
         "--listen",
         metavar="HOST:PORT",
-        help="where others reach this node; port 0 takes a free one. Default: the --peers entry that can be "
-        "bound on this machine, else 127.0.0.1:0",
+        help="the address at which others reach this node; port 0 takes a free one. Default: the --peers "
+        "entry that can be bound on this machine, else 127.0.0.1:0",
     )
     group.add_argument(
         "--allow",
         metavar="FILE",
-        help="learn only with the public keys in FILE, one a line, # for comments. Off loopback a node "
-        "starts only with --allow, every peer pinned, or --open. Default: no list",
+        help="learn only with the public keys in FILE, one per line, # for comments. Off loopback a node "
+        "starts only with --allow, with every peer pinned, or with --open. Default: no list",
     )
     group.add_argument(
-        "--open", action="store_true", help="learn with anyone who comes, off loopback too. Default: no"
+        "--open", action="store_true", help="learn with anyone who connects, off loopback too. Default: no"
     )
     add_tls(group)
 
@@ -181,21 +181,20 @@ def _add_learning(group: Options) -> None:
         action="append",
         default=[],
         metavar="section.key=value",
-        help="change a value of the task, in TOML syntax or as a bare word; may be given many times. "
-        "Default: the task as it stands",
+        help="change a value of the task, in TOML syntax or as a bare word; repeatable. Default: no changes",
     )
     group.add_argument(
         "--data",
         metavar="PATH",
         help="this node's own data: CSV with a header line (.gz too), Parquet, npz with arrays x and y, or a "
-        "folder of images by class; what is not numbers needs a task by python -m node.init. "
+        "folder of images by class; values other than numbers need a task made by python -m node.init. "
         "Default: the task's own",
     )
     group.add_argument(
         "--shard",
         metavar="I/N",
-        help="take part I (0 to N-1) of the task's own data, divided into N unequal parts that all peers "
-        "work out alike. Default: none",
+        help="use part I (0 to N-1) of the task's own data, which all peers divide alike into N unequal "
+        "parts. Default: none",
     )
 
 
@@ -207,7 +206,7 @@ def _add_running(group: Options) -> None:
     group.add_argument(
         "--out",
         metavar="DIR",
-        help="where model, history and state are kept; the same folder again goes on where it stopped. "
+        help="the folder for model, history and state; a node with the same folder resumes where it stopped. "
         "Default: runs/<task>-<first digits of the key>",
     )
     group.add_argument(
@@ -219,20 +218,20 @@ def _add_running(group: Options) -> None:
         "--seed",
         default="0",
         metavar="N",
-        help="the order in which this node's rows are trained on; the rest hangs on task.seed. Default: 0",
+        help="seeds the order in which this node trains on its rows; task.seed fixes the rest. Default: 0",
     )
-    group.add_argument("--json", action="store_true", help="print one JSON object a line. Default: no")
+    group.add_argument("--json", action="store_true", help="print one JSON object per line. Default: no")
     add_log_options(group)
     group.add_argument(
         "--drain-timeout",
         default="30",
         metavar="SECONDS",
-        help="how long a node that is told to end (SIGTERM, Ctrl-C) may take to finish a round that has "
-        "begun; told twice, it ends at once. Default: 30",
+        help="how long the node may take to finish the current round after SIGTERM or Ctrl-C; a second "
+        "signal ends it at once. Default: 30",
     )
     add_config(group, ENVIRONMENT)
     group.add_argument(
-        "--debug", action="store_true", help="log what is dropped, and tracebacks of errors. Default: no"
+        "--debug", action="store_true", help="log dropped messages, and tracebacks of errors. Default: no"
     )
 
 
@@ -255,7 +254,7 @@ def _refuse_twice(place: str, kind: str, values: Sequence[str]) -> None:
     """Raises ConfigError if one of `values` occurs in --peers more than once."""
     for position, value in enumerate(values):
         if value in values[:position]:
-            raise ConfigError(f"{place}: the {kind} {value} stands there twice; name each peer once")
+            raise ConfigError(f"{place}: the {kind} {value} occurs twice; name each peer once")
 
 
 def _tracker(written: str | None, place: str) -> PeerAddress | None:
@@ -268,7 +267,7 @@ def _tracker(written: str | None, place: str) -> PeerAddress | None:
     if "/" in endpoint or (at and pinned is None):
         raise ConfigError(
             f"{place} {shown(written)} is refused; allowed: KEY@https://HOST:PORT, KEY@http://HOST:PORT or "
-            "KEY@HOST:PORT, KEY being the 64 hex digits of the tracker's public key; on this machine without"
+            "KEY@HOST:PORT, KEY being the 64 hex digits of the tracker's public key, needed off this machine"
         )
     return PeerAddress(parse_endpoint(endpoint, place), pinned)
 
@@ -358,8 +357,8 @@ def _check_tracker(options: NodeOptions, place: Place) -> None:
     if options.tracker is None or named or options.open or is_loopback(options.tracker):
         return
     raise ConfigError(
-        f"{place('tracker')} {shown(options.tracker)} is not on this machine, so say whose key it has: "
-        "KEY@URL, as the tracker prints it at its start, or --open to take the key that it shows first"
+        f"{place('tracker')} {shown(options.tracker)} is not on this machine, so give its key: "
+        "KEY@URL, as the tracker prints it at its start, or --open to accept the key that it shows first"
     )
 
 

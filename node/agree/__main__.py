@@ -22,11 +22,11 @@ _CALL = (
 _HELP = """\
 Peers agree on means, spreads and category lists over the rows of all of them, by one secure sum of counts,
 sums and squares: nobody sees another's. TASK is a FILE.toml with public ranges, the same at every peer, as
-python -m node.init --agree writes it. With privacy on, every peer's sums have noise, for one row; a share of
-the task's budget ([agreement] share) pays for it. Every peer writes the same task, to be learned with then.
+python -m node.init --agree writes it. With privacy on, noise in every peer's sums protects each row; a share
+of the task's budget ([agreement] share) pays for it. Every peer writes the same task, for python -m node.
 
-  --write FILE.toml   where the agreed task goes. Default: TASK-agreed.toml beside TASK
-  --force             replace that file if it is there
+  --write FILE.toml   the file for the agreed task. Default: TASK-agreed.toml beside TASK
+  --force             replace that file if it exists
 
 exit status: 0 agreed, 1 no agreement, 2 bad arguments or data, 130 interrupted
 

@@ -18,9 +18,9 @@ _CALL = (
     "[any other option of python -m node]",
 )
 _HELP = """\
-Tells before a run what would fail: data against task, model, privacy budget against rounds, memory, ports,
-keys, allow-list, peers that answer and their clocks. Takes the very options that the node is to get; nothing
-is written, and no round is begun. TASK is a built-in task or a FILE.toml.
+Reports before a run what would fail: data against task, model, privacy budget against rounds, memory, ports,
+keys, allow-list, peers that answer and their clocks. Takes the same options as the node; writes nothing, and
+begins no round. TASK is a built-in task or a FILE.toml.
 
 Each line begins with ok, warning or problem. exit status: 0 no problem, 2 a problem.
 

@@ -45,14 +45,14 @@ COMMANDS = (
     Command("node", "node.__main__", "a peer: train on your own data, and learn with others"),
     Command("tracker", "node.tracker.__main__", "introduce peers to each other"),
     Command("init", "node.init.__main__", "look at your data, and write a task for them"),
-    Command("check", "node.check.__main__", "say before a run what would fail"),
+    Command("check", "node.check.__main__", "report before a run what would fail"),
     Command("agree", "node.agree.__main__", "agree with peers on scales and lists, before you learn"),
-    Command("predict", "node.predict.__main__", "say of new rows what the common model says"),
+    Command("predict", "node.predict.__main__", "predict new rows with the common model"),
     Command("key", "node.key", "make a node's key, and print its public half"),
-    Command("rejoin", "node.rejoin.__main__", "see who decides on the next model; say who is gone for good"),
+    Command("rejoin", "node.rejoin.__main__", "see who decides on the next model; declare who is gone"),
     Command("scenarios", "scenarios.__main__", "run whole swarms on this machine; get data for them"),
-    Command("bench", "benchmarks.__main__", "measure what it all costs; in the repository alone"),
-    Command("completion", "node.cli.completion", "print a script that completes all this in a shell"),
+    Command("bench", "benchmarks.__main__", "measure time, memory and traffic; in the repository only"),
+    Command("completion", "node.cli.completion", "print a script for completion in a shell"),
 )
 
 

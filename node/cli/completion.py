@@ -18,7 +18,7 @@ from node.cli.sigint import SCRIPT, leave
 
 _DESCRIPTION = f"""\
 Prints a script that completes what is typed after {SCRIPT}: commands, options, and the values of options
-that have a few. What is not known to it is completed as a file. It is of this version: print it again after
+that have only a few. It completes all else as file names. The script fits this version: print it again after
 an upgrade."""
 _EPILOG = f"""\
 examples:
@@ -152,7 +152,7 @@ _murmuration() {
     if [[ -n $after ]]; then compadd -- ${=after}; else _files; fi
 }
 
-# Read as a function of completion, this file is its body; read by `source`, it only tells of it.
+# As an autoloaded function this file is its body; `source` only registers it.
 if [[ $funcstack[1] == _murmuration ]]; then _murmuration "$@"; else compdef _murmuration murmuration; fi"""
 
 _FISH = """\

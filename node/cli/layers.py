@@ -59,9 +59,9 @@ def add_config(group: Options, prefix: str) -> None:
     group.add_argument(
         f"--{CONFIG}",
         metavar="FILE.toml",
-        help="a file with options, by their names without the dashes. An option "
-        f"on the command line comes before {prefix}_OPTION in the environment, that before the file, and "
-        "the file before the default. Default: none",
+        help="a file with options, by their names without the dashes. The command line overrides "
+        f"{prefix}_OPTION in the environment, which overrides the file, which overrides the default. "
+        "Default: none",
     )
 
 

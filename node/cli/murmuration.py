@@ -23,7 +23,7 @@ Peers train one model together: no server, and nobody sees anybody's update.
 commands:
 {{commands}}
 
-`{SCRIPT} COMMAND --help` tells more. The same commands are `python -m node`,
+`{SCRIPT} COMMAND --help` shows more. The same commands are `python -m node`,
 `python -m node.init` and so on; bench is `python -m benchmarks`."""
 
 

@@ -56,4 +56,4 @@ class NodeParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises ConfigError in one line that points to --help."""
-        raise ConfigError(f"{message}; {self.prog} --help tells what is allowed")
+        raise ConfigError(f"{message}; {self.prog} --help shows what is allowed")

@@ -15,9 +15,9 @@ from node.errors import ConfigError, shown
 from node.options import reachable_path, whole_number
 
 _DESCRIPTION = """\
-Looks at your data and writes a task file with comments, which runs at once: columns and how they become
-numbers, a model, training, privacy. What is not given is asked for on a terminal. Nothing leaves this
-machine; the file says which lines tell others something about your data."""
+Looks at your data and writes a commented task file that is ready to run: columns and how they become numbers,
+a model, training, privacy. On a terminal it asks for missing options. Nothing leaves this machine; the file
+marks the lines that reveal something about your data."""
 _EPILOG = """\
 examples:
   python -m node.init --data ward.csv --target outcome --out ward.toml
@@ -120,12 +120,12 @@ def _add_task(add: Callable[..., object]) -> None:
     )
     add("--rounds", metavar="N", default="20", help="Default: 20")
     add("--privacy", choices=("dp-sgd", "none"), default="dp-sgd", help="Default: dp-sgd")
-    add("--epsilon", metavar="E", help="the privacy budget of the run. Default: 1, 2, 4 or 8, as rows allow")
+    add("--epsilon", metavar="E", help="the privacy budget of the run. Default: 1, 2, 4 or 8, by the rows")
     add(
         "--agree",
         action="store_true",
-        help="write public ranges instead of means and spreads of your rows; python -m node.agree then works "
-        "out these, and which categories are common, over the rows of all peers",
+        help="write public ranges instead of means and spreads of your rows; python -m node.agree then "
+        "computes means, spreads and common categories over the rows of all peers",
     )
     add("--force", action="store_true", help="replace the task file if it is there")
     add("--debug", action="store_true", help="show where an error came from")

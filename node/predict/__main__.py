@@ -22,7 +22,7 @@ _EPILOG = """\
 example:
   python -m node.predict --model runs/ward-1f2e3d4c --data new.csv --out predictions.csv
 
-The file of the model names the class that it is made of: like a task file, take it from people you trust.
+A model file names the class to load: like a task file, accept it only from people you trust.
 exit status: 0 done, 1 failed at run time, 2 bad arguments, model or data."""
 
 
@@ -35,7 +35,7 @@ def command_line() -> NodeParser:
     """Returns the parser."""
     parser = NodeParser(
         prog=program("node.predict"),
-        description="Predict with the model of a run; with the target in the data, say how good it is.",
+        description="Predicts with the model of a run; measures the model if the data has the target.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -44,13 +44,13 @@ def command_line() -> NodeParser:
         "--model", required=True, metavar="DIR|FILE", help="a run's --out, or its model.safetensors"
     )
     parser.add_argument(
-        "--data", required=True, metavar="FILE", help="the rows, as the task reads its own data"
+        "--data", required=True, metavar="FILE", help="the rows, in the format of the task's own data"
     )
     parser.add_argument(
-        "--out", default="predictions.csv", metavar="FILE", help="where to. Default: predictions.csv"
+        "--out", default="predictions.csv", metavar="FILE", help="the output. Default: predictions.csv"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object. Default: no")
-    parser.add_argument("--debug", action="store_true", help="tracebacks of errors. Default: no")
+    parser.add_argument("--debug", action="store_true", help="print tracebacks of errors. Default: no")
     return parser
 
 
@@ -128,7 +128,7 @@ def _spent(privacy: Mapping[str, object]) -> str:
         return one_line(ledger_text(privacy))
     except (KeyError, TypeError, ValueError):
         raise ConfigError(
-            f"--model says {shown(privacy)} of the privacy spent, which no node does; take the file as it was"
+            f"--model states {shown(privacy)} as the privacy spent, which no node does; use the original file"
         ) from None
 
 

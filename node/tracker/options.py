@@ -18,9 +18,9 @@ from node.options import a_path, path_of, whole_number
 from protocol.wire.limits import MAX_MEMBERS
 
 _DESCRIPTION = """\
-Introduces peers to each other. It sees who is there and who is ready, signed by each; it never sees
-data, updates or shares. Peers come with: python -m node --tracker KEY@https://HOST:PORT (http:// without
-TLS), KEY being its public key; it prints the whole at its start."""
+Introduces peers to each other. It sees which peers are present and which are ready, signed by each; it never
+sees data, updates or shares. Peers use: python -m node --tracker KEY@https://HOST:PORT (http:// without TLS),
+KEY being its public key; the tracker prints this option in full at its start."""
 ENVIRONMENT = "MURMURATION_TRACKER"
 KEY_FILE = Path("runs") / "tracker" / "tracker.key"
 _FLOOR = 3
@@ -75,17 +75,19 @@ def command_line() -> NodeParser:
         "--min-peers",
         default="3",
         metavar="N",
-        help="no group is smaller (3 to 64; a task may ask for more). Default: 3",
+        help="the size of the smallest group (3 to 64; a task may require more). Default: 3",
     )
     parser.add_argument(
         "--key",
         default=str(KEY_FILE),
         metavar="FILE",
-        help="this tracker's private key, made at the first start: nodes know it by that, so keep it. "
-        f"Default: {KEY_FILE}",
+        help="this tracker's private key, made at the first start; keep it: nodes know the tracker by "
+        f"this key. Default: {KEY_FILE}",
     )
     parser.add_argument(
-        "--allow", metavar="FILE", help="introduce only the public keys in FILE, one a line. Default: no list"
+        "--allow",
+        metavar="FILE",
+        help="introduce only the public keys in FILE, one per line. Default: no list",
     )
     parser.add_argument("--open", action="store_true", help="introduce anyone, off loopback too. Default: no")
     add_tls(parser)
@@ -97,8 +99,8 @@ def command_line() -> NodeParser:
     parser.add_argument(
         "--page-token",
         metavar="FILE",
-        help="off loopback the page asks for the token in FILE, made at the first start. "
-        "Default: a new one at each start, shown on the terminal alone",
+        help="the file of the token that the page requires off loopback, made at the first start. "
+        "Default: a new token at each start, which only the terminal shows",
     )
     return parser
 

@@ -63,7 +63,7 @@ OPENINGS = [
     ),
 ]
 """What a command prints before it loads its slow imports."""
-NOBODY = "error: the output cannot be written: what reads it has ended; let it run, or write to a file\n"
+NOBODY = "error: the output cannot be written: its reader has ended; let that run, or write to a file\n"
 HELPS = [
     (("node", "--help"), NOBODY),
     (("node.init", "--help"), NOBODY),

@@ -137,7 +137,7 @@ def test_output_that_nobody_reads(unbuffered):
     assert (ended.returncode, ended.stderr.decode().splitlines()) == (
         1,
         [
-            "error: the output cannot be written: what reads it has ended; let it run, or write to a file",
+            "error: the output cannot be written: its reader has ended; let that run, or write to a file",
         ],
     )
 
@@ -224,7 +224,7 @@ def test_a_ledger_that_no_node_wrote(here, capsys, privacy):
     path = spoilt(lambda about: about.update(privacy=privacy))
     line = told(capsys, predict, "--model", path, "--data", "ward.csv", "--out", "new.csv")
     assert line == (
-        f"error: --model says {privacy} of the privacy spent, which no node does; take the file as it was"
+        f"error: --model states {privacy} as the privacy spent, which no node does; use the original file"
     )
     assert not Path("new.csv").exists()
 

@@ -142,7 +142,7 @@ def test_what_is_refused(owner):
 @pytest.mark.parametrize(
     ("argv", "line"),
     [
-        (["--data", "x.csv"], "--data is refused: the task comes first; --help tells more"),
+        (["--data", "x.csv"], "--data is refused: the task comes first; --help shows more"),
         (["ward.toml", "--write", "ward.txt"], "--write 'ward.txt' is refused; allowed: a FILE.toml"),
         (["ward.toml", "--write"], "--write '' is refused; allowed: a path"),
         (

@@ -172,5 +172,5 @@ def test_a_choice_in_a_file_that_is_none(here, capsys):
         parse_arguments(["--config", "c.toml"])
     assert str(caught.value) == (
         "tls in c.toml: argument --tls: invalid choice: 'maybe' (choose from 'auto', 'on', 'off'); "
-        "python -m node --help tells what is allowed"
+        "python -m node --help shows what is allowed"
     )

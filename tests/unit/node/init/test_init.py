@@ -180,7 +180,7 @@ def test_images_and_arrays(tmp_path, monkeypatch, capsys):
             "error: --model cnn is refused for rows of shape [6]; allowed:",
         ),
         (("--data", "ward 7.csv", "--privacy", "no"), "error: argument --privacy: invalid choice: 'no'"),
-        (("--frobnicate",), "error: unrecognized arguments: --frobnicate; python -m node.init --help tells"),
+        (("--frobnicate",), "error: unrecognized arguments: --frobnicate; python -m node.init --help shows"),
     ],
 )
 def test_what_somebody_gets_wrong_is_one_line_and_no_file(data, capsys, monkeypatch, argv, line):
