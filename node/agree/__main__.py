@@ -86,7 +86,7 @@ def _written(task: str, argv: Sequence[str]) -> tuple[Path, list[str]]:
     if written.suffix != ".toml":
         raise ConfigError(f"--write {shown(own)} is refused; allowed: a FILE.toml")
     if written.exists() and not force:
-        raise ConfigError(f"--write {shown(own)} is there already; give another, or --force to replace it")
+        raise ConfigError(f"--write {shown(own)} exists already; give another, or --force to replace it")
     return written, rest
 
 

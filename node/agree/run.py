@@ -157,7 +157,7 @@ def agree(options: NodeOptions, written: Path) -> int:
             return status
         raise UserError(
             "no agreement, for the reasons above: nothing is written; start all peers again, each with the "
-            "--out that it had, which knows what was spent (docs/data.md says what if that was all)"
+            "same --out, which records what was spent (docs/data.md says what to do if that was everything)"
         )
     noise_std = prepared.mechanism.noise_std if isinstance(prepared.mechanism, RecordSums) else 0.0
     section = options.task.agreement

@@ -18,7 +18,7 @@ _HELP = f"""\
 usage: {SCRIPT} COMMAND [ARGUMENT ...]
        {SCRIPT} --version
 
-Peers train one model together: no server, and nobody sees anybody's update.
+Peers train one model together, without a server; nobody sees another's update.
 
 commands:
 {{commands}}

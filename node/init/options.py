@@ -58,7 +58,7 @@ def parse_init(argv: Sequence[str], asking: bool) -> InitOptions:
         raise ConfigError(f"--name {shown(name)} is refused; allowed: 64 letters, digits, '.', '_' and '-'")
     out = reachable_path(given.out, "--out")
     if out.exists() and not given.force:
-        raise ConfigError(f"--out {shown(str(out))} is there already; give another, or --force to replace it")
+        raise ConfigError(f"--out {shown(str(out))} exists already; give another, or --force to replace it")
     return InitOptions(
         data=data,
         target=target,

@@ -113,7 +113,7 @@ class RoundFigures:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._rounds = Counter(
             "murmuration_rounds",
-            "Rounds since the start of the process, by how they ended.",
+            "Rounds since the start of the process, by outcome.",
             ["outcome", "reason"],
             registry=registry,
         )
@@ -131,7 +131,7 @@ class RoundFigures:
         )
         self._participants = Gauge(
             "murmuration_round_participants",
-            "Peers whose updates are in the last round's sum; 0 for a round on one's own.",
+            "Peers whose updates are in the last round's sum; 0 for a round alone.",
             registry=registry,
         )
         self._rounds.labels("aggregated", "none")  # from the start: the first increase shows
@@ -155,7 +155,7 @@ class RoundFigures:
 def node_families(view: NodeView) -> Iterator[Metric]:
     """Yields the metrics of a node's view."""
     yield _gauge("murmuration_round", "The last round that ended.", view.round)
-    yield _gauge("murmuration_round_last", "The round after which this run is over.", view.rounds)
+    yield _gauge("murmuration_round_last", "The last round of this run.", view.rounds)
     yield _gauge("murmuration_base_generation", "The generation of the agreed model.", view.generation)
     yield _labelled(
         "murmuration_phase",
@@ -165,13 +165,13 @@ def node_families(view: NodeView) -> Iterator[Metric]:
     )
     yield _gauge(
         "murmuration_electors_missing",
-        "Peers that are waited for at least, for a model that counts for good.",
+        "How many more peers a strong model needs, at least; 0 if there is a quorum.",
         view.electors_missing,
     )
     contacts = Tally(peer.contact for peer in view.peers if not peer.is_tracker)
     yield _labelled(
         "murmuration_peers",
-        "Peers that this node knows, by how it stands with them.",
+        "Peers that this node knows, by state of contact.",
         "contact",
         {str(contact).replace(" ", "_"): contacts[contact] for contact in Contact},
     )
@@ -198,7 +198,7 @@ def _privacy(facts: Mapping[str, object]) -> Iterator[Metric]:
         ("epsilon_spent", "Epsilon that the offers of this run have cost."),
         ("epsilon_remaining", "Epsilon that is left of the budget."),
         ("epsilon_budget", "Epsilon of the whole run."),
-        ("delta", "The delta at which epsilon is told."),
+        ("delta", "The delta at which epsilon is stated."),
     ):
         value = facts[name]
         if isinstance(value, int | float):
@@ -226,9 +226,9 @@ class TrackerTally:
 def tracker_families(view: TrackerView) -> Iterator[Metric]:
     """Yields the metrics of a tracker's view."""
     yield _gauge("murmuration_tracker_peers", "Peers that are announced.", view.peers)
-    yield _gauge("murmuration_tracker_swarms", "Swarms that are here.", len(view.swarms))
+    yield _gauge("murmuration_tracker_swarms", "Swarms with announced peers.", len(view.swarms))
     ready = sum(swarm.ready for swarm in view.swarms)
-    yield _gauge("murmuration_tracker_ready", "Peers that wait for a group to be closed.", ready)
+    yield _gauge("murmuration_tracker_ready", "Peers that wait for a group.", ready)
     yield _dropped(view.dropped)
 
 

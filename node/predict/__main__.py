@@ -84,7 +84,7 @@ def _check_out(path: Path) -> None:
             return
     except OSError as error:
         raise ConfigError(f"--out {shown(str(path))} cannot be read: {reason(error)}") from error
-    raise ConfigError(f"--out {shown(str(path))} is there already, and no file of predictions; give another")
+    raise ConfigError(f"--out {shown(str(path))} exists and is not a file of predictions; give another")
 
 
 def _begins(path: Path) -> bytes:

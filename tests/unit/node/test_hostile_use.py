@@ -154,8 +154,8 @@ def test_output_that_nobody_reads(unbuffered):
         (("--data", ""), "--data '' is refused; allowed: a path"),
         (("--out", ""), "--out '' is refused; allowed: a path"),
         (("--out", "a\0b"), r"--out 'a\x00b' is refused; allowed: a path"),
-        (("--out", "folder"), "--out 'folder' is there already, and no file of predictions; give another"),
-        (("--out", "fifo"), "--out 'fifo' is there already, and no file of predictions; give another"),
+        (("--out", "folder"), "--out 'folder' exists and is not a file of predictions; give another"),
+        (("--out", "fifo"), "--out 'fifo' exists and is not a file of predictions; give another"),
         (
             ("--data", "model.safetensors"),
             f"data file 'model.safetensors' is refused; allowed: {FILES_ALLOWED}",
@@ -190,7 +190,7 @@ def test_only_predictions_are_replaced(here, capsys):
     before = Path("ward.csv").read_bytes()
     argv = ("--model", "model.safetensors", "--data", "ward.csv")
     assert told(capsys, predict, *argv, "--out", "ward.csv") == (
-        "error: --out 'ward.csv' is there already, and no file of predictions; give another"
+        "error: --out 'ward.csv' exists and is not a file of predictions; give another"
     )
     assert Path("ward.csv").read_bytes() == before
     for _ in range(2):

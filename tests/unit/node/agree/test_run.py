@@ -147,7 +147,7 @@ def test_what_is_refused(owner):
         (["ward.toml", "--write"], "--write '' is refused; allowed: a path"),
         (
             ["ward.toml", "--write=ward.toml"],
-            "--write 'ward.toml' is there already; give another, or --force to replace it",
+            "--write 'ward.toml' exists already; give another, or --force to replace it",
         ),
         (["ward.toml", "--write", "ward.toml", "--force"], "neither is given: --peers HOST:PORT,..."),
         (["none.toml", *PEERS], "task file 'none.toml' cannot be read: No such file or directory"),

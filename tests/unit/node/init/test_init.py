@@ -153,7 +153,7 @@ def test_images_and_arrays(tmp_path, monkeypatch, capsys):
         ),
         (
             ("--data", "ward 7.csv", "--out", "ward 7.csv"),
-            "error: --out 'ward 7.csv' is there already; give another",
+            "error: --out 'ward 7.csv' exists already; give another",
         ),
         (
             ("--data", "ward 7.csv", "--out", "no/t.toml"),
