@@ -92,7 +92,7 @@ _ENTRIES = (
     ),
     Entry(
         "starting",
-        "how soon each command shows its help, and says what it begins",
+        "the time of each command to its help text, and to its first line",
         "benchmarks.starting:STARTING",
     ),
     Entry(
